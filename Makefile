@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit warm release notebooks bench study install-check clusters pages clean
+.PHONY: run test setup lint types unit warm release bench study install-check clusters pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -60,13 +60,9 @@ warm: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/test_compiled.py tests/simulation/test_sharing.py \
 	  tests/simulation/test_decisions.py tests/policies/test_sharing_choice.py
 
-# what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals, the notebooks
-release: $(STAMP) notebooks
+# what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals
+release: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' tests
-
-# One after the other: kernels that two processes start at once may choose the same port.
-notebooks: $(STAMP)
-	$(BIN)/pytest -q --nbmake --nbmake-timeout=170 notebooks
 
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks
@@ -84,9 +80,19 @@ clusters: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
 	$(BIN)/pytest -q -rs -m clusters tests/sweeps
 
+# the documentation site, in build/docs/html, with the notebooks executed; warnings are errors
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python docs/build.py
+
+# the same, with every link checked and every page opened in a browser, where one is installed
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/pytest -q -rs -m site tests/site
+
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m pages.refresh
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis build/docs

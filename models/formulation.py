@@ -1,4 +1,4 @@
-"""`Formulation`: what a file in this room offers, and the registry that finds it by name."""
+"""`Formulation`: what a file of this folder offers, and the registry that finds it by name."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Optimum: exact for ``gang-nonpreemptive`` and any regular objective: a schedule 
 of its vector is no slower, and its times can be moved to the grid (`time_grid`, with the durations of its modes).
 Size, H = latest completion, Q modes a job: columns about n Q H, rows n + N H, nonzeros about sum_{j,q} H (p_q |q| + 1).
 Reference: Talbot, Resource-constrained project scheduling with time-resource tradeoffs, Management Sci. 28 (1982),
-1197-1210; 4.2 of the A-SRPT sheet.
+1197-1210.
 """
 
 from __future__ import annotations

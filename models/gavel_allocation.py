@@ -10,8 +10,8 @@ Base constraints, of every policy (`base_constraints`):
     sum_r X_mr <= 1                           every job m            (2)  time
     sum_m gang_m X_mr <= c_r                  every type r           (3)  capacity, with prices as duals
 
-One program is one file, to read and to solve as it stands. `optsched.policies.gavel_allocations` solves the linear ones
-anew at every arrival and completion, in one live program with the coefficients that stand here; their answer is a target for
+One program is one file, to read and to solve as it is. `optsched.policies.gavel_allocations` solves the linear ones
+anew at every arrival and completion, in one live program with the coefficients given here; their answer is a target for
 the rounds of an online algorithm, not a schedule.
 Source: Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia, Heterogeneity-aware cluster scheduling policies for
 deep learning workloads (Gavel), OSDI 2020, 481-498; details as in its public simulator.

@@ -20,7 +20,7 @@ instance. Servers may differ inside (B_m), not between each other: with differen
 
 Optimum: alpha of the best mapping on these free GPUs, exact.
 Size, g replicas, M servers: g M binaries, at most (|E| + S) M more columns, 2 |E| M + g (M + 2) + M + S rows.
-Reference: 4.2 of the A-SRPT sheet; `optsched.speeds.stage_graph` for the terms.
+Reference: own formulation, for A-SRPT's mapping (Luo et al., INFOCOM 2025); `optsched.speeds.stage_graph` has the terms.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o
 
 Optimum: of sum C_j over all starts, at events or not (class gpu-sharing); sum of flow times plus sum r_j.
 Size: 4 n^2 binaries and about n^3 more; some 8 n^3 nonzeros. Solved to n = 4 in seconds.
-Reference: 4.1 (C) of the SJF-BSBF sheet of this project.
+Reference: own formulation; events as in Kone, Artigues, Lopez and Mongeau, Computers & Oper. Res. 38 (2011), 3-13.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Variables: price[q] = k_q >= 0 of one device of q; payoff[j] = mu_j >= 0, what i
 Optimum: equal to that of the LP `hadar_primal` (strong duality), so an upper bound on the utility of every choice of
 schedules; **any** feasible solution is one, which is how the online algorithm's prices prove its ratio.
 Size, S schedules: columns Q + n, rows S, nonzeros those of the demands and S.
-Reference: (D) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
+Reference: Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ Both are `makespan_modes` with a mode for every (job, node). Both optima are att
 like, and without forking the times y are those of a preemptive open shop, which fits in T when no job and no node
 has more than T (Gonzalez and Sahni). **Their ratio is the most that any forking scheme can gain in total time.** With
 at least as many jobs as nodes it tends to 1; with one job it is sum_h X_h / max_h X_h.
-With at most x copies a job (x_max of 3.6) the optimum lies between the two.
+With at most x copies a job (parameter ``copies`` of `hadar-e`) the optimum lies between the two.
 
-Reference: 4.4 of the Hadar sheet; Lawler and Labetoulle, J. ACM 25 (1978), 612-619; Gonzalez and Sahni, Open shop scheduling
-to minimize finish time, J. ACM 23 (1976), 665-679.
+Reference: Sultana et al., arXiv 2503.10918 (HadarE); Lawler and Labetoulle, J. ACM 25 (1978), 612-619; Gonzalez and Sahni,
+Open shop scheduling to minimize finish time, J. ACM 23 (1976), 665-679.
 """
 
 from __future__ import annotations

@@ -3,19 +3,19 @@
 Data: v_j = E_j N_j iterations, W_j GPUs of the gang, X_jr iterations/s of one task on type r, c_r GPUs of type r. Three sets
 of modes of `makespan_modes`, of which the first is the program here:
 
-    fluid   (j, r) with X_jr > 0: rate W_j X_jr, W_j GPUs of type r. **4.2 of the sheet, Gavel's makespan LP.**
+    fluid   (j, r) with X_jr > 0: rate W_j X_jr, W_j GPUs of type r. **Gavel's makespan LP.**
     single  of these only where W_j <= c_r: what a schedule of one type a job and moment can do.
     mixed   every (n_r)_r with sum n_r = W_j, n_r <= c_r: rate W_j min X_jr over the types used. What Hadar can do.
 
-fluid <= mixed <= single. The first is proved in 4.2: a mixed allocation may be replaced by n_r / W_j of its time on each
+fluid <= mixed <= single. The first since a mixed allocation may be replaced by n_r / W_j of its time on each
 single type, in the same time on the same GPUs, with at least as much work. So fluid is a lower bound on the total
 time of **every** schedule that does not fork, and where every gang fits every type (W_j <= min_r c_r) all three are equal:
 mixing types gains nothing in the fluid limit. It gains where a gang does not fit one type: W = 4 on 2 + 2 GPUs runs
-mixed at 4 min X, and no single type has room for it (`InfeasibleError`).
+mixed at 4 min X, and no single type has GPUs enough (`InfeasibleError`).
 
 Arrivals are left out; the bound then counts from the first one.
 Size: at most n R modes, mixed: sum_j of the number of splits of W_j over the types.
-Reference: 4.2 of the Hadar sheet; Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia, Heterogeneity-aware cluster
+Reference: Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia, Heterogeneity-aware cluster
 scheduling policies for deep learning workloads (Gavel), OSDI 2020.
 """
 
@@ -33,7 +33,7 @@ from optsched.speeds.type_speeds import type_speeds
 def fluid_jobs_of(instance: Instance) -> ModeJobs:
     """The modes of the fluid LP of an instance: on each type the better of the rates together and spread.
 
-    A gang of several types runs at the slowest of their rates, so the proof of 4.2 holds as it stands. Raises
+    A gang of several types runs at the slowest of their rates, so the proof above holds. Raises
     `InfeasibleError` for a job that runs nowhere.
     """
     speeds = type_speeds(instance)

@@ -26,7 +26,7 @@ Optimum: exact for schedules in rounds, jobs may be left out; equal to that of t
 all schedules (`RoundProblem.packing`). Its LP relaxation is weaker than the packing LP (a job can take half a gang).
 It is a *restriction* of continuous time: no bound for schedules that are not in rounds.
 Size: columns about sum_j (T - a_j)(H R + modes + 1), rows the same; NP-hard, for small instances.
-Reference: 2.2 of the Hadar sheet.
+Reference: the problem of Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; the program is our own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
     cells = [(h, r) for h in range(problem.machines) for r in range(problem.types) if problem.devices[h, r]]
     moments = [(j, t) for j in range(problem.n) if problem.modes[j] for t in range(arrival[j], problem.rounds)]
     if not moments:
-        raise InputError("no job can run in any round", field="speed", legal="a type with room for a gang")
+        raise InputError("no job can run in any round", field="speed", legal="a type with GPUs enough for a gang")
 
     model = pyo.ConcreteModel(NAME)
     binary = pyo.UnitInterval if relax else pyo.Binary

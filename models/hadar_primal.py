@@ -12,7 +12,7 @@ Optimum: of the LP, an upper bound on the total utility of any choice of one sch
 are measured by; with ``integer`` that choice's optimum, exact where S_j has all schedules of j that matter. The dual is
 `hadar_dual`: the duals of (1) are prices k_q, those of (2) payoffs mu_j.
 Size, S schedules: columns S, rows at most Q + n, nonzeros those of the demands and S.
-Reference: (P) in 2.4 of the Hadar sheet; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
+Reference: Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; Bao, Peng, Wu and Li (OASiS), INFOCOM 2018, arXiv 1801.00936.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ by which its work is done; its utility falls with that round. Jobs may be left o
 
 Work: L W_j X a round; a total within 1e-9 (relative) of E_j N_j is enough, so that 30 rounds of 0.1 are 3.
 
-Reference: 2.1-2.3 of the Hadar sheet.
+Reference: Sultana et al., Hadar, IPDPS 2024; arXiv 2503.10918.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RoundProblem:
     devices : c_h^r, i64[H, R].
     seconds : length L of a round.
     utility : f64[n, T]; ``utility[j, t]`` is what j is worth when it completes at the end of round t: finite, >= 0, and
-        not increasing in t from its arrival on (what stands before is ignored).
+        not increasing in t from its arrival on (earlier entries are ignored).
     together : iterations/s of one task while the whole gang is on one machine, f64[n, R]; None: as ``speed``, which then
         is not only the speed of gangs that are spread.
 

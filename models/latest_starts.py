@@ -1,7 +1,7 @@
 """How late a job may have to start: the proof that a short horizon loses no optimum.
 
 Setting: regular objective, jobs that hold ``g_j`` of G GPUs from start to end. Among the optimal schedules take one with
-the smallest sum of starts and number its jobs by start. Then every job stands at the **earliest** time at which it fits
+the smallest sum of starts and number its jobs by start. Then every job is at the **earliest** time at which it fits
 beside the jobs before it (else placing the jobs in this order, each as early as it fits, would give a schedule in
 which no job starts later and one starts earlier; `left_shift` does exactly that). Write ``b_j`` for the least number
 of GPUs that must be busy for j not to fit (count model: G - g_j + 1), ``V_j = sum_{i != j} g_i p_i``, P = max p, R = max r.

@@ -49,7 +49,7 @@ def _generate(start: Ints, release: Ints, duration: Ints, size: Ints, capacity: 
     for j in np.lexsort((np.arange(start.size), start)):
         first, last = release[j], start[j] + duration[j]
         full = np.flatnonzero(np.any(held[first:last] + size[j] > capacity, axis=1)) + first
-        # starts right after a full slot (or at the release) that leave room for p_j before the next full slot
+        # starts right after a full slot (or at the release) that leave p_j slots before the next full slot
         begin = np.concatenate([[first], full + 1])
         room = np.concatenate([full, [last]]) - begin
         fits = np.flatnonzero(room >= duration[j])

@@ -29,7 +29,7 @@ the slowest by its several rows (7). (12) is implied, and cuts the relaxation, w
 
 Optimum: of sum C_j over all starts, at events or not; sum of flow times plus sum r_j. Not a `Formulation` of an instance.
 Size: 4 n^2 binaries and sum_l 2 n (n_l + 1) more; about 16 n^3 nonzeros on one link. Solved to n = 4 in seconds.
-Reference: 4.1 (C) of the AdaDUAL sheet of this project.
+Reference: own formulation; events as in Kone, Artigues, Lopez and Mongeau, Computers & Oper. Res. 38 (2011), 3-13.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Dual: max sum_j v_j p_j with p_j rate_m <= q_j + sum_r use_mr k_r for all modes,
 without ``one_mode``; `makespan_certificate` takes k and q from a solver, computes p in fractions, and scales the
 times so that they do all the work: an interval that holds whatever the solver's tolerances are.
 Size: columns M + 1, rows 2 n + R, nonzeros those of the uses and 2 M.
-Reference: 4.2 and 4.4 of the Hadar sheet; Lawler and Labetoulle, J. ACM 25 (1978), 612-619 (unrelated machines).
+Reference: Lawler and Labetoulle, J. ACM 25 (1978), 612-619 (unrelated machines).
 """
 
 from __future__ import annotations

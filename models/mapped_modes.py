@@ -131,7 +131,7 @@ class _Timing:
         return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
 
     def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:
-        # alike nodes stand together: what is found for one vector is written in places, not in nodes
+        # alike nodes are adjacent: what is found for one vector is written in places, not in nodes
         placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
         alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
         if (name, alike) not in self._known:

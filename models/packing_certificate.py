@@ -11,7 +11,7 @@ Shares that reach the prices' value prove both optimal. Where the optimal prices
 these are recovered, and the interval closes altogether.
 
 Complexity: O(nonzeros) fractions, twice.
-Reference: weak duality of linear programs; 2.4 of the Hadar sheet.
+Reference: weak duality of linear programs.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> RoundP
         raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
     span = float(np.ptp(instance.arrival)) + 2 * float(np.nanmax(seconds_alone(instance)))
     seconds = round if round else span / rounds
-    check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 to be told")
+    check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 for equal parts")
     return round_problem(instance, seconds, rounds)
 
 

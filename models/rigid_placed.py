@@ -18,7 +18,7 @@ use every node it equals that of `rigid_time_indexed`, which is much smaller. Wi
 schedules placed that way, a smaller class: such an optimum is **not** a bound for other schedules.
 Size, H = latest completion, Q modes a job: columns about n Q H, rows n + N H, nonzeros about sum_j Q H (p_j |q| + 1).
 Reference: Talbot, Resource-constrained project scheduling with time-resource tradeoffs, Management Sci. 28 (1982),
-1197-1210; 4.2 of the A-SRPT sheet.
+1197-1210.
 """
 
 from __future__ import annotations

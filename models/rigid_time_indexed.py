@@ -14,7 +14,7 @@ These are the rows of `start_model`, which also says what (0) is, for the makesp
 
 Optimum: exact for ``gang-nonpreemptive`` and any regular objective where every job may use every node: a gang may
 take any free GPUs, so counts are all there is. The LP relaxation bounds the same class from below; it is not a bound
-for preemptive schedules. Its dual (4.1 of the A-SRPT sheet) is max sum_j mu_j - G sum_t pi_t subject to
+for preemptive schedules. Its dual is max sum_j mu_j - G sum_t pi_t subject to
 mu_j <= cost(j, t) + g_j sum_{t <= q < t + p_j} pi_q.
 Size, H = latest completion: columns about n H, rows n + H, nonzeros about sum_j H (p_j + 1).
 Reference: Pritsker, Watters and Wolfe, Multiproject scheduling with limited resources, Management Sci. 16 (1969), 93-108.

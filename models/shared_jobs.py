@@ -4,7 +4,7 @@
 ``memory`` on each of its GPUs and e_jo seconds alone. Beside k on some GPU its work advances at 1 / xi_{j|k}, with several
 partners at the slowest of these speeds; at most two jobs are on a GPU, and their memory fits.
 
-**Options left out**: one that is slower than another and leaves room for no further partner. Such an option never lowers
+**Options left out**: one that is slower than another and leaves memory for no further partner. Such an option never lowers
 the optimum: with the faster one, and the same starts, every job is always at least as far.
 
 `shared_completions` is the referee of every exact method here: it shares nothing with the searches.
@@ -168,7 +168,7 @@ def _fields(jobs: SharedJobs) -> dict[str, Any]:
 
 
 def _useful(jobs: SharedJobs, j: int) -> list[int]:
-    """Options that fit somewhere, each slower one only if it leaves room for a partner that no faster one has."""
+    """Options that fit somewhere, each slower one only if it leaves memory for a partner that no faster one has."""
     kept: list[int] = []
     seen: list[set[tuple[int, int, float]]] = []
     for o in jobs.options[j]:
@@ -251,7 +251,7 @@ def _beside(j: int, running: set[int], gangs: Sequence[Gang]) -> list[int]:
 
 
 def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[int]) -> bool:
-    """May these jobs, with these options, be on GPU ``g`` at once: at most two, that share, with room for both?"""
+    """May these jobs, with these options, be on GPU ``g`` at once: at most two, that share, with memory for both?"""
     fits = sum(jobs.memory(j, options[j]) for j in here) <= jobs.node_memory[jobs.gpu_node[g]]
     return fits and len(here) <= 2 and (len(here) < 2 or jobs.pairs(here[0], here[1]))
 
@@ -260,5 +260,5 @@ def _check_residents(jobs: SharedJobs, running: set[int], gangs: Sequence[Gang],
     for g in sorted({g for j in running for g in gangs[j]}):
         here = [j for j in sorted(running) if g in gangs[j]]
         if not may_be_on(jobs, here, g, options):
-            legal = "at most two jobs that may share, with room for both"
+            legal = "at most two jobs that may share, with memory for both"
             raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=here, legal=legal)

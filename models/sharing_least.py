@@ -9,7 +9,7 @@ more than its speed on each of its GPUs, so that sum_j m_j v_j <= G S at any tim
 * **LB3** sum of the mean busy times of the preemptive schedule of that machine which always runs the shortest job, plus
   a_j / 2: the mean time at which j advances is at most C_j - a_j / 2.
 
-**Reference**: 4.3 of the SJF-BSBF sheet of this project; certified forms of the same are in `optsched.bounds`.
+**Reference**: derived here; certified forms of the same are in `optsched.bounds`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def least_total(now: Number, rows: list[tuple[Number, Number, Number]]) -> Numbe
 
 
 def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
-    """The same bound on sum (C_j - release): in floats no sum of clocks from which it would have to be told. O(n^2)."""
+    """The same bound on sum (C_j - release): in floats not computed from a sum of clock times. O(n^2)."""
     if not rows:
         return now * 0
     waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)  # what is over by now
@@ -94,7 +94,7 @@ def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
             k += 1
         here.sort(key=lambda job: job[0])
         job = here[-1]
-        # seconds are added up, not told from two clocks: that of a late one would not tell what p is made of
+        # seconds are added up, not taken from two clock times: for a late job that would lose p to rounding
         step = job[1] if k == len(work) else min(job[1], work[k][0] - now)
         total += step * (job[2] + step / 2) / -job[0]
         ends = step >= job[1]

@@ -12,7 +12,7 @@ Optimum: M_j is the mean moment at which the machine works on j, and C_j >= M_j 
 speed at most 1. The optimum is the value of sum w_j (M_j + p_j / 2) in the preemptive schedule that serves the released
 job with the largest w_j / p_j (smallest p_j when unweighted), by p_j and not by what remains. Hence never above the
 optimum of 1 | r_j, pmtn | sum w_j C_j, which SRPT attains when unweighted; on (r, p) = (0, 3), (1, 1) it is 17/3 < 6.
-A relaxation: only a bound, for the class ``gang`` and so for every smaller one. An LP as it stands: ``relax`` says nothing.
+A relaxation: only a bound, for the class ``gang`` and so for every smaller one. It is an LP: ``relax`` changes nothing.
 Why whole slots are enough: the preemptive schedule changes jobs only at slot boundaries.
 Size, L = mean length of a busy period in slots: columns at most n L, rows n + slots, nonzeros 2 a column.
 Reference: Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J. Discrete

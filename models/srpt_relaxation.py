@@ -2,8 +2,8 @@
 
 Job j becomes p_j = g_j d_j / G seconds of work, released at r_j. In any schedule of gangs on G GPUs, preemptive or not,
 on whatever nodes, give job j the share g_j / G of the machine while it runs: the shares add up to at most 1 and all
-p_j is done by C_j. So every value of ``1 | r_j, pmtn | sum w_j C_j`` with these p_j is a bound for the class ``gang``
-(Lemma V of the A-SRPT sheet).
+p_j is done by C_j. So every value of ``1 | r_j, pmtn | sum w_j C_j`` with these p_j is a bound for the class ``gang``.
+Reference: the virtual single machine of Luo et al., INFOCOM 2025, arXiv 2501.05563.
 
 The formulations cut time into slots of ``unit`` seconds, the gcd of all r_j - r_min and all p_j. No machine is idle while
 work is left (that would only delay), so job j is served between r_j and e_j, the end of the busy period in which it

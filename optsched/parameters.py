@@ -25,7 +25,7 @@ def parsed(
 ) -> tuple[Any, dict[str, Any]]:
     """``get(name)`` and the parameters that ``text`` gives it.
 
-    ``opens`` stands between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
+    ``opens`` comes between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
     matches for an unknown name or parameter, and for a value of the wrong type.
     """
     name, _, rest = text.partition(opens)
@@ -68,10 +68,10 @@ def legal_of(maker: Any, name: str, tried: Callable[..., Any]) -> str:
     if isinstance(default, int):
         asked = -1, default + 1
     usual = _refused(tried, name, default)  # what is missing whatever the value
-    told = dict.fromkeys(each for value in asked if (each := _refused(tried, name, value)) not in (None, usual))
+    legal = dict.fromkeys(each for value in asked if (each := _refused(tried, name, value)) not in (None, usual))
     if isinstance(default, str):
-        return next(iter(told), "text")
-    return "; ".join(told) or ("an integer" if isinstance(default, int) else "a number")
+        return next(iter(legal), "text")
+    return "; ".join(legal) or ("an integer" if isinstance(default, int) else "a number")
 
 
 def _refused(tried: Callable[..., Any], name: str, value: Any) -> str | None:

@@ -31,7 +31,7 @@ Advance = Callable[[int, int], None]
 
 
 class Worked:
-    """A clock of this thread's work, that any thread may read: it stands still while something is compiled."""
+    """A clock of this thread's work, that any thread may read: it stops while something is compiled."""
 
     def __init__(self) -> None:
         from optsched.compiled import waiting_of_this_thread  # with it comes the compiler, which a run needs anyway
@@ -53,7 +53,7 @@ class _Seconds(ProgressColumn):
 
 
 class Interval:
-    """Where a proof stands, in words: incumbent, bound, gap, time. nan is what is not known yet."""
+    """The state of a proof, in words: incumbent, bound, gap, time. nan is what is not known yet."""
 
     def __init__(self) -> None:
         self.incumbent = self.bound = self.gap = math.nan
@@ -72,7 +72,7 @@ class Interval:
 
     @property
     def last(self) -> str:
-        """What is told when nothing follows any more."""
+        """The last line, when nothing follows any more."""
         if math.isnan(self.incumbent) and math.isnan(self.bound):
             return "no schedule was found and no bound proved"
         return f"{self.text}, after {self._clock.seconds:.1f} s"
@@ -86,15 +86,15 @@ def _amount(value: float, *, up: bool) -> str:
 
 
 class Bars:
-    """Named steps, with a bar each or told in ``words``; silent when stderr is no terminal or everything is quick."""
+    """Named steps, with a bar each or in ``words``; silent when stderr is no terminal or everything is quick."""
 
     def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
-        told = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
+        text = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
         drawn = () if words else (BarColumn(20), TaskProgressColumn())
         self._progress = Progress(
             SpinnerColumn(),
-            told,
+            text,
             *drawn,
             _Seconds(),
             console=console,
@@ -124,7 +124,7 @@ class Bars:
         return advance
 
     def line(self, name: str) -> Callable[[str], None]:
-        """Begin a step without a known end; the callback changes what is told of it."""
+        """Begin a step without a known end; the callback changes what is said of it."""
         task = self._begin(name)
         return lambda text: self._progress.update(task, description=text)
 

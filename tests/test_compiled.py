@@ -105,7 +105,7 @@ def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch:
 
 
 def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compiled, "TOLD", 0.0)
+    monkeypatch.setattr(compiled, "LONG", 0.0)
     function, clock = njit(interpreted=False)(total), Stopwatch()
     spent = compiled._spent.compiling
     function(np.ones(2))
@@ -118,7 +118,7 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
 
 def test_compiling_is_not_told_where_it_would_be_saved_with_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     out = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
-    monkeypatch.setattr(compiled, "TOLD", 0.0)
+    monkeypatch.setattr(compiled, "LONG", 0.0)
     monkeypatch.setattr(sys, "stderr", out)
     njit(interpreted=False)(total)(np.ones(2))
     assert out.getvalue() == ""

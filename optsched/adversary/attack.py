@@ -157,14 +157,14 @@ def attack(
     evaluation = Evaluation(kind, chosen, rival, goal)
     if deadline is NEVER:
         deadline = Deadline.after(SECONDS if seconds is None and tries is None else seconds)
-    told = [0.0]
+    reported = [0.0]
 
     def watch(found: Found, every: int) -> None:
         if progress is not None:
             progress(found.tries, every)
-        if best is not None and found.elites and found.elites[0][0] > told[0]:
-            told[0], candidate = found.elites[0]
-            best(told[0], kind.instance(candidate, _name(chosen.text)).replace(objective=goal))
+        if best is not None and found.elites and found.elites[0][0] > reported[0]:
+            reported[0], candidate = found.elites[0]
+            best(reported[0], kind.instance(candidate, _name(chosen.text)).replace(objective=goal))
 
     found = way.run(evaluation, Budget(deadline.share(SEARCH), tries, seed, workers or _processors()), watch)
     if not found.elites or found.elites[0][0] <= 0:

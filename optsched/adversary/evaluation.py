@@ -1,6 +1,6 @@
 """What a candidate is worth: the policy's value over that of a good schedule or of another policy; quickly, and proved.
 
-A search trusts quick ways to values; what is reported comes from `confirmed`, on the public road: runs that the referee
+A search trusts quick ways to values; what is reported comes from `confirmed`, by the public API: runs that the referee
 accepts, bounds proved again. **Proved**: value / (a value that some schedule reaches) is at most the ratio of the policy on
 this instance, whatever the optimum; it is the ratio to the optimum where that was proved. **At most**: value / (verified
 lower bound).

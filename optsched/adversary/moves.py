@@ -49,7 +49,7 @@ def _place(candidate: Candidate, space: SearchSpace, rng: random.Random) -> tupl
 
 
 def _room(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    # one job fewer where there is no room for one more
+    # one job fewer where one more is too many
     if len(candidate.jobs) < space.jobs:
         return candidate
     j = rng.randrange(len(candidate.jobs))

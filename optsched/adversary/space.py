@@ -87,8 +87,8 @@ class SearchSpace(ABC):
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
         }
-        told = ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
-        return f"{name}:{told}" if told else name
+        given = ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
+        return f"{name}:{given}" if given else name
 
     def specification(self, policy: Specification, candidate: Candidate) -> Specification:
         """The policy to run: the one that is attacked, or what the shared numbers make of it."""
@@ -136,8 +136,8 @@ def space_of(policy: AnyPolicy, text: str = "", **usual: int | bool | None) -> S
     head, _, rest = text.partition(":")
     name = head.strip() or _usual(policy)
     named = {part.partition("=")[0].strip() for part in rest.split(",")}
-    told = [f"{key}={value}" for key, value in usual.items() if value is not None and key not in named]
-    space: SearchSpace = made(SPACES.get, "space", f"{name}:{','.join(filter(None, [rest, *told]))}")
+    given = [f"{key}={value}" for key, value in usual.items() if value is not None and key not in named]
+    space: SearchSpace = made(SPACES.get, "space", f"{name}:{','.join(filter(None, [rest, *given]))}")
     if not space.serves(policy):
         legal = ", ".join(each for each, kind in SPACES.items() if kind.serves(policy))
         raise InputError(f"its instances are not for {policy.name}", field="space", value=name, legal=legal)

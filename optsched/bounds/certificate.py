@@ -1,8 +1,8 @@
 """`Certificate`: a lower bound on the optimum, with the data that proves it again from the instance alone.
 
-A certificate is proved again by the verifier that stands alone (`optsched.check.verify_on_clusters`), in Python integers and
+A certificate is proved again by the stand-alone verifier (`optsched.check.verify_on_clusters`), in Python integers and
 fractions; it shares nothing with what finds the bounds. Every kind of proof is registered (`register_kind`) in the module
-that tells its theorem, with `optsched.bounds.proof.prove` or, where that does not know it, a verifier of its own.
+that states its theorem, with `optsched.bounds.proof.prove` or, where that does not know it, a verifier of its own.
 
 Seconds of jobs at the speed of a profile or a table are the float64 product of work and pace that engine and referee use,
 too; bounds take that number as exact.
@@ -12,7 +12,7 @@ allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, f
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
 ``gpu-sharing``: two jobs on a GPU slow each other down (`optsched.problem.interference`): larger than ``gang``, since a job
 may be alone on its GPUs. ``task-sharing``: gangs whose jobs have tasks take turns on GPUs and share network interfaces
-(`optsched.problem.contention`); it is the only class of such instances. `classes_of` tells those of an instance.
+(`optsched.problem.contention`); it is the only class of such instances. `classes_of` lists those of an instance.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def ratio_text(value: Fraction) -> str:
 
 
 def parse_ratio(text: Any, name: str) -> Fraction:
-    """The fraction that ``"p/q"`` stands for; `CertificateError` with rule ``value`` for anything else."""
+    """The fraction that ``"p/q"`` means; `CertificateError` with rule ``value`` for anything else."""
     if isinstance(text, str) and _RATIO.fullmatch(text):
         try:
             return Fraction(text)

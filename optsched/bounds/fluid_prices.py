@@ -1,7 +1,7 @@
 """Prices of GPU types, and of single jobs' time, from the dual of the fluid makespan problem.
 
-**Primal** (section 4.2 of this project's reference sheet on Hadar; y_jo seconds that j spends on option o of its menu: a_o
-seconds a unit of work, n_o GPUs of the type t_o):
+**Primal** (Gavel's makespan LP, Narayanan et al., OSDI 2020; y_jo seconds that j spends in its mode o: a_o seconds a unit of
+work, n_o GPUs of the type t_o):
 
     min T   s.t.   sum_o y_jo / a_o >= work_j;   sum_o y_jo <= T;   sum_j,o: t_o = t n_o y_jo <= G_t T;   y >= 0.
 
@@ -17,36 +17,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.bounds.menus import Menus
+from optsched.bounds.modes import Modes
 from optsched.problem.arrays import Floats, Ints
 
 
 def fluid_prices(
-    menus: Menus, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
+    modes: Modes, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """(q f64[T], z f64[m]) for ``kind_work`` f64[K] units of work by kind, beside m jobs with prices of their own.
 
-    ``own_kind`` i64[m] and ``own_work`` f64[m] tell their kinds and works. All ones and zeros where HiGHS gives up.
+    ``own_kind`` i64[m] and ``own_work`` f64[m] are their kinds and works. All ones and zeros where HiGHS gives up.
     """
     from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
     from scipy.sparse import csr_array
 
     own_kind = np.zeros(0, dtype=np.int64) if own_kind is None else own_kind
     own_work = np.zeros(0) if own_work is None else own_work
-    kinds, types, own = len(menus.options), len(menus.types), own_kind.size
-    # columns: q_t, z_j, u of kinds, u of single jobs; a row for every option of a kind or job
+    kinds, types, own = len(modes.by_kind), len(modes.types), own_kind.size
+    # columns: q_t, z_j, u of kinds, u of single jobs; a row for every mode of a kind or job
     kind_of = np.concatenate([np.arange(kinds), own_kind])
-    count = np.diff(menus.start)[kind_of]
+    count = np.diff(modes.start)[kind_of]
     row = np.repeat(np.arange(kind_of.size), count)
-    option = np.arange(row.size) - np.repeat(np.cumsum(count) - count - menus.start[kind_of], count)
-    fastest = menus.least(menus.pace)[kind_of]
-    pace = menus.pace[option] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
+    mode = np.arange(row.size) - np.repeat(np.cumsum(count) - count - modes.start[kind_of], count)
+    fastest = modes.least(modes.pace)[kind_of]
+    pace = modes.pace[mode] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
     line = np.arange(row.size)
     with_z = row >= kinds
-    entries = np.concatenate([np.ones(row.size), -pace * menus.gpus[option], -pace[with_z]])
-    columns = np.concatenate([types + own + row, menus.gpu_type[option], types + row[with_z] - kinds])
+    entries = np.concatenate([np.ones(row.size), -pace * modes.gpus[mode], -pace[with_z]])
+    columns = np.concatenate([types + own + row, modes.gpu_type[mode], types + row[with_z] - kinds])
     lines = np.concatenate([line, line, line[with_z]])
-    norm = np.concatenate([menus.capacity.astype(np.float64), np.ones(own)])
+    norm = np.concatenate([modes.capacity.astype(np.float64), np.ones(own)])
     size = types + own + kinds + own
     lines = np.concatenate([lines, np.full(norm.size, row.size)])
     columns = np.concatenate([columns, np.arange(norm.size)])

@@ -45,7 +45,7 @@ _TRIED, _TRIED_WHEN_MANY, _MANY = 6, 2, 10_000
 
 @dataclass(frozen=True)
 class GangMachine:
-    """Effective widths u_j, i64[n], and the capacity U that they stand against."""
+    """Effective widths u_j, i64[n], and the capacity U that they compete for."""
 
     threshold: int
     capacity: int

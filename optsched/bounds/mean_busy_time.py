@@ -29,7 +29,7 @@ not job by job.
 **Guarantee** none: with tasks, measured schedules are two to three times above.
 **Complexity** O(n log n) a step: some hundred for the multipliers, at most 240 for prices and charges.
 **Reference**: Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192, and Lagrangian duality over their polyhedron;
-LB3 of the A-SRPT reference sheet of this project, B3 of that on Hadar, K3 and N3 of that on AdaDUAL (4.3).
+C_j >= M_j + e_j / 2 on a relaxation of the cluster is derived here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Floats, Ints
 
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
-SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave room
+SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave bits for it
 TOO_MANY = 200_000  # jobs, for a search
 
 

@@ -1,18 +1,18 @@
 """Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
 
 **Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
-(`optsched.bounds.menus`, `optsched.bounds.shared_machine`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0),
+(`optsched.bounds.modes`, `optsched.bounds.shared_machine`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0),
 and the unweighted forms.
 **Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
 
     sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
 
-f_j the job's part of the objective; in a second of cell k on an option of its menu with m GPUs of type t it pays m omega_kt.
-**Proof**: take any schedule. At every moment its jobs can be given parts of their options that do the work done then and
-pay for at most G_t GPUs of every type t (these tell it class by class), so all payments together are at most
+f_j the job's part of the objective; in a second of cell k in a mode with m GPUs of type t it pays m omega_kt.
+**Proof**: take any schedule. At every moment its jobs can be given parts of their modes that do the work done then and
+pay for at most G_t GPUs of every type t (these show it class by class), so all payments together are at most
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
-**What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: options of different speed in one
+**What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
 falls piecewise linearly, f_j has one kink: the minimum is at a breakpoint.
 **Relations**: omega = 0 is `alone` with the best type of every job. Where `mean_busy_time`
@@ -41,10 +41,10 @@ from optsched.bounds.certificate import (
     Certificate,
     register_kind,
 )
-from optsched.bounds.menus import ELASTIC, FORKING, Menus, elastic_menus, forking_menus, gang_menus
+from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.proof import prove
-from optsched.bounds.shared_machine import shared_menus
+from optsched.bounds.shared_machine import modes_of_shared
 from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -74,9 +74,9 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     costs = sum_costs(instance, objective)
     found = [
         (value, data | more)
-        for menus, more in _menus(instance, schedule_class)
-        if (priced := best_priced_time(costs, menus)) is not None
-        if (proof := _Stated(costs, menus, priced).proof()) is not None
+        for modes, more in _modes(instance, schedule_class)
+        if (priced := best_priced_time(costs, modes)) is not None
+        if (proof := _Stated(costs, modes, priced).proof()) is not None
         for value, data in [proof]
     ]
     if not found:
@@ -85,14 +85,14 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
 
 
-def _menus(instance: Instance, schedule_class: str) -> list[tuple[Menus, dict[str, Any]]]:
+def _modes(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
     if schedule_class in GPU_SHARING_CLASSES:
         if instance.interference is None:
             return []
-        return [(each.beside(), each.data()) for each in (way.rounded() for way in shared_menus(instance).starts())]
+        return [(each.beside(), each.data()) for each in (way.rounded() for way in modes_of_shared(instance).starts())]
     if schedule_class == ELASTIC:
-        return [(elastic_menus(instance), {})]
-    return [(forking_menus(instance) if schedule_class == FORKING else gang_menus(instance), {})]
+        return [(modes_of_elastic(instance), {})]
+    return [(modes_of_copies(instance) if schedule_class == FORKING else modes_of_gangs(instance), {})]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class _Stated:
     """Prices found, as a certificate states them."""
 
     costs: SumCosts
-    menus: Menus
+    modes: Modes
     priced: PricedTime
 
     def proof(self) -> tuple[Fraction, dict[str, Any]] | None:
@@ -108,19 +108,19 @@ class _Stated:
         moments, moment_bits = _integers(self.priced.moments, MOMENT_BITS)
         prices, price_bits = _integers(self.priced.price, PRICE_BITS)
         rounded = PricedTime(_floats(moments, moment_bits), _floats(prices, price_bits))
-        least, largest = responses(self.costs, self.menus, rounded)
+        least, largest = responses(self.costs, self.modes, rounded)
         if not np.isfinite(least + largest).all():
             return None
         time = float(np.abs(self.priced.moments).max()) * (
-            self.costs.weight + self.menus.most_gpus * rounded.price.max()
+            self.costs.weight + self.modes.most_gpus * rounded.price.max()
         )
         least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
         minima, minimum_bits = _integers(least, MINIMUM_BITS - moments.size.bit_length())
-        capacity = self.menus.capacity.astype(object)
+        capacity = self.modes.capacity.astype(object)
         paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
         value = sum(minima.tolist()) / Fraction(2) ** minimum_bits - paid / Fraction(2) ** (moment_bits + price_bits)
         data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
-        data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.menus.types)}}
+        data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.modes.types)}}
         return value, data | {
             "price_exponent": price_bits,
             "minima": minima.tolist(),

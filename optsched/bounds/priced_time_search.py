@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.bounds.menus import Menus
+from optsched.bounds.modes import Modes
 from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
@@ -36,33 +36,33 @@ class PricedTime:
         return np.diff(self.moments)[:, None]
 
 
-def responses(costs: SumCosts, menus: Menus, priced: PricedTime) -> tuple[Floats, Floats]:
+def responses(costs: SumCosts, modes: Modes, priced: PricedTime) -> tuple[Floats, Floats]:
     """(least cost and payment f64[n], the largest number met on the way f64[n])."""
-    least, largest, _ = _respond(priced.moments, priced.price, _jobs(costs, menus), _options(menus), menus.adds)
+    least, largest, _ = _respond(priced.moments, priced.price, _jobs(costs, modes), _arrays(modes), modes.adds)
     return least, largest
 
 
-def _jobs(costs: SumCosts, menus: Menus) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+def _jobs(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     # copies: the compiler makes another version of its code for arrays that may not be written
-    return costs.release.copy(), costs.weight.copy(), costs.counted.copy(), menus.work.copy(), menus.kind.copy()
+    return costs.release.copy(), costs.weight.copy(), costs.counted.copy(), modes.work.copy(), modes.kind.copy()
 
 
-def _options(menus: Menus) -> tuple[Ints, Ints, Floats, Floats]:
-    return menus.start, menus.gpu_type, menus.rate, menus.gpus
+def _arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
+    return modes.start, modes.gpu_type, modes.rate, modes.gpus
 
 
-def best_priced_time(costs: SumCosts, menus: Menus) -> PricedTime | None:
+def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
     """Prices with a large bound; None where there is too much to look at, or where no price helps."""
-    options = int((menus.start[1:] - menus.start[:-1])[menus.kind].sum())
-    steps = min(EFFORT // max(options * CELLS, 1), MOST_STEPS)
+    count = int((modes.start[1:] - modes.start[:-1])[modes.kind].sum())
+    steps = min(EFFORT // max(count * CELLS, 1), MOST_STEPS)
     if steps < FEWEST_STEPS:
         return None
-    moments = _moments(costs, menus)
+    moments = _moments(costs, modes)
     if moments is None:
         return None
-    scale = float(costs.weight.sum()) / float(menus.capacity.sum())
-    nothing = np.zeros((CELLS, menus.capacity.size))
-    given = _jobs(costs, menus), _options(menus), menus.adds, menus.capacity.astype(np.float64)
+    scale = float(costs.weight.sum()) / float(modes.capacity.sum())
+    nothing = np.zeros((CELLS, modes.capacity.size))
+    given = _jobs(costs, modes), _arrays(modes), modes.adds, modes.capacity.astype(np.float64)
     tried = [_ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
     (value, price), part = max(zip(tried, MOVES, strict=True), key=lambda pair: pair[0][0])
     for slower, share in ((1.0, 2), (0.3, 3), (0.1, 6)):
@@ -72,10 +72,10 @@ def best_priced_time(costs: SumCosts, menus: Menus) -> PricedTime | None:
     return PricedTime(moments, price) if price.any() and np.isfinite(price).all() else None
 
 
-def _moments(costs: SumCosts, menus: Menus) -> Floats | None:
+def _moments(costs: SumCosts, modes: Modes) -> Floats | None:
     # Cells of equal length, multiples of a power of two, for as long as there may be a queue.
     first, last = float(costs.release.min()), float(costs.release.max())
-    busy = float(menus.fewest_gpu_seconds.sum()) / float(menus.capacity.sum())
+    busy = float(modes.fewest_gpu_seconds.sum()) / float(modes.capacity.sum())
     length = (max(last - first, busy) + busy / 2) * LONGER / CELLS
     if not 0 < length < math.inf:
         return None
@@ -91,13 +91,13 @@ INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
 
 
 @njit(interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
-def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
+def _ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
     best, kept = -np.inf, price
     room = (moments[1:] - moments[:-1]).reshape(-1, 1) * capacity
     squares = np.full(price.shape, 1e-12)
     for _ in range(steps):
-        least, _, used = _respond(moments, price, jobs, options, adds)
+        least, _, used = _respond(moments, price, jobs, modes, adds)
         value = least.sum() - (price * room).sum()
         if value > best:
             best, kept = value, price
@@ -108,29 +108,29 @@ def _ascent(moments, price, jobs, options, adds, capacity, move, steps):  # type
 
 
 @njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
-def _respond(moments, price, jobs, options, adds):  # type: ignore[no-untyped-def]
+def _respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, works, kind = jobs
-    start, gpu_type, rate, charge = options
+    start, gpu_type, rate, charge = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
     for j in range(releases.size):
         a, b = start[kind[j]], start[kind[j] + 1]
-        menu = (gpu_type[a:b], rate[a:b], charge[a:b])
+        own = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], works[j])
-        least[j], largest[j], end = _cheapest(moments, price, job, menu, adds, np.inf, used)
-        _cheapest(moments, price, job, menu, adds, end, used)
+        least[j], largest[j], end = _cheapest(moments, price, job, own, adds, np.inf, used)
+        _cheapest(moments, price, job, own, adds, end, used)
     return least, largest, used
 
 
 @njit
-def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-untyped-def]
+def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
     """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
 
-    The work that is done so far stands in pieces by rising price of a unit; what is not done yet is the dearest. A longer
+    The work that is done so far is kept in pieces by rising price of a unit; what is not done yet is the dearest. A longer
     stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
     release, weight, counted, work = job
-    gpu_type, rate, charge = menu
+    gpu_type, rate, charge = modes
     cells, most = price.shape[0], rate.size
     unit, amount = np.empty((cells + 2) * most + 1), np.empty((cells + 2) * most + 1)
     step_of, cell_of = np.empty(unit.size, dtype=np.int64), np.empty(unit.size, dtype=np.int64)
@@ -146,7 +146,7 @@ def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-
     now = release
     while k <= cells and now < until and weight * (now - counted) < best:
         end = min(moments[k + 1] if k < cells else np.inf, until)
-        m = _steps(price[k] if k < cells else free, menu, adds, steps[k], source[k], target[k])
+        m = _steps(price[k] if k < cells else free, modes, adds, steps[k], source[k], target[k])
         got[:] = 0.0
         while now < end:
             dearest, own = unit[pieces - 1] if pieces > 0 else -1.0, -1
@@ -205,9 +205,9 @@ def _cheapest(moments, price, job, menu, adds, until, used):  # type: ignore[no-
 
 
 @njit
-def _steps(price, menu, adds, steps, source, target):  # type: ignore[no-untyped-def]
-    """How many steps the cheapest way to higher and higher rates has at these prices; each from one option to another."""
-    gpu_type, rate, charge = menu
+def _steps(price, modes, adds, steps, source, target):  # type: ignore[no-untyped-def]
+    """How many steps the cheapest way to higher and higher rates has at these prices; each from one mode to another."""
+    gpu_type, rate, charge = modes
     if adds:
         for i in range(rate.size):
             steps[i, 0], steps[i, 1] = price[gpu_type[i]] * charge[i] / rate[i], rate[i]

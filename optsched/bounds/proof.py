@@ -1,6 +1,6 @@
-"""`prove`: hand a certificate to the verifier that stands alone (`optsched.check.verify_on_clusters`), in this process.
+"""`prove`: hand a certificate to the stand-alone verifier (`optsched.check.verify_on_clusters`), in this process.
 
-It gets the documents that files would hold. What it cannot read there it is told: how fast jobs are whose speed comes from a
+It gets the documents that files would hold. What it cannot read there it is given: the speeds of jobs that come from a
 model that it does not know, or from measured steps of a scaling profile. Kinds of somebody's own relaxation or theorem come
 with the function that the verifier calls in their place (`optsched.bounds.relaxation`).
 """
@@ -18,7 +18,7 @@ from optsched.bounds.word_arithmetic import Overflow
 from optsched.check import verify_case as reading
 from optsched.check import verify_certificate as plain
 from optsched.check import verify_on_clusters as clusters
-from optsched.check.verify_menus import Speed
+from optsched.check.verify_modes import Speed
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
@@ -29,8 +29,8 @@ MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find
 READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier knows, beside scalings and tasks
 
 
-class ToldSpeeds:
-    """What the verifier is told of an instance (`optsched.check.verify_on_clusters.Told`)."""
+class GivenSpeeds:
+    """What the verifier is given of an instance (`optsched.check.verify_modes.SpeedSource`)."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -44,7 +44,7 @@ class ToldSpeeds:
         }
 
     def document(self) -> dict[str, Any]:
-        """The instance as a file has it, without the parts that are told."""
+        """The instance as a file has it, without the parts that are given otherwise."""
         document = {name: part for name, part in self.instance.to_json().items() if name not in self.models}
         if self.measured:
             document["scalings"] = {k: part for k, part in document["scalings"].items() if k not in self.measured}
@@ -94,8 +94,8 @@ class ToldSpeeds:
 
 @lru_cache(maxsize=4)  # the next certificate is of the same instance, as a rule
 def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
-    told = ToldSpeeds(instance)
-    case = clusters.OnCluster(told.document(), instance.digest, schedule_class, epoch, told)
+    source = GivenSpeeds(instance)
+    case = clusters.OnCluster(source.document(), instance.digest, schedule_class, epoch, source)
     case.most_steps = MOST_STEPS
     return case
 

@@ -6,7 +6,7 @@ search parameter (a threshold, prices of GPU types, charges) offer one machine a
 objective for such jobs and machines. Whoever adds a relaxation gets every theorem for it, whoever adds a theorem gets it for
 every relaxation; each is one file, which ends with `relaxation` or `theorem`.
 
-The verifier that stands alone (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
+The stand-alone verifier (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
 that calls: a relaxation ``machine(case, data)``, which builds the machine again from the instance and the data of a
 certificate, a theorem ``verify(case, data)``, which evaluates it there, both in Python integers and fractions
 (`optsched.check.verify_certificate.Case` and `Machine`).
@@ -103,7 +103,7 @@ class Relaxation:
 
     ``find`` may return None where it says nothing; ``machine`` builds the machine again (None: the verifier does).
     ``text`` ends the statements of its bounds. ``names`` has other names for theorems than ``name-theorem``: by objective,
-    or one for all. ``only``: the theorems that it has (None: all). ``menus``: are its `Relaxed` those of
+    or one for all. ``only``: the theorems that it has (None: all). ``modes``: are its `Relaxed` those of
     `optsched.bounds.priced_machine`?
     """
 
@@ -113,13 +113,13 @@ class Relaxation:
     text: str
     names: Mapping[str, str | Names] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
-    menus: bool = False
+    modes: bool = False
     machine: Callable[[Any, Data], Machine] | None = None
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem for all relaxations (``menus``: those with menus alone), under its name.
+    """A theorem for all relaxations (``modes``: only for those with modes), under its name.
 
     ``build`` finds (value, data), None where it has nothing to say; ``verify`` (None: the verifier has it) proves them.
     """
@@ -129,7 +129,7 @@ class Theorem:
     statement: str
     build: Callable[[Any, str], Proof | None]
     verify: Callable[[Any, Data], Proof] | None = None
-    menus: bool = False
+    modes: bool = False
 
 
 _relaxations: list[Relaxation] = []
@@ -151,7 +151,7 @@ def theorem(new: Theorem) -> None:
 
 
 def _cross(ground: Relaxation, proposition: Theorem) -> None:
-    offered = proposition.name in ground.only if ground.only is not None else ground.menus or not proposition.menus
+    offered = proposition.name in ground.only if ground.only is not None else ground.modes or not proposition.modes
     if not offered:
         return
     names = ground.names.get(proposition.name, f"{ground.name}-{proposition.name}")

@@ -15,7 +15,7 @@ fit there. With prices omega_t >= 0 of the G_t GPUs of type t,
 
     v_j = work_j n_j min_t omega_t c_jt a_jt,     U = sum_t G_t omega_t,     p_j = v_j / U:
 
-the machine of `priced_machine` for menus with the options a_jt for n_j c_jt GPUs of type t.
+the machine of `priced_machine` for jobs with the modes a_jt for n_j c_jt GPUs of type t.
 **Theorem.** Completion times of a schedule of the class are those of a preemptive schedule on one unit-speed machine with
 works p_j.
 **Proof.** Let x_j be the units of work that j does a second at some moment, on GPUs of types S, at the stretch s. On each of
@@ -25,10 +25,10 @@ a and b at most omega_t (c_at / (xi_{a|b} s_a) + c_bt / (xi_{b|a} s_b)) <= omega
 second, and j pays at least (v_j / work_j) x_j. The machine that serves j with the share (what it pays) / U is never
 over-committed and has served it for p_j seconds, at least, when its work is done. Preemption and migration are not excluded.
 
-c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the bound of the sheet below; xi >= 2
+c = 1 / S for all, S = max {1, max over pairs of 1 / xi_{a|b} + 1 / xi_{b|a}}, is the simplest choice; xi >= 2
 everywhere gives S = 1 and the machine of gangs; xi = 1 doubles the GPUs. Other charges are better where kinds
 differ: of a pair that goes well together one may pay in full if the other hardly pays, and jobs that share with nobody pay
-in full. As long as jobs are few every one is a class of its own, else those are one that nothing tells apart but gang,
+in full. As long as jobs are few every one is a class of its own, else those are one that differ in nothing but gang,
 work and release; many kinds of memory are taken together by kind, at the smallest needs.
 
 **Prices over time** (`optsched.bounds.priced_time`) may also let a job pay n_j GPUs in full for its full speed: let x_jt
@@ -36,12 +36,12 @@ be the largest speed (alone at its best: 1) at which j runs beside anybody on a 
 for n_j GPUs, and x_jt / a_jt for n_j c_jt x_jt of them. A GPU with one job is paid by nobody else, in full at most. Where
 it has two, each runs at a speed y <= x_jt and pays c_jt y, together at most 1: that is what charges are. What j pays
 rises with its speed and is convex, so that one that is slowed down on some GPUs pays, where it is alone, for no more than
-it holds; and parts of the two options do its work. The machine, which charges c_jt for every unit of work, cannot say so.
+it holds; and parts of the two modes do its work. The machine, which charges c_jt for every unit of work, cannot say so.
 
 Charges are multiples of ``2**-CHARGE_BITS``; floats of the physics (ratios, stretches, seconds) are taken as exact
 rationals. Memory counts as enough up to a part of 2**-30: what rounding lets pass must not refute a bound.
 
-**Reference**: section 4.3 of this project's reference sheet on SJF-BSBF (c = 1 / S, one type); the charges are LP duality.
+**Reference**: derived here; the charges are LP duality. Jobs that share in pairs: Luo et al., IWQoS 2024, arXiv 2407.13088.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.certificate import GPU_SHARING_CLASSES
-from optsched.bounds.menus import Menus, Option, gang_menus
+from optsched.bounds.modes import Modes, TypeMode, modes_of_gangs
 from optsched.bounds.priced_machine import Priced, TypePrices, best_prices, machine_at
 from optsched.bounds.relaxation import Machines, Relaxation, Value, relaxation
 from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
@@ -73,8 +73,8 @@ _EVALUATIONS, _EVALUATED_WORK = 150, 1_000_000  # of a search: at most the first
 
 
 @dataclass(frozen=True, eq=False)
-class SharedMenus(Menus):
-    """Gangs in C classes: ``class_of`` i64[n], ``kind_class`` i64[K], ``charge`` f64[C, T]; ``options`` are those alone."""
+class SharedModes(Modes):
+    """Gangs in C classes: ``class_of`` i64[n], ``kind_class`` i64[K], ``charge`` f64[C, T]; ``by_kind``: no charges."""
 
     class_of: Ints
     kind_class: Ints
@@ -83,13 +83,13 @@ class SharedMenus(Menus):
 
     @cached_property
     def gpus(self) -> Floats:
-        """GPUs that every option pays for at these charges, f64[O]."""
+        """GPUs that every mode pays for at these charges, f64[O]."""
         kind = np.repeat(np.arange(self.gang.size), np.diff(self.start))
         return np.asarray(self.gang[kind] * self.charge[self.kind_class[kind], self.gpu_type], dtype=np.float64)
 
     @cached_property
     def gpu_seconds(self) -> Floats:
-        """GPU-seconds a unit of work of every option at these charges, f64[O]."""
+        """GPU-seconds a unit of work of every mode at these charges, f64[O]."""
         return self.pace * self.gpus
 
     @cached_property
@@ -110,42 +110,41 @@ class SharedMenus(Menus):
         found[np.repeat(self.kind_class, np.diff(self.start)), self.gpu_type] = True
         return found
 
-    def with_charge(self, charge: Floats) -> SharedMenus:
+    def with_charge(self, charge: Floats) -> SharedModes:
         """The same jobs at other charges."""
         other = replace(self, charge=charge)
         kept = {name: value for name, value in self.__dict__.items() if name in ("start", "gpu_type", "pace", "may")}
         other.__dict__.update(kept)  # cached: searches ask for many charges
         return other
 
-    def rounded(self) -> SharedMenus:
+    def rounded(self) -> SharedModes:
         """The same jobs at charges that are multiples of 1 / UNIT and keep the inequalities exactly."""
         return self.with_charge(self.pairs.rounded(self.charge, UNIT) / UNIT)
 
-    def starts(self) -> list[SharedMenus]:
+    def starts(self) -> list[SharedModes]:
         """Equal charges, and those that make the load largest."""
         return [self] if self.pairs.plain else [self, charged_by_load(self, self.load)]
 
-    def charged(self) -> Menus:
-        """The menus at these charges, which were rounded, exactly."""
-        rows = zip(self.options, self.kind_class.tolist(), strict=True)
+    def charged(self) -> Modes:
+        """The modes at these charges, which were rounded, exactly."""
+        rows = zip(self.by_kind, self.kind_class.tolist(), strict=True)
         charge = self.whole_charges
-        options = [tuple((t, a, g * Fraction(charge[c][t], UNIT)) for t, a, g in menu) for menu, c in rows]
-        return self._plain(options)
+        return self._plain([tuple((t, a, g * Fraction(charge[c][t], UNIT)) for t, a, g in row) for row, c in rows])
 
-    def beside(self) -> Menus:
+    def beside(self) -> Modes:
         """What jobs pay, for their full speed or beside a partner, where they pay over time (above)."""
-        options = []
-        for menu, c in zip(self.options, self.kind_class.tolist(), strict=True):
-            row: list[Option] = []
-            for t, a, g in menu:
+        found = []
+        for modes, c in zip(self.by_kind, self.kind_class.tolist(), strict=True):
+            row: list[TypeMode] = []
+            for t, a, g in modes:
                 part = Fraction(float(self.pairs.fastest_beside[c, t]))
                 row += [(t, a / part, g * part * Fraction(self.whole_charges[c][t], UNIT))] if part > 0 else []
                 row += [(t, a, g)] if part < 1 else []
-            options.append(tuple(row))
-        return self._plain(options)
+            found.append(tuple(row))
+        return self._plain(found)
 
-    def _plain(self, options: list[tuple[Option, ...]]) -> Menus:
-        return Menus(self.types, self.capacity, self.gang, self.kind, self.work, self.release, options, adds=False)
+    def _plain(self, by_kind: list[tuple[TypeMode, ...]]) -> Modes:
+        return Modes(self.types, self.capacity, self.gang, self.kind, self.work, self.release, by_kind, adds=False)
 
     def data(self) -> dict[str, Any]:
         """What a certificate says of classes and charges."""
@@ -153,25 +152,25 @@ class SharedMenus(Menus):
         return {"classes": self.class_of.tolist(), "charges": charges}
 
 
-Judge = Callable[[SharedMenus, TypePrices], float]
+Judge = Callable[[SharedModes, TypePrices], float]
 
 
-def shared_menus(instance: Instance) -> SharedMenus:
+def modes_of_shared(instance: Instance) -> SharedModes:
     """The jobs at equal charges 1 / S, where GPUs are shared by interference.
 
     O(n log n + C^2 T O) for O sub-batches; `InputError` where a profile or a bandwidth is missing.
     """
-    gangs, pairs = gang_menus(instance), shared_pairs(instance, sharing_rates(instance))
+    gangs, pairs = modes_of_gangs(instance), shared_pairs(instance, sharing_rates(instance))
     # kinds once more: gang, paces, class
     kinds, kind = np.unique(np.column_stack([gangs.kind, pairs.class_of]), axis=0, return_inverse=True)
-    return SharedMenus(
+    return SharedModes(
         gangs.types,
         gangs.capacity,
         gangs.gang[kinds[:, 0]],
         kind.reshape(-1),
         gangs.work,
         gangs.release,
-        [gangs.options[k] for k in kinds[:, 0].tolist()],
+        [gangs.by_kind[k] for k in kinds[:, 0].tolist()],
         adds=False,
         class_of=pairs.class_of,
         kind_class=kinds[:, 1],
@@ -184,47 +183,47 @@ def shared_menus(instance: Instance) -> SharedMenus:
 class RelaxedSharing(Priced):
     """Jobs that share GPUs, on machines by charges and prices."""
 
-    menus: SharedMenus
+    modes: SharedModes
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
         """That of the best charges and prices found; then of better and better charges."""
 
-        def judged(menus: SharedMenus, prices: TypePrices) -> float:
-            return value(machine_at(menus, prices, self.alone, dict))
+        def judged(modes: SharedModes, prices: TypePrices) -> float:
+            return value(machine_at(modes, prices, self.alone, dict))
 
-        menus, prices = best_start(self.menus, judged)
+        modes, prices = best_start(self.modes, judged)
         for more in reversed(range(rounds)):
-            yield (machine_at(menus.charged(), prices, self.alone, menus.data),)
-            better = better_charges(menus, prices, judged) if more else menus
-            if np.array_equal(better.charge, menus.charge):
+            yield (machine_at(modes.charged(), prices, self.alone, modes.data),)
+            better = better_charges(modes, prices, judged) if more else modes
+            if np.array_equal(better.charge, modes.charge):
                 return
-            menus = better
+            modes = better
 
-    def ways(self) -> list[tuple[Menus, dict[str, Any]]]:
-        """The menus at a few charges."""
-        return [(each.charged(), each.data()) for each in (some.rounded() for some in self.menus.starts())]
+    def ways(self) -> list[tuple[Modes, dict[str, Any]]]:
+        """The modes at a few charges."""
+        return [(each.charged(), each.data()) for each in (some.rounded() for some in self.modes.starts())]
 
 
 def sharing(instance: Instance, schedule_class: str) -> RelaxedSharing | None:
     """The relaxation of an instance; None where jobs share no GPUs by interference."""
     if instance.interference is None:
         return None
-    return RelaxedSharing(instance, seconds_alone(instance), shared_menus(instance))
+    return RelaxedSharing(instance, seconds_alone(instance), modes_of_shared(instance))
 
 
-def charged_by_load(jobs: SharedMenus, load: Floats) -> SharedMenus:
+def charged_by_load(jobs: SharedModes, load: Floats) -> SharedModes:
     """Charges with the largest ``sum load_k c_kt`` on every type, ``load`` f64[C] >= 0."""
     return jobs.with_charge(jobs.pairs.best_charges(np.where(jobs.may, load[:, None], 0.0)))
 
 
-def best_start(jobs: SharedMenus, value: Judge) -> tuple[SharedMenus, TypePrices]:
+def best_start(jobs: SharedModes, value: Judge) -> tuple[SharedModes, TypePrices]:
     """(charges, prices) with a large ``value``: equal charges or those that make the load largest; prices by a search."""
     plain = (1,) * len(jobs.types)
     best = max(jobs.starts(), key=lambda each: value(each, plain)).rounded()
     return best, best_prices(best, lambda some: value(best, some))
 
 
-def better_charges(jobs: SharedMenus, prices: TypePrices, value: Judge) -> SharedMenus:
+def better_charges(jobs: SharedModes, prices: TypePrices, value: Judge) -> SharedModes:
     """Charges with a larger ``value``: some steps towards the corner to which it rises fastest (Frank and Wolfe).
 
     Any charges give a bound, the search only decides how good it is. Deterministic.
@@ -246,7 +245,7 @@ def better_charges(jobs: SharedMenus, prices: TypePrices, value: Judge) -> Share
     return best.rounded()
 
 
-def _slopes(jobs: SharedMenus, reached: float, value: Callable[[SharedMenus], float]) -> Floats:
+def _slopes(jobs: SharedModes, reached: float, value: Callable[[SharedModes], float]) -> Floats:
     # by how much the value rises with the charges of one class, f64[C]
     slopes = np.zeros(jobs.pairs.classes)
     for k in range(slopes.size):
@@ -265,6 +264,6 @@ relaxation(
         find=sharing,
         text="gangs that share GPUs at their best charges",
         names={"mean-busy-time": {}, "volume": {}, "alone": {}},
-        menus=True,
+        modes=True,
     )
 )

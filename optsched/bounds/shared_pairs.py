@@ -4,7 +4,7 @@ For every GPU type t and all classes a, b of which two different jobs can share 
 
     f_ab c_at + f_ba c_bt <= 1,   f_ab = 1 / (xi_{a|b} s_a),
 
-one inequality for every choice of sub-batches of which neither could be larger (`optsched.bounds.shared_machine` tells
+one inequality for every choice of sub-batches of which neither could be larger (`optsched.bounds.shared_machine` says
 what for). A pair whose every sub-batches are too large together, or of which the table says that it does not run, has none.
 """
 
@@ -26,7 +26,7 @@ Options = tuple[tuple[float, float], ...]
 
 FEW = 16  # jobs that are each a class of its own
 MOST_CLASSES = 40  # beyond it a class is all jobs of a kind
-ROOM = 1 + 2.0**-28  # memory that counts as enough: more than the verifier allows
+ENOUGH = 1 + 2.0**-28  # memory that counts as enough: more than the verifier allows
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class JobClass:
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """The inequalities of one GPU type: ``f_a c[a] + f_b c[b] <= 1``, arrays [m]; ``exact`` tells (xi, s) of both sides."""
+    """The inequalities of one GPU type: ``f_a c[a] + f_b c[b] <= 1``, arrays [m]; ``exact``: (xi, s) of both sides."""
 
     a: Ints
     b: Ints
@@ -129,8 +129,8 @@ def shared_pairs(instance: Instance, rates: SharingRates) -> SharedPairs:
     memory, kind_of_group = cluster.node_memory[first].tolist(), cluster.node_type[first].tolist()
     rows = []
     for t in range(len(cluster.gpu_types)):
-        rooms = {g: memory[g] for g, its in enumerate(kind_of_group) if its == t}
-        rows.append(_rows(classes, rooms, rates.xi))
+        capacity = {g: memory[g] for g, its in enumerate(kind_of_group) if its == t}
+        rows.append(_rows(classes, capacity, rates.xi))
     return SharedPairs(class_of, len(classes), tuple(rows))
 
 
@@ -180,12 +180,12 @@ def _useful(options: set[tuple[float, float]]) -> Options:
     return tuple(kept)
 
 
-def _rows(classes: list[JobClass], rooms: dict[int, float], xi: Floats) -> PairRows:
+def _rows(classes: list[JobClass], capacity: dict[int, float], xi: Floats) -> PairRows:
     found: list[tuple[int, int, float, float, float, float]] = []
     for a, one in enumerate(classes):
         for b, other in enumerate(classes[a:], start=a):
             x_a, x_b = float(xi[one.kind, other.kind]), float(xi[other.kind, one.kind])
-            shared = [room for g, room in rooms.items() if one.groups[g] and other.groups[g]]
+            shared = [held for g, held in capacity.items() if one.groups[g] and other.groups[g]]
             if shared and x_a < math.inf and not (a == b and one.count < 2):
                 found += [(a, b, x_a, s_a, x_b, s_b) for s_a, s_b in _fitting(one.options, other.options, max(shared))]
     sides = np.array([row[2:] for row in found], dtype=np.float64).reshape(len(found), 4)
@@ -194,11 +194,11 @@ def _rows(classes: list[JobClass], rooms: dict[int, float], xi: Floats) -> PairR
     return PairRows(place[:, 0], place[:, 1], 1 / (sides[:, 0] * sides[:, 1]), 1 / (sides[:, 2] * sides[:, 3]), exact)
 
 
-def _fitting(one: Options, other: Options, room: float) -> Iterator[tuple[float, float]]:
+def _fitting(one: Options, other: Options, capacity: float) -> Iterator[tuple[float, float]]:
     """(s_a, s_b) of the sub-batches that fit together and of which neither could be larger."""
     last = math.inf
     for memory, s_a in reversed(one):
-        s_b = min((s for m, s in other if memory + m <= room * ROOM), default=math.inf)
+        s_b = min((s for m, s in other if memory + m <= capacity * ENOUGH), default=math.inf)
         if s_b < last:
             yield s_a, s_b
             last = s_b

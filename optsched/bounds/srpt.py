@@ -12,8 +12,8 @@ optimal there. The grid rounds down only (`optsched.bounds.grid`).
 for elastic jobs that run G times as fast on G GPUs as on one; for one-GPU jobs on one GPU where xi = 2 (then sharing gains
 nothing); and for tasks on one GPU, when they may be preempted. With equal weights, each.
 **Complexity** O(n log n) a run, a run per level; at most 122 runs for a search.
-**Reference**: Schrage, Operations Research 16 (1968), 687-690; for clusters Lemma V and LB1 of the A-SRPT reference
-sheet of this project: the virtual single machine of Luo et al., INFOCOM 2025; 4.3 of those on Hadar, SJF-BSBF and AdaDUAL.
+**Reference**: Schrage, Operations Research 16 (1968), 687-690; for clusters the virtual
+single machine of Luo et al., INFOCOM 2025 (there with a factor, here with none); the other relaxations are derived here.
 """
 
 from __future__ import annotations

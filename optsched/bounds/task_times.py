@@ -1,4 +1,4 @@
-"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the ground of the bounds there.
+"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the basis of the bounds there.
 
 **Model** (`optsched.problem.contention`; class ``task-sharing``): job j repeats I_j times: t_j = forward + backward seconds
 of compute on each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and
@@ -32,7 +32,7 @@ compute and M^N_j of bytes,
 All numbers are computed in fractions and rounded **down** to a float64 (works, releases, paths, distances: a bound becomes
 smaller by it), and are exact rationals afterwards. The engine adds up floats: a run may be below by rounding alone.
 
-**Source**: section 4.3 of this project's reference sheet on AdaDUAL, there for alike nodes, a = 0 and eta >= 0.
+**Source**: derived here, for the model of Wang, Shi, Wang and Chu, arXiv 2002.10105 (2020).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ is the last to be done completes its own tail later.
 **Tight**: the best S of this form gives the optimum of 1 | r_j, q_j, pmtn | C_max on the machine (Jackson's rule; Horn,
 Naval Research Logistics 21 (1974), 177-185), so no other S says more of one resource.
 **Complexity** O(n log n + n D) for D different tails, as many as there are kinds of transfers.
-**Reference**: section 4.2 of this project's reference sheet on AdaDUAL, for one link.
+**Reference**: derived here.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ optimal. Groups are disjoint. **Tight** without contention: one link, eta = 0 an
 transfer wait behind a long one.
 **Choice of the partition**: greedily the link with the largest gain over r_j + b M_j, among transfers not yet taken; this
 is at least the best single link. **Complexity** O(n log n) a link and step, in Python numbers.
-**Reference**: Schrage, Operations Research 16 (1968), 687-690; 4.2 of the AdaDUAL sheet of this project.
+**Reference**: Schrage, Operations Research 16 (1968), 687-690; the relaxation of links is derived here.
 """
 
 from __future__ import annotations

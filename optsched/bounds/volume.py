@@ -5,7 +5,7 @@
 threshold 1 GPU-seconds over the GPUs that gangs can fill, of elastic jobs the fewest GPU-seconds over all GPUs.
 **Proof**: after t the fast machine does at most one second of work a second, and all the work of jobs released
 from t on is done after t. Rounding down on the grid (`optsched.bounds.grid`) only lowers both parts.
-**Tight** for one machine, where it is the optimum. **Complexity** O(n log n), O(n) when the jobs stand in order of release.
+**Tight** for one machine, where it is the optimum. **Complexity** O(n log n), O(n) when the jobs are in order of release.
 """
 
 from __future__ import annotations

@@ -72,5 +72,5 @@ def sum_words(values: npt.NDArray[np.int64]) -> Words:
 
 
 def total(limbs: Words) -> int:
-    """The integer that the limbs of a sum stand for."""
+    """The integer that the limbs of a sum represent."""
     return sum(int(limb) << (32 * position) for position, limb in enumerate(limbs))

@@ -17,7 +17,7 @@ def stable_order(values: Ints | Floats) -> Ints:
     """``argsort(values, kind="stable")`` of values >= 0, in a quarter of its time.
 
     One sort of integers: the leading bits of the values as floats, then positions. Where those bits are the same and the
-    values stand in the wrong order, which is rare, they are sorted again.
+    values are in the wrong order, which is rare, they are sorted again.
     """
     n = values.size
     bits = n.bit_length()

@@ -1,6 +1,6 @@
 """The verifiers' side for very many jobs: the same numbers in machine words, exactly, or nothing.
 
-Four kinds of bounds on gangs, a second way beside the verifier that stands alone (`optsched.check.verify_certificate`),
+Four kinds of bounds on gangs, a second way beside the stand-alone verifier (`optsched.check.verify_certificate`),
 which it replaces where everything fits and is held against by tests: numpy on whole columns (`word_arithmetic`), and two
 compiled loops of one heap each (`word_runs`). The machine counts ticks below 2**61, with all work added to the latest
 release; where a column does not fit, `Overflow` is raised, and the caller takes Python integers.
@@ -210,7 +210,7 @@ def _busy_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fraction, in
 
 
 def _densest_first(work: Ints, multiplier: Ints) -> Ints:
-    """Jobs in order of release: by multiplier / work, falling, then as they stand; indices i64[n]."""
+    """Jobs in order of release: by multiplier / work, falling, then by index; indices i64[n]."""
     if not work.size or int(multiplier.min()) == int(multiplier.max()):
         return stable_order(work)
     ratio = work / multiplier

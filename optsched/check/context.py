@@ -39,7 +39,7 @@ class Violation:
     """A broken rule: which (one of `RULES`, or a certificate's), by what, and what would be legal.
 
     ``job`` is an id and ``segment`` a 0-based position, None where no single one is to blame. An entry with
-    ``count`` > 1 stands for that many further violations of its rule that are not listed one by one.
+    ``count`` > 1: that many further violations of its rule that are not listed one by one.
     """
 
     rule: str

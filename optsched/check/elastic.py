@@ -10,7 +10,7 @@ rate        a segment does no more iterations (of the job's own batch) than its 
 =========== ==========================================================================================================
 
 An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
-from `optsched.speeds.goodput` (which tells the model). Restarts cost nothing in the class: how long a gang idles is the
+from `optsched.speeds.goodput` (which describes the model). Restarts cost nothing in the class: how long a gang idles is the
 policy's affair.
 """
 
@@ -26,7 +26,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.scaling import seconds_on
 
-ALIKE = 1e-9  # relative: which of two batches is the better one, nobody can tell
+ALIKE = 1e-9  # relative: closer than this, two batches are equally good
 
 
 def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
@@ -44,7 +44,7 @@ def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violatio
 def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]:
     """The fewest seconds that an iteration with the job's own batch, or what is worth as much, takes there; nan: none.
 
-    And its share of communication that contends; of batches that only rounding tells apart the least.
+    And its share of communication that contends; of batches that differ by rounding alone the least.
     """
     if not nodes:
         return math.nan, 0.0

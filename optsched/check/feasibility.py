@@ -1,6 +1,6 @@
 """The rules of a feasible schedule (rigid gangs on exclusive GPUs, rate 1 on any allowed GPU), for `optsched.check.referee`.
 
-At the task level jobs share GPUs; what the rules say there stands in `optsched.check.tasks`, and for two jobs on a GPU in
+At the task level jobs share GPUs; the rules there are in `optsched.check.tasks`, and for two jobs on a GPU in
 `optsched.check.sharing`.
 
 ============== =======================================================================================================
@@ -194,7 +194,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
     later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
-    # Two gangs meet on many GPUs; that is one violation, told of the first of them.
+    # Two gangs meet on many GPUs; that is one violation, reported for the first of them.
     meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
     # It counts for either of the two jobs; n: no job of the instance.

@@ -1,6 +1,6 @@
 """The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
 
-What a schedule must obey, and how exactly, stands in `optsched.check.feasibility`, for two jobs on a GPU in
+What a schedule must obey, and how exactly, is in `optsched.check.feasibility`, for two jobs on a GPU in
 `optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
 `optsched.check.schedule_document` and `optsched.check.task_document`. This module adds the rule **value** (what a
 schedule is said to be worth is what it is worth; and of a file, that no proven bound of its class says otherwise) and

@@ -124,7 +124,7 @@ def _memory(context: CheckContext, found: Violations) -> None:
     first = np.flatnonzero(np.diff(gpu, prepend=-1))
     held -= np.repeat(np.append(0.0, held)[first], np.diff(np.append(first, gpu.size)))
     offer = np.concatenate([offer, offer])[order]
-    # One job alone that is too large has been told of already.
+    # One job alone that is too large has been reported already.
     over = (change[order] > 0) & ~(held <= offer * (1 + RELATIVE)) & (change[order] <= offer)
 
     def too_much(i: int) -> Violation:

@@ -163,10 +163,10 @@ def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, 
 def _crowded(context: CheckContext, thirds: list[tuple[int, int, int]], found: Violations) -> None:
     """The rule capacity: no third on a GPU, for longer than rounding, of one segment and of a job in all."""
     document = context.document
-    # A gang may be the third on many GPUs; that is one violation, told of the first of them.
-    told = {(int(context.segment[k]), first, second): k for k, first, second in reversed(thirds)}
-    third, first, second = np.array(list(told), dtype=np.int64).reshape(-1, 3).T
-    pair = np.array(list(told.values()), dtype=np.int64)
+    # A gang may be the third on many GPUs; that is one violation, reported for the first of them.
+    first_seen = {(int(context.segment[k]), first, second): k for k, first, second in reversed(thirds)}
+    third, first, second = np.array(list(first_seen), dtype=np.int64).reshape(-1, 3).T
+    pair = np.array(list(first_seen.values()), dtype=np.int64)
     since, until = document.start[third], np.minimum(document.end[second], document.end[third])
     each = slack(np.minimum(_shorter(context, first, second), _shorter(context, third, third)), since, until)
 

@@ -114,7 +114,7 @@ class _Tasks:
 
     @cached_property
     def by_time(self) -> Ints:
-        """`whole_rows` by (start, end); so a task of no length stands before what starts with it."""
+        """`whole_rows` by (start, end); so a task of no length comes before what starts with it."""
         rows = np.flatnonzero(self.whole_rows)
         return rows[np.lexsort((self.document.end[rows], self.document.start[rows]))]
 

@@ -2,7 +2,7 @@
 
     python verify_on_clusters.py CERTIFICATE INSTANCE
 
-Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certificate.py tells the theorems and the exit codes,
+Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certificate.py has the theorems and the exit codes,
 verify_fair_share.py those of max_fair_slowdown; here are more machines of U units for which those theorems hold.
 
 **Seconds** that a job takes at least: its duration; iterations at the best rate of a table by GPU type (together on a node,
@@ -15,7 +15,7 @@ charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs tha
 on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
 and of jobs' own time, over all that these pay. **priced-time**: prices of GPUs over time (verify_time_prices.py).
 **Not known here**: measured steps of scalings, and models of speeds that somebody added to optsched. `optsched verify` runs
-this program, too, and tells it how fast such jobs are (`Told`).
+this program, too, and gives it the speeds of such jobs (`SpeedSource`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING or __package__:
     from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from optsched.check.verify_fair_share import fair_alone, fair_share
-    from optsched.check.verify_menus import Menu, PricesByType, Speed, Told, by_id, makespan
+    from optsched.check.verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from optsched.check.verify_scalings import ScalingProfile, with_memory
     from optsched.check.verify_sharing import Charges, Needs, Partners, whole
     from optsched.check.verify_stage_graphs import graph_of, least_iteration
@@ -44,7 +44,7 @@ else:  # copied
     from verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from verify_fair_share import fair_alone, fair_share
-    from verify_menus import Menu, PricesByType, Speed, Told, by_id, makespan
+    from verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from verify_scalings import ScalingProfile, with_memory
     from verify_sharing import Charges, Needs, Partners, whole
     from verify_stage_graphs import graph_of, least_iteration
@@ -57,7 +57,7 @@ ROW = {"gpu", "gpus", "together", "spread", "measured"}
 class OnCluster(Case):
     """A case with speeds by GPU type or placement, partners on GPUs, copies or tasks.
 
-    `suits`, `runs`: the node groups that suit a job, and on which it has a speed; `menu`: what a unit of its work may cost;
+    `suits`, `runs`: the node groups that suit a job, and on which it has a speed; `modes`: what a unit of its work may cost;
     `work`: what it has to do; `gang_seconds`: how long its gang takes at best, in floats; `fair`: on an equal share.
     """
 
@@ -65,9 +65,9 @@ class OnCluster(Case):
     parts = Case.parts | {"throughputs", "profiles", "scalings", "tasks", "interference", "contention"}
 
     def __init__(
-        self, document: Data, claimed: str, schedule_class: str, epoch: Fraction, told: Told | None = None
+        self, document: Data, claimed: str, schedule_class: str, epoch: Fraction, source: SpeedSource | None = None
     ) -> None:
-        self.told, self.vouched = told, told is not None
+        self.source, self.vouched = source, source is not None
         super().__init__(document, claimed, schedule_class, epoch)
 
     def read_instance(self, document: Data, epoch: Fraction) -> None:
@@ -126,14 +126,14 @@ class OnCluster(Case):
             self.gang_seconds = self.needs.gang_seconds
             return self.needs.length
         self.read_speeds(link if contention else None)
-        if self.told is not None and any(self.told.speed(j, elastic=False) for j in range(len(self.jobs))):
-            self.digest = None  # what is told decides it, too
+        if self.source is not None and any(self.source.speed(j, elastic=False) for j in range(len(self.jobs))):
+            self.digest = None  # what the source says decides it, too
         need(
             self.digest is None or self.claimed == self.digest.hexdigest(),
             "it is of another instance",
             reading.INSTANCE,
         )
-        return self.read_menus()
+        return self.read_modes()
 
     def read_speeds(self, link: Data | None) -> None:
         """Tables, graphs and scaling profiles, and who slows down whom."""
@@ -152,21 +152,21 @@ class OnCluster(Case):
             self.digest.update(b"contention")
             self.learn(link)
 
-    def read_menus(self) -> list[float]:
+    def read_modes(self) -> list[float]:
         """How fast jobs are, what a unit of their work may cost, and how long it takes at least in their class."""
-        found, known, menus = list[tuple[Speed, Menu]](), dict[Any, tuple[Speed, Menu]](), dict[Any, Menu]()
+        found, known, same = list[tuple[Speed, ModeRows]](), dict[Any, tuple[Speed, ModeRows]](), dict[Any, ModeRows]()
         for j, job in enumerate(self.jobs):
             alike = self.by_profile[j], self.gpus[j], self.memory[j], job.get("batch_size"), tuple(self.suits[j])
-            speed = self.told and self.told.speed(j, elastic=self.schedule_class == "elastic")
+            speed = self.source and self.source.speed(j, elastic=self.schedule_class == "elastic")
             if speed:
-                found.append((speed, self.menu_of(speed, self.gpus[j])))
+                found.append((speed, self.modes_of(speed, self.gpus[j])))
             else:
                 if alike not in known:
                     speed = self.speed_of(j)
-                    known[alike] = speed, self.menu_of(speed, self.gpus[j])
+                    known[alike] = speed, self.modes_of(speed, self.gpus[j])
                 found.append(known[alike])
             need(found[-1][0].pace, f"job {reading.shown(self.ids[j])} has no speed that is known here", UNJUDGED)
-        self.menu = [menus.setdefault(menu, menu) for _, menu in found]  # jobs that are alike have the same
+        self.modes = [same.setdefault(modes, modes) for _, modes in found]  # jobs that are alike have the same
         elastic = any(speed.rates is not None for speed, _ in found)
         need(elastic or self.schedule_class != "elastic", "there are no elastic jobs", reading.KIND)
         if elastic and self.schedule_class == "elastic":
@@ -178,18 +178,18 @@ class OnCluster(Case):
         self.elastic = [speed.rates is not None for speed, _ in found]
         self.gang_seconds = [amount * speed.least for amount, (speed, _) in zip(self.amount, found, strict=True)]
         lengths, fastest = list[float](), dict[int, Fraction]()
-        for j, menu in enumerate(self.menu):
+        for j, modes in enumerate(self.modes):
             if self.schedule_class != "forking" and not (self.schedule_class == "elastic" and self.elastic[j]):
                 lengths.append(self.gang_seconds[j])
                 continue
-            if id(menu) not in fastest:
-                fastest[id(menu)] = self.fastest(menu)
-            lengths.append(below(self.work[j] / fastest[id(menu)]))
+            if id(modes) not in fastest:
+                fastest[id(modes)] = self.fastest(modes)
+            lengths.append(below(self.work[j] / fastest[id(modes)]))
         return lengths
 
-    def fastest(self, menu: Menu) -> Fraction:
+    def fastest(self, modes: ModeRows) -> Fraction:
         """The most units of work a second."""
-        speeds = [1 / seconds for _, seconds, _ in menu]
+        speeds = [1 / seconds for _, seconds, _ in modes]
         return sum(speeds, Fraction(0)) if self.schedule_class == "forking" else max(speeds)
 
     def learn(self, part: Any) -> None:
@@ -261,7 +261,7 @@ class OnCluster(Case):
         nodes = tuple(gpus for gpus, count in sizes for _ in range(count))
         return Speed(pace, least, list(scaling.rates(batch, gang, self.memory[j], nodes).items()))
 
-    def menu_of(self, speed: Speed, gang: int) -> Menu:
+    def modes_of(self, speed: Speed, gang: int) -> ModeRows:
         """What jobs of a speed may do on every type that suits them."""
         exact = [(kind, Fraction(seconds)) for kind, seconds in speed.pace.items()]
         if self.schedule_class == "forking":  # a copy takes a part of all GPUs of its type, and copies add up
@@ -290,38 +290,38 @@ class OnCluster(Case):
             return reading.machine(release, work, self.total, exponent, {"threshold": 1})
         prices = self.prices(data)
         need(prices.capacity > 0, "data.prices are all 0", DUAL)
-        unit = {id(menu): prices.cost(menu) * scale for menu in by_id(prices.menus)}
-        work = [math.floor(w * unit[id(menu)]) for w, menu in zip(self.work, prices.menus, strict=True)]
+        unit = {id(modes): prices.cost(modes) * scale for modes in by_id(prices.modes)}
+        work = [math.floor(w * unit[id(modes)]) for w, modes in zip(self.work, prices.modes, strict=True)]
         return reading.machine(release, work, prices.capacity, exponent, prices.stated)
 
     def gpu_seconds(self) -> list[float]:
         """Elastic jobs had no prices once: the fewest GPU-seconds of their work, rounded down to floats."""
-        columns = zip(self.elastic, self.work, self.menu, self.gang_seconds, self.gpus, strict=True)
+        columns = zip(self.elastic, self.work, self.modes, self.gang_seconds, self.gpus, strict=True)
         return [
-            below(w * min(a * n for _, a, n in menu) if elastic else Fraction(seconds) * gang)
-            for elastic, w, menu, seconds, gang in columns
+            below(w * min(a * n for _, a, n in modes) if elastic else Fraction(seconds) * gang)
+            for elastic, w, modes, seconds, gang in columns
         ]
 
     def prices(self, data: Data) -> PricesByType:
         """The prices of the data and, of shared GPUs, its charges."""
-        price, menus, stated = the(dict, data, "prices", DUAL), self.menu, {"prices": data["prices"]}
+        price, modes, stated = the(dict, data, "prices", DUAL), self.modes, {"prices": data["prices"]}
         legal = price.keys() == self.count.keys() and whole(price.values(), LARGEST_PRICE)
         need(legal, "data.prices must be integers >= 0, below 2^64, one for every GPU type", DUAL)
         if self.kind.startswith("shared-"):
-            charges, known = self.charges(data), dict[Any, Menu]()
+            charges, known = self.charges(data), dict[Any, ModeRows]()
             stated |= charges.stated
             rows = [
-                tuple((t, a, n * part[t]) for t, a, n in m) for m, part in zip(self.menu, charges.part, strict=True)
+                tuple((t, a, n * part[t]) for t, a, n in m) for m, part in zip(self.modes, charges.part, strict=True)
             ]
-            menus = [known.setdefault(menu, menu) for menu in rows]
-        return PricesByType(price, sum(price[name] * count for name, count in self.count.items()), menus, stated)
+            modes = [known.setdefault(row, row) for row in rows]
+        return PricesByType(price, sum(price[name] * count for name, count in self.count.items()), modes, stated)
 
     def charges(self, data: Data) -> Charges:
         """What gangs pay of GPUs that they may share: of a GPU that two jobs share no more than it costs."""
         columns, needs = zip(self.scaled, self.jobs, self.gpus, self.memory, strict=True), list[Needs]()
         for j, (scaling, job, gang, memory) in enumerate(columns):
-            if self.told is not None and self.told.speed(j, elastic=False):
-                needs.append(self.told.needs(j))
+            if self.source is not None and self.source.speed(j, elastic=False):
+                needs.append(self.source.needs(j))
             else:
                 plainly = {(Fraction(memory), Fraction(1))}
                 needs.append(plainly if scaling is None else scaling.stretches(job["batch_size"], gang, memory))
@@ -329,15 +329,15 @@ class OnCluster(Case):
         return self.partners.charges(data, needs, self.runs, groups)
 
     def rates(self, data: Data) -> tuple[list[Rates], Data]:
-        """(the options of every job by units of work a second, what files state) for prices over time."""
+        """(the modes of every job by units of work a second, what files state) for prices over time."""
         if self.schedule_class != "gpu-sharing":
-            known = {id(menu): useful(tuple((t, 1 / a, n) for t, a, n in menu)) for menu in by_id(self.menu)}
-            return [known[id(menu)] for menu in self.menu], {}
+            known = {id(modes): useful(tuple((t, 1 / a, n) for t, a, n in modes)) for modes in by_id(self.modes)}
+            return [known[id(modes)] for modes in self.modes], {}
         charges, found = self.charges(data), list[Rates]()
-        for menu, part, beside in zip(self.menu, charges.part, charges.beside, strict=True):
+        for modes, part, beside in zip(self.modes, charges.part, charges.beside, strict=True):
             # in full for its full speed, or its charge beside a partner
-            slow = [(t, beside[t] / a, n * part[t] * beside[t]) for t, a, n in menu if beside[t] > 0]
-            found.append((*slow, *((t, 1 / a, n) for t, a, n in menu if beside[t] < 1)))
+            slow = [(t, beside[t] / a, n * part[t] * beside[t]) for t, a, n in modes if beside[t] > 0]
+            found.append((*slow, *((t, 1 / a, n) for t, a, n in modes if beside[t] < 1)))
         return found, charges.stated
 
 

@@ -138,7 +138,7 @@ class ScalingProfile:
 
 
 def with_memory(job: Data, scaling: ScalingProfile, nodes: list[Data]) -> Data:
-    """A job that does not state its memory needs that of the largest sub-batch for which its gang has room."""
+    """A job that does not state its memory needs that of the largest sub-batch whose memory its gang has."""
     if job.get("gpu_memory") is not None or not scaling.knows_memory:
         return job
     types = None if job.get("gpu_types") is None else {name.casefold() for name in job["gpu_types"]}

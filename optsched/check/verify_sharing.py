@@ -22,7 +22,7 @@ if TYPE_CHECKING or __package__:
 else:  # copied
     from verify_case import DUAL, UNJUDGED, Data, Few, need, the
 
-UNIT, ROOM = 1 << 30, 1 + Fraction(1, 1 << 29)  # of charges; memory that counts as enough: a little more than there is
+UNIT, ENOUGH = 1 << 30, 1 + Fraction(1, 1 << 29)  # of charges; a little more memory than there is counts as enough
 MOST_KINDS, MOST_CLASSES = 1000, 100
 Needs = set[tuple[Fraction, Fraction]]  # memory, stretch
 Group = tuple[str, float]  # GPU type, memory
@@ -88,35 +88,36 @@ class Partners:
         for a, b in combinations_with_replacement(sorted(jobs), 2):
             one, other = (self.kinds[jobs[c][0]] for c in (a, b))
             x, y, several = self.slower[one, other], self.slower[other, one], a != b or len(jobs[a]) > 1
-            rooms: dict[str, float] = {}  # the largest of every type where both may be
-            for name, room in (groups[g] for g in where[a] & where[b]) if several and x < math.inf else ():
-                rooms[name] = max(room, rooms.get(name, 0.0))
-            for name, room in rooms.items():
+            largest: dict[str, float] = {}  # the largest of every type where both may be
+            for name, memory in (groups[g] for g in where[a] & where[b]) if several and x < math.inf else ():
+                largest[name] = max(memory, largest.get(name, 0.0))
+            for name, memory in largest.items():
                 paid = charges[name][a] / Fraction(x), charges[name][b] / Fraction(y)
-                legal = most_paid(needed[a], needed[b], room, paid) <= UNIT
+                legal = most_paid(needed[a], needed[b], memory, paid) <= UNIT
                 need(legal, f"the classes {a} and {b} pay more than all of a GPU on a shared GPU {name}", DUAL)
                 for c, its, partners, slowed in ((a, needed[a], needed[b], x), (b, needed[b], needed[a], y)):
-                    best = fastest_beside(its, partners, room) / Fraction(slowed)
+                    best = fastest_beside(its, partners, memory) / Fraction(slowed)
                     fastest[c, name] = max(fastest[c, name], best)
         part = [{name: Fraction(row[c], UNIT) for name, row in charges.items()} for c in class_of]
         beside = [{name: fastest[c, name] for name in types} for c in class_of]
         return Charges(part, beside, {"classes": class_of, "charges": charges})
 
 
-def fits(memory: Fraction, others: list[Any], room: float) -> int:
-    """Beside how many of the others, which rise in memory, there is room for it."""
-    return len(others) if room == math.inf else bisect_right(others, Fraction(room) * ROOM - memory, key=lambda x: x[0])
+def fits(memory: Fraction, others: list[Any], held: float) -> int:
+    """Beside how many of the others, which rise in memory, it fits."""
+    left = held if held == math.inf else Fraction(held) * ENOUGH - memory
+    return bisect_right(others, left, key=lambda x: x[0])
 
 
-def most_paid(one: list[Any], other: list[Any], room: float, paid: tuple[Fraction, Fraction]) -> Fraction:
+def most_paid(one: list[Any], other: list[Any], held: float, paid: tuple[Fraction, Fraction]) -> Fraction:
     """What two jobs pay at most, with sub-batches that fit in a GPU together; ``paid``: each with its largest."""
     least, found = list(accumulate((s for _, s in other), min)), Fraction(0)
     for memory, s in one:
-        fit = fits(memory, other, room)
+        fit = fits(memory, other, held)
         found = max(found, paid[0] / s + paid[1] / least[fit - 1] if fit else found)
     return found
 
 
-def fastest_beside(one: list[Any], other: list[Any], room: float) -> Fraction:
+def fastest_beside(one: list[Any], other: list[Any], held: float) -> Fraction:
     """The largest part of its full speed that a job has beside another, if that does not slow it down."""
-    return max((1 / s for memory, s in one if fits(memory, other, room)), default=Fraction(0))
+    return max((1 / s for memory, s in one if fits(memory, other, held)), default=Fraction(0))

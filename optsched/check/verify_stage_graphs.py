@@ -1,6 +1,6 @@
 """How long an iteration of a graph of pipeline stages takes at least, for verifiers without optsched.
 
-Beside verify_on_clusters.py, which tells the model; the same float operations as optsched's, since bounds take their
+Beside verify_on_clusters.py, which describes the model; the same float operations as optsched's, since bounds take their
 result as exact. All traffic has the best bandwidth between any two GPUs. A gang that no node holds cuts a ring or a pair of
 neighbouring replicas: the cheapest such cut, at the best bandwidth between nodes; a stage that no node holds its own ring.
 """

@@ -108,11 +108,11 @@ def attack(
         telling(unconfirmed, late=late, deadline=due(budget)),
     ):
         name = f"attacking {policy}"
-        told, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
+        step, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
 
         def progress(done: int, every: int) -> None:
-            if told is not None:
-                told(done, every)
+            if step is not None:
+                step(done, every)
             if tell is not None:
                 tell(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
 

@@ -178,6 +178,12 @@ def _studies() -> list[tuple[str, str]]:
     return [(name, each.summary) for name, each in STUDIES.items()]
 
 
+def _measures() -> list[tuple[str, str]]:
+    from optsched.sweeps.measurement import MEASUREMENTS
+
+    return [(name, ", ".join(each.measures)) for name, each in MEASUREMENTS.items()]
+
+
 KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "policies": _policies,
     "placements": _placements,
@@ -196,6 +202,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "spaces": _spaces,
     "methods": _methods,
     "studies": _studies,
+    "measures": _measures,
 }
 
 SUMMARIES = {
@@ -216,6 +223,7 @@ SUMMARIES = {
     "spaces": "kinds of instances among which attack looks for bad ones",
     "methods": "ways in which attack looks for the worst one",
     "studies": "experiments that can be run again, for reproduce",
+    "measures": "what cells of a sweep and studies measure, for measure = NAME",
 }
 
 
@@ -269,8 +277,8 @@ def entry(kind: str, name: str) -> Entry:
         return _guarantee_entry(name)
     if kind in ("policies", "placements", "predictors", "spaces"):
         return _documented_entry(kind, name)
-    told, written, facts = _OF_KIND.get(kind, _nothing)(name)
-    return Entry(name, texts[name], told, written, facts=facts)
+    parameters, written, facts = _OF_KIND.get(kind, _nothing)(name)
+    return Entry(name, texts[name], parameters, written, facts=facts)
 
 
 _Told = tuple[tuple[ShownParameter, ...], str, tuple[tuple[str, str], ...]]
@@ -285,10 +293,10 @@ def _of_model(name: str) -> _Told:
     from optsched.models.program import PROGRAMS
     from optsched.problem.instance import Instance, Job
 
-    told: tuple[ShownParameter, ...] = ()
+    parameters: tuple[ShownParameter, ...] = ()
     if name in PROGRAMS:
         data = PROGRAMS.get(name).data
-        told = _told(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
+        parameters = _shown_parameters(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
     known: Registry[Any] = FORMULATIONS if name in FORMULATIONS else PROGRAMS
     facts: tuple[tuple[str, str], ...] = ()
     if name in known:
@@ -296,7 +304,7 @@ def _of_model(name: str) -> _Told:
         end = ', model.end("ID") its completion time' if getattr(of, "end", None) else ""
         facts = mathematics(inspect.getdoc(inspect.getmodule(of.build)) or "")
         facts += (("in Python", f'model = osd.formulate(SOURCE, "{name}"); model.job("ID") is a job\'s number{end}'),)
-    return told, _written(f"optsched solve SOURCE --model {name}:", told), facts
+    return parameters, _written(f"optsched solve SOURCE --model {name}:", parameters), facts
 
 
 _SECTION = re.compile(r"(Sets|Data|Variables|Optimum|Size|Reference)\b[^:]*: ")
@@ -344,15 +352,15 @@ def _of_method(name: str) -> _Told:
 
     method = METHODS.get(name)
     size = "an integer >= 1; what the kind of instances says goes first"
-    told = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
-    told += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
-    return told, f"optsched attack POLICY --method {name}", ()
+    parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
+    parameters += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
+    return parameters, f"optsched attack POLICY --method {name}", ()
 
 
 _OF_KIND: dict[str, Callable[[str], _Told]] = {"models": _of_model, "dialects": _of_dialect, "methods": _of_method}
 
 
-def _told(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
+def _shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
     from optsched.parameters import legal_of, parameters_of
 
     known = parameters_of(maker).items()
@@ -367,20 +375,20 @@ def _runs(policy: Callable[..., Any]) -> Callable[..., Any]:
     return lambda **values: simulate(Instance([], "1x1"), policy(**values))
 
 
-def _written(sign: str, told: tuple[ShownParameter, ...]) -> str:
-    return sign + ",".join(f"{each.name}={each.default}" for each in told) if told else ""
+def _written(sign: str, parameters: tuple[ShownParameter, ...]) -> str:
+    return sign + ",".join(f"{each.name}={each.default}" for each in parameters) if parameters else ""
 
 
 def _recipe_entry(name: str) -> Entry:
     from optsched.io.traces.recipe import RECIPES
 
     recipe = RECIPES.get(name)
-    told = tuple(
+    parameters = tuple(
         ShownParameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
         for key, each in recipe.parameters.items()
     )
     first = next(iter(recipe.parameters), "key")
-    return Entry(name, recipe.summary, told, f"optsched generate {name} --set {first}=... -o FILE")
+    return Entry(name, recipe.summary, parameters, f"optsched generate {name} --set {first}=... -o FILE")
 
 
 def _guarantee_entry(name: str) -> Entry:
@@ -400,10 +408,10 @@ def _family_entry(name: str) -> Entry:
     from optsched.guarantees.family import FAMILIES
 
     family = FAMILIES.get(name)
-    told = _told(family.make)
-    written = f"optsched ratio {name}:{family.size}={told[0].default} -p {family.policy}"
+    parameters = _shown_parameters(family.make)
+    written = f"optsched ratio {name}:{family.size}={parameters[0].default} -p {family.policy}"
     text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
-    return Entry(name, text, told, written, _paragraphs(inspect.getdoc(family.make) or ""))
+    return Entry(name, text, parameters, written, _paragraphs(inspect.getdoc(family.make) or ""))
 
 
 def _documented_entry(kind: str, name: str) -> Entry:
@@ -421,8 +429,8 @@ def _documented_entry(kind: str, name: str) -> Entry:
     registry, sign = registries[kind]
     thing = registry.get(name)
     _, _, about = (inspect.getdoc(thing) or "").partition("\n")
-    told = _told(thing, _runs(thing) if kind == "policies" else None)
-    return Entry(name, _first_line(thing), told, _written(sign, told), _paragraphs(about))
+    parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
+    return Entry(name, _first_line(thing), parameters, _written(sign, parameters), _paragraphs(about))
 
 
 def _paragraphs(text: str) -> str:

@@ -80,6 +80,6 @@ def _view(found: dict[str, Fitted[Any]]) -> Group:
             numbers = (row.value, row.error, *each.interval(row.name))
             sheet.add(of + row.name, *("-" if math.isnan(x) else f"{x:.4g}" for x in numbers), row.unit)
         rows, explained = len(each.measured), "-" if math.isnan(each.r_squared) else f"{each.r_squared:.6g}"
-        told = f"{rows} row{'s' * (rows > 1)}, R^2 {explained}, largest relative error {100 * each.largest_error:.2g} %"
-        notes += [of + note for note in (told, *each.notes)]
+        error = f"largest relative error {100 * each.largest_error:.2g} %"
+        notes += [of + note for note in (f"{rows} row{'s' * (rows > 1)}, R^2 {explained}, {error}", *each.notes)]
     return Group(sheet, *map(Text, notes))

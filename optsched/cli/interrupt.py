@@ -25,12 +25,12 @@ from optsched.problem.files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"
-PATIENCE = 0.7  # seconds for a campaign without its processes to end
+GRACE = 0.7  # seconds for a campaign without its processes to end
 POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
 MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
 GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
 
-ATTEMPTS, PAUSE = 15, 0.05  # to tell what is known, and seconds between them
+ATTEMPTS, PAUSE = 15, 0.05  # to print what is known, and seconds between them
 
 Tell = Callable[[], None]
 _known: list[tuple[Tell, Tell | None, Deadline]] = []
@@ -41,7 +41,7 @@ _began = time.monotonic()
 
 
 class TimeIsUp(Exception):
-    """The work has overrun its deadline; what is to be told of it, nobody else tells any more."""
+    """The work has overrun its deadline; what is to be said of it, nobody else says any more."""
 
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
@@ -88,7 +88,7 @@ def telling(tell: Tell, *, late: Tell | None = None, deadline: Deadline = NEVER)
 
 @contextlib.contextmanager
 def tidying(tidy: Tell) -> Iterator[None]:
-    """While this lasts, ``tidy()`` is called when the user interrupts, after everything has been told."""
+    """While this lasts, ``tidy()`` is called when the user interrupts, after all messages."""
     _untidy.append(tidy)
     try:
         yield
@@ -146,7 +146,7 @@ def shield_processes() -> None:
 
 
 def leave_work_behind(code: int, late: Tell | None = None) -> None:
-    """Tell what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
+    """Print what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
     _speaking.acquire(blocking=False)
     _leaving.set()
     with contextlib.suppress(Exception):  # a terminal where progress is just about to appear
@@ -164,7 +164,7 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
         say("interrupted")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    if campaign and _ended(PATIENCE):
+    if campaign and _ended(GRACE):
         sys.exit(code)  # what its processes shared is then given back in good order
     os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
 
@@ -181,7 +181,8 @@ def _heard(tell: Tell) -> bool:
 
 
 def _workers_stopped() -> bool:
-    # Processes of a campaign, where one is running: what waits for them then ends by itself.
+    # Processes of a campaign, where one is running: what waits for them then ends by itself. loky's public
+    # `get_reusable_executor` would begin some where none are: tests/solvers/test_public_ground.py says what is gone.
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is None:

@@ -1,6 +1,6 @@
 """Tables that fit the terminal: no number is ever broken, and none is left out.
 
-Where there is no room, heads and names are broken, rich breaks texts between words, and columns go into further tables below
+On a narrow screen heads and names are broken, rich breaks texts between words, and columns go into further tables below
 the first, from left to right, each with the first column.
 """
 

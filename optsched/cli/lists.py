@@ -12,9 +12,9 @@ from optsched.cli.options import AsJson
 from optsched.cli.output import print_json, show, write
 
 EXAMPLES = """
-  optsched list policies             what can stand behind -p
+  optsched list policies             what may follow -p
   optsched list policies a-srpt      its parameters, and what it promises
-  optsched list recipes philly-like  what can stand behind --set
+  optsched list recipes philly-like  what may follow --set
 """
 
 

@@ -87,7 +87,7 @@ class _Page(io.StringIO):
 
 
 def show(view: Any) -> None:
-    """Print a table for people, as wide as there is room (`optsched.cli.layout`)."""
+    """Print a table for people, as wide as the screen (`optsched.cli.layout`)."""
     from optsched.cli.layout import SafeConsole, width_of_stdout
 
     page = _Page()

@@ -57,7 +57,7 @@ def run(
     from optsched.report.comparison import default_policies, evaluate
     from optsched.report.report_files import save_report
 
-    # a slip in a name is told before a long trace is read
+    # a slip in a name is reported before a long trace is read
     named = [specify(seeded(text, seed)) for text in policy or ()]
     loaded = reading.load(source)
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]

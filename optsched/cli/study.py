@@ -24,7 +24,18 @@ def reproduction_view(reproduction: Reproduction) -> Group:
         f"study {reproduction.study.name} (size {settings['size']}, seeds {seeds}): {reproduction.study.summary}\n"
         f"{settings['method']}\n"
     )
-    return Group(Text(head), *(part for each in reproduction.outcomes for part in _experiment(each)))
+    parts = [part for each in reproduction.outcomes for part in _experiment(each)]
+    return Group(Text(head), *parts, *_claims(reproduction))
+
+
+def _claims(reproduction: Reproduction) -> list[Text | Sheet]:
+    rows = reproduction.claims
+    if not rows:
+        return []
+    sheet = Sheet([Column(head, right=False, tells=True) for head in ("claimed", "measured (columns)", "why")])
+    for row in rows:
+        sheet.add(f"{row.claim} ({row.source})", row.measured.replace("; ", "\n"), row.why, section=True)
+    return [Text("claimed, measured, why", style="bold"), sheet]
 
 
 def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
@@ -32,7 +43,7 @@ def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
     sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
     for name in e.shown:
         measure = e.measurement.measures[name]
-        scale, unit = SCALES["short" if measure.short else measure.unit]
+        scale, unit = SCALES["short" if e.short and measure.unit == "s" else measure.unit]
         side: Side = "up" if measure.at_most else "nearest"
         rows = {"any row": e.reference} if measure.of_workload else {row: row for row in e.rows}
         cells = {

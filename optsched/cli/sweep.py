@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv")
 
 
+Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
+]
+Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")]
+
+
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="the grid (docs: sweeps)", show_default=False)],
     store: Annotated[
         Path | None, typer.Option("--store", metavar="FILE", help="where results are kept; default: FILE.sqlite")
     ] = None,
-    backend: Annotated[
-        str, typer.Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")
-    ] = "loky",
-    address: Annotated[
-        str | None, typer.Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
-    ] = None,
+    backend: Backend = "loky",
+    address: Address = None,
+    workers: Workers = None,
     retry: Annotated[bool, typer.Option("--retry", help="run cells again that failed")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="how many cells, and their CPU time, by one cell of each policy")
@@ -104,22 +105,29 @@ def _write(table: pl.DataFrame, output: Path) -> None:
 
 
 def summary(table: pl.DataFrame) -> Sheet:
-    """What people look at: for every instance and policy cells, and of each objective mean value, mean and worst ratio."""
+    """What people look at: for every instance and policy cells, and of each objective mean value, mean and worst ratio.
+
+    Of a sweep with a measure: the mean of each of its numbers.
+    """
     import polars as pl
 
     from optsched.cli.layout import Column, Sheet
     from optsched.cli.tables import number
 
     axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
-    objectives = [name.removesuffix("_ratio") for name in table.columns if name.endswith("_ratio")]
+    names = table.columns[table.columns.index("cpu_seconds") + 1 :]
+    objectives = [name for name in names if {f"{name}_bound", f"{name}_ratio"} <= set(names)]
+    measured = [] if objectives else names
     sums = [pl.col("state").eq("done").sum().alias("cells"), pl.col("state").eq("failed").sum().alias("failed")]
     for name in objectives:
         ratio = pl.col(f"{name}_ratio")
         sums += [pl.col(name).mean(), ratio.mean(), ratio.max().alias(f"{name}_worst")]
+    sums += [pl.col(name).mean() for name in measured]
     rows = table.group_by(*axes, "policy", maintain_order=True).agg(sums)
     if not rows["failed"].sum():
         rows = rows.drop("failed")
     heads = {f"{name}{end}": head for name in objectives for end, head in _heads(name).items()}
+    heads |= {name: f"mean {name}" for name in measured}
     texts = len(axes) + 1
     sheet = Sheet([Column(heads.get(name, name), right=k >= texts) for k, name in enumerate(rows.columns)])
     for row in rows.iter_rows(named=True):

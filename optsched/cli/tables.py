@@ -91,8 +91,8 @@ def report_view(report: Report) -> Group:
     kept = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
     heads = (report.objective, "ratio", *(METRICS[k] for k in kept), "saves GPU-h")
     theorems = any(line.guarantee for line in report.lines)
-    told = [Column("guarantee", right=False, tells=True)] if theorems else []
-    sheet = Sheet([Column("policy", right=False), *map(Column, heads), *told])
+    factor = [Column("guarantee", right=False, tells=True)] if theorems else []
+    sheet = Sheet([Column("policy", right=False), *map(Column, heads), *factor])
     for line in report.lines:
         exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
         sheet.add(
@@ -124,10 +124,10 @@ def _interference_notes(instance: Instance) -> list[str]:
     if interference is None:
         return []
     if interference.kinds:
-        told = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs, {interference.ratio:g} for others"
+        text = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs, {interference.ratio:g} for others"
     else:
-        told = f"beside another job on its GPUs a job runs {interference.ratio:g} x as long"
-    return [f"interference: {told}" + (f" ({interference.source})" if interference.source else "")]
+        text = f"beside another job on its GPUs a job runs {interference.ratio:g} x as long"
+    return [f"interference: {text}" + (f" ({interference.source})" if interference.source else "")]
 
 
 def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:

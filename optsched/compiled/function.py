@@ -4,11 +4,11 @@
 is until it has done as much work (calls, elements of its arguments, events) as costs about what compiling would (the rule of
 ski rental), then it is compiled. Which one runs depends on the work alone, never on a clock or on what lies in the cache.
 Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
-have different forms. What compiling costs is told on stderr when it takes long, and never counted (`Stopwatch`).
+have different forms. What compiling costs is reported on stderr when it takes long, and never counted (`Stopwatch`).
 
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
-before a call, so that compiling is told and not counted), ``get_overload`` (to call machine code whose types are known, for
+before a call, so that compiling is not counted), ``get_overload`` (to call machine code whose types are known, for
 a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened), and the options of `njit`,
 `optsched.compiled.heap.KERNEL` and ``INNER``, without which loops and compiling take twice as long.
 
@@ -41,7 +41,7 @@ PRICE = 10_000
 ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
-TOLD = 2.0  # seconds of compiling after which it is said
+LONG = 2.0  # seconds of compiling after which it is said
 
 
 class _Spent(threading.local):
@@ -254,7 +254,7 @@ def _keep_nothing() -> None:
 
 @contextlib.contextmanager
 def _compiling(function: Function) -> Iterator[None]:
-    # Told to people when it takes long, and not counted as work.
+    # Reported when it takes long, and not counted as work.
     begun, since = time.process_time(), time.perf_counter()
     _spent.nested += 1
     notice = _Notice(function) if _spent.nested == 1 else None
@@ -273,25 +273,25 @@ def _compiling(function: Function) -> Iterator[None]:
 
 
 class _Notice:
-    """Says on stderr, but not in a notebook, that a function has been compiling for `TOLD` seconds, and how long it took."""
+    """Says on stderr, but not in a notebook, that a function has been compiling for `LONG` seconds, and how long it took."""
 
     def __init__(self, function: Function) -> None:
         self._what = f"{function.py_func.__module__}.{function.py_func.__name__}"
-        self._begun, self._told = time.perf_counter(), False
-        self._timer = threading.Timer(TOLD, self._tell)
+        self._begun, self._reported = time.perf_counter(), False
+        self._timer = threading.Timer(LONG, self._tell)
         self._timer.daemon = True
         self._timer.start()
 
     def _tell(self) -> None:
         if type(sys.stderr).__module__.startswith("ipykernel."):
             return  # it would be saved with the notebook
-        self._told = True
+        self._reported = True
         print(f"optsched: compiling {self._what}, once for this machine", file=sys.stderr, flush=True)
 
     def over(self) -> None:
         """It is compiled."""
         self._timer.cancel()
-        if self._told:
+        if self._reported:
             seconds = time.perf_counter() - self._begun
             print(f"optsched: compiled {self._what} in {seconds:.0f} s", file=sys.stderr, flush=True)
 

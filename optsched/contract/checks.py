@@ -135,7 +135,7 @@ def _with_other_arrivals(subject: Subject, instance: Instance) -> tuple[Instance
 
 def _begun(subject: Subject, made: Run, time: float) -> Rows:
     # How long something takes that has begun may depend on what comes. Rows are rounded: a start at that very time, when
-    # the policy is asked again, may stand before it by as much.
+    # the policy is asked again, may lie before it by as much.
     first = time - ROUNDED
     if made.instance.at_task_level:
         return [row[:3] for row in subject.level.rows(made) if row[2] < first]

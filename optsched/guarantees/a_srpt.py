@@ -30,7 +30,7 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, one_gpu_type, own_network, policy_is
-from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, late_findings
 from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
@@ -182,7 +182,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
         # Equal lengths, computed in another order, may be served in the other order: let the suspect lose its ties.
         longer = np.where(np.arange(instance.n) == j, length * (1 + TIE), length)
         limit[j] = factor * virtual_srpt(instance.arrival, longer, beta)[j] + instance.work[j] * slowest[j]
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 A_SRPT = guarantee(

@@ -41,7 +41,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, known_durations, one_machine
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.method_theorem import method_theorem
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.policies.ties import leading
@@ -103,7 +103,7 @@ def limits(instance: Instance, alpha: Floats) -> Floats:
 def _audit(policy: Any, run: Run) -> list[str]:
     run = run.relative
     limit = limits(run.instance, np.asarray(run.notes["alpha"]))
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 def _ratio(policy: Any, run: Run) -> float:

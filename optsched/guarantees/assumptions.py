@@ -21,8 +21,8 @@ def all_of(*assumptions: Assumption) -> Assumptions:
     def broken(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
         found: list[str] = []
         for each in assumptions:
-            told = each(policy, placement, instance)
-            found += [told] if isinstance(told, str) else told or ()
+            reason = each(policy, placement, instance)
+            found += [reason] if isinstance(reason, str) else reason or ()
         return tuple(found)
 
     return broken

@@ -111,11 +111,11 @@ DELAYED_SPT = guarantee(
 )
 
 
-def _crowd(policy: Specification, n: int, long: int, patience: int, objective: str) -> Challenge:
+def _crowd(policy: Specification, n: int, long: int, delay: int, objective: str) -> Challenge:
     check_legal(n >= 2, "size", n, "an integer >= 2")
     alone = Instance([Job("long", duration=long)], "1x1", f"alone-{long}", objective)
     start = float(simulate(alone, policy).schedule.completion[0]) - long
-    if start >= patience:
+    if start >= delay:
         return Challenge(alone, Fraction(long))
     come = Fraction(start + 1)
     jobs = [Job("long", duration=long), *(Job(f"{i}", arrival=start + 1, duration=1) for i in range(n))]

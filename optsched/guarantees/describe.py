@@ -84,8 +84,8 @@ def page() -> str:
         parts.append(f"| [`{name}`](#{name}) | {_cell(family.summary)} | {loses} |")
     parts.append("")
     for name, family in FAMILIES.items():
-        told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
-        parts.append(f"### {name}\n\n{_cell(told)}\n\n```sh\n{try_of(family)}\n```\n")
+        text = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
+        parts.append(f"### {name}\n\n{_cell(text)}\n\n```sh\n{try_of(family)}\n```\n")
     others: dict[str, Registry[Any]] = {
         "What no online algorithm can do": LOWER_BOUNDS,
         "Faster machines": SPEED_THEOREMS,
@@ -94,8 +94,8 @@ def page() -> str:
     for heading, entries in others.items():
         parts.append(f"## {heading}\n")
         for name, each in entries.items():
-            told = f"{_cell(each.statement)} ({_cell(each.source)}; {STATUS[each.status]})"
-            parts.append(f"### {name}\n\n{told}\n\n{_cell(each.proof)}\n")
+            text = f"{_cell(each.statement)} ({_cell(each.source)}; {STATUS[each.status]})"
+            parts.append(f"### {name}\n\n{text}\n\n{_cell(each.proof)}\n")
     return "\n".join(parts)
 
 

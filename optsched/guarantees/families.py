@@ -1,8 +1,7 @@
 """Families of instances on which scheduling rules lose much, each with a schedule that does not: limits of the theorems.
 
 Those with a `Limit` are for P | r_j, size_j | sum C_j on one node. `Limit.better` is a feasible schedule, so OPT <=
-``reference``, and what a policy makes divided by it is a proven lower bound on the policy's ratio. (A-SRPT reference sheet
-of this project, 5.4; whole-node jobs: Hadar reference sheet, 5.2.)
+``reference``, and what a policy makes divided by it is a proven lower bound on the policy's ratio. The families are our own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Family`: instances on which a rule loses much, as something that can be made, run and held against its formula.
 
-Every family registers itself in the module that tells its theorem (or, where there is none, in a file of its own). A member
+Every family registers itself in the module of its theorem (or, where there is none, in a file of its own). A member
 is written like a policy: ``blocked-long-job:m=4``.
 """
 

@@ -26,7 +26,7 @@ from optsched.bounds.best_bound import bound
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import parallel_machines_over_time
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
@@ -41,7 +41,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     instance, p = run.instance, run.instance.duration
     least, apart = bound(instance, "max_flow_time", "gang").exact_float, 1 - 1 / instance.cluster.gpus
     limit = instance.arrival + least + apart * (p.max(initial=0.0) + p)
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 @of_a_theorem

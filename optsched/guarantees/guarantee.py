@@ -1,6 +1,6 @@
 """`Guarantee`: a theorem that says value <= ratio x optimum, as something that can be held against a run.
 
-Every theorem registers itself in the module that tells it, with its statement, source, assumptions and tight family.
+Every theorem registers itself in its own module, with its statement, source, assumptions and tight family.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Statement:
     objective: str
 
 
-SHOWN_JOBS = 20  # findings of an audit that are told one by one
+SHOWN_JOBS = 20  # findings of an audit that are listed one by one
 ROUNDING = 1e-9  # relative: times are float64, so a schedule is that of its algorithm up to rounding
 MISSED = 2  # times the resolution of its clock: by so much a time that was read may miss what was meant
 
@@ -118,9 +118,9 @@ def late(run: Run, limit: Floats) -> Ints:
     return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
 
 
-def told(run: Run, jobs: Ints, limit: Floats) -> list[str]:
+def late_findings(run: Run, limit: Floats) -> list[str]:
     """The findings of an audit, of `Run.relative`, for jobs that complete after their limit; the first ones one by one."""
-    completion, ids = run.schedule.completion, run.instance.ids
+    jobs, completion, ids = late(run, limit), run.schedule.completion, run.instance.ids
     lines = [
         f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, "
         f"{completion[j] - limit[j]:.3g} s after {limit[j]:.9g}"

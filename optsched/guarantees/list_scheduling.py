@@ -21,7 +21,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, parallel_machines, policy_is, rigid_gangs
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
@@ -32,7 +32,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     run = run.relative  # all are released when the first one is
     p = run.instance.duration
     limit = (p.sum() - p) / run.instance.cluster.gpus + p
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 @of_a_theorem

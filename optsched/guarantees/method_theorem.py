@@ -52,8 +52,8 @@ class MethodTheorem(Statement):
             findings.append(f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(own):.12g}")
         holds = False if findings else True if value <= self.ratio * (1 + Fraction(ROUNDING)) * lower else None
         moved, ratio = get_objective(self.objective).clock_part(instance), float(self.ratio)
-        told = float(value + moved), rounded_down(lower + moved)
-        return Judgement(self.id, self.objective, ratio, *told, holds, self.method, tuple(findings))
+        numbers = float(value + moved), rounded_down(lower + moved)
+        return Judgement(self.id, self.objective, ratio, *numbers, holds, self.method, tuple(findings))
 
 
 METHOD_THEOREMS: Registry[MethodTheorem] = Registry("theorem on a method", package="optsched.guarantees")

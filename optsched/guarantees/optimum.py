@@ -60,7 +60,7 @@ def proved_here(instance: Instance) -> Instance:
 
 
 def of_a_theorem(made: Callable[P, Instance]) -> Callable[P, Instance]:
-    """Marks the maker of a family: the optimum of its members, a formula, is proved where the theorem is told."""
+    """Marks the maker of a family: the optimum of its members, a formula, is proved in the module of the theorem."""
 
     @wraps(made)
     def member(*args: P.args, **kwargs: P.kwargs) -> Instance:

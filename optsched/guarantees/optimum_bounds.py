@@ -1,4 +1,4 @@
-"""`OptimumBounds`: what is known for certain about the optimum of an instance, and what stands beside a run."""
+"""`OptimumBounds`: what is known for certain about the optimum of an instance, and what a run is compared with."""
 
 from __future__ import annotations
 

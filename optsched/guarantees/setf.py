@@ -22,7 +22,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, known_durations, one_machine
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.lower_bound import Challenge, lower_bound
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.policies.simulate import simulate
@@ -44,7 +44,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     shorter = np.searchsorted(p, run.instance.duration)
     sums = np.concatenate([[0.0], np.cumsum(p)])
     limit = sums[shorter] + run.instance.duration * (run.instance.n - shorter)
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 @of_a_theorem

@@ -30,8 +30,7 @@ preemption the optimum cannot let job 2 go first for nothing once job 1 runs; th
 **More jobs**: no constant, see `crowded`. **Partners one by one**: the pair test says yes to every partner of a wide job
 where all together lose, see `wide_job`.
 
-**Reference** the case of equal xi and r = 0 is in the reference sheet of this project (5.2), the rest is new here; the
-rule: arXiv 2407.13088.
+**Reference** theorem and proof are this project's; the rule: Luo et al., IWQoS 2024, arXiv 2407.13088.
 
 **SJF-FFS**, which always shares, and **SJF and FIFO**, which never do: exact ratios.
 
@@ -127,7 +126,7 @@ _one_beside_the_other = all_of(
     instance_is(lambda instance: instance.unrestricted, "some jobs may not use every GPU"),
     instance_is(
         lambda instance: (instance.gpu_memory.sum() <= instance.cluster.node_memory).all(),
-        "some GPU has no room for both with their largest sub-batches",
+        "some GPU lacks memory for both with their largest sub-batches",
     ),
     instance_is(lambda instance: np.isfinite(slow_downs(instance)[0, 1]), "the two never share a GPU"),
 )

@@ -3,7 +3,7 @@
 **m machines**. Total completion time: Sitters 2010. Total flow time: Theta(log min(n/m, P)), P the longest by the shortest
 job, and no online algorithm has less (Leonardi and Raz 1997, 2007). `halving` is their lower bound for SRPT: in phase i, of
 P / 2^i seconds, m/2 jobs of that length come, and m of half of it. The short ones go first, on all machines; then m/2
-machines stand idle while the long ones run, and m/2 machine-phases of work are left over. At the end m unit jobs a second
+machines are idle while the long ones run, and m/2 machine-phases of work are left over. At the end m unit jobs a second
 come, for 4 P seconds, and none of the jobs that are left ever runs before they stop.
 
 **The order of its completions** (Phillips, Stein and Wein 1998). One machine. Let C'_j be the completions of SRPT. Serve
@@ -34,7 +34,7 @@ from optsched.guarantees.assumptions import (
     policy_is,
 )
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late, late_findings
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
@@ -98,7 +98,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
         # The theorem holds for every order of ties, and the policy's is another: let the suspect lose its ties.
         longer = np.where(np.arange(length.size) == j, length * (1 + TIE), length)
         limit[j] = 2 * virtual_srpt(arrival, longer)[j]
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 SRPT_ORDER = guarantee(

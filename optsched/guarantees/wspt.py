@@ -27,7 +27,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines, parallel_machines_over_time
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, told
+from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.optimum import of_a_theorem, stating
 from optsched.policies.queue_orders import smith_ratio
 from optsched.problem.instance import Instance, Job
@@ -130,7 +130,7 @@ def _audit(policy: Any, run: Run) -> list[str]:
     before = np.empty(instance.n)
     before[order] = np.cumsum(p[order]) - p[order]
     limit = instance.arrival + p + before / instance.cluster.gpus
-    return told(run, late(run, limit), limit)
+    return late_findings(run, limit)
 
 
 def _base_weight(n: int) -> int:

@@ -1,7 +1,7 @@
 """Tables of one's own measurements, the constants fitted to them, and the files of these that ``run`` takes.
 
 ============  ========================================================================================================
-table         columns, of which others are passed over; every row is one measurement, which may stand there often
+table         columns, of which others are passed over; every row is one measurement, which may be repeated
 ============  ========================================================================================================
 contention    ``bytes`` of a message, ``transfers`` at once on an interface (itself included), ``seconds``
 interference  ``model``, ``beside`` (the other model on its GPUs; empty: alone), ``seconds`` of an iteration, or
@@ -95,11 +95,11 @@ def _number(rows: Rows, field: str) -> pl.Series:
 
 
 def _seconds(rows: Rows, work: pl.Series | float = 1.0) -> pl.Series:
-    """Seconds as they stand there, or the ``work`` of an iteration over its throughput; raises what is wrong of rows."""
+    """Seconds as given, or the ``work`` of an iteration over its throughput; raises what is wrong of rows."""
     given = [name for name in ("seconds", "throughput") if name in rows.columns]
     if len(given) != 1:
-        told = "one of the columns seconds and throughput"
-        raise InputError("both" if given else "neither", file=rows.file, row=1, field="columns", legal=told)
+        legal = "one of the columns seconds and throughput"
+        raise InputError("both" if given else "neither", file=rows.file, row=1, field="columns", legal=legal)
     found = _number(rows, given[0])
     rows.raise_problems()
     return found if given[0] == "seconds" else work / found

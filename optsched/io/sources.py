@@ -160,7 +160,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     check_limit(limit)
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
-    if interference is not None and where is not None:  # a slip is told before a long trace is read
+    if interference is not None and where is not None:  # a slip is reported before a long trace is read
         interference = interference_of(interference, where, say=say)
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)

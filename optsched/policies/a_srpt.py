@@ -35,7 +35,7 @@ class VirtualJob:
     kind: Kind
     length: float  # p_j, virtual seconds
     eligible: float = math.nan  # B_j
-    patience: float = 0.0  # idle seconds for which it may still wait at the head of the queue
+    delay_budget: float = 0.0  # idle seconds for which it may still wait at the head of the queue
     limit: float = math.inf  # of the charges of jobs that overtake it
     started: bool = False
 
@@ -111,7 +111,7 @@ class ASrpt:
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
-        self._spend_patience(view.now)
+        self._spend_delay(view.now)
         self._join(view.now)  # before completions count: budgets are those of the time of joining
         for j in view.finished:
             self._budget.finish(j)
@@ -146,7 +146,7 @@ class ASrpt:
         for time, j in self._machine.advance(now):
             job = self._jobs[j]
             job.eligible = time
-            job.patience = self.tau * job.length if job.kind[2] > job.kind[1] else 0.0
+            job.delay_budget = self.tau * job.length if job.kind[2] > job.kind[1] else 0.0
             if not job.started:
                 job.limit = self._budget.limit(time - self._zero)
                 self._queue.append(j)
@@ -195,22 +195,22 @@ class ASrpt:
             return True
         wait = self._places.wait(j, view)
         cost = job.predicted * (pace - job.idle) if self._places.fewest(j, view) == 1 else math.inf
-        return wait == 0 or cost <= wait * (1 + TIE) or (self._head() == j and not self._patient(job, view))
+        return wait == 0 or cost <= wait * (1 + TIE) or (self._head() == j and not self._may_delay(job, view))
 
-    def _patient(self, job: VirtualJob, view: View) -> bool:
+    def _may_delay(self, job: VirtualJob, view: View) -> bool:
         rate = self._idle_share(view)
-        return job.patience > 0 and (rate == 0 or view.now + job.patience / rate > view.now)
+        return job.delay_budget > 0 and (rate == 0 or view.now + job.delay_budget / rate > view.now)
 
     def _idle_share(self, view: View) -> float:
         # While the head does not fit, at least G - g_max + 1 GPUs are busy.
         return max(0.0, 1 - (view.cluster_gpus - view.free_gpus) / (view.cluster_gpus - self._widest + 1))
 
-    def _spend_patience(self, now: float) -> None:
+    def _spend_delay(self, now: float) -> None:
         if self._clock is not None:
             j, since, rate = self._clock
             job = self._jobs[j]
-            spent = now >= since + job.patience / rate  # the very time of the wake
-            job.patience = 0.0 if spent else max(0.0, job.patience - rate * (now - since))
+            spent = now >= since + job.delay_budget / rate  # the very time of the wake
+            job.delay_budget = 0.0 if spent else max(0.0, job.delay_budget - rate * (now - since))
 
     def _start(self, j: int, pace: float, now: float) -> Start:
         job = self._jobs[j]
@@ -219,15 +219,15 @@ class ASrpt:
         return Start(j)
 
     def _wake(self, view: View) -> Iterator[Decision]:
-        # Only where somebody could start then: the next one to have its turn, or a head that has lost its patience.
+        # Only where somebody could start then: the next one to have its turn, or a head that has spent its delay budget.
         self._clock, head = None, self._head()
         if not self._waiting or not view.free_gpus:
             return
         time = self._machine.next_event()
         if head is not None:
             rate, time = self._idle_share(view), math.inf
-            if rate > 0 and self._jobs[head].patience > 0:
-                self._clock, time = (head, view.now, rate), view.now + self._jobs[head].patience / rate
+            if rate > 0 and self._jobs[head].delay_budget > 0:
+                self._clock, time = (head, view.now, rate), view.now + self._jobs[head].delay_budget / rate
         if view.now < time < math.inf:
             yield Wake(time)
 

@@ -55,7 +55,7 @@ class ExpectedPlaces:
         return self._fewest[kind]
 
     def wait(self, job: int, view: View) -> float:
-        """Seconds until so few nodes have room for its gang, if nobody else takes it; 0: now."""
+        """Seconds until so few nodes have GPUs for its gang, if nobody else takes it; 0: now."""
         if view.now != self._known:
             self._wait.clear()
             self._known = view.now

@@ -91,7 +91,7 @@ def _give_by_work(
     nodes: Ints,
 ) -> int:
     # Pairs of job and node, in order, are written to ``jobs`` and ``nodes``; ``free``, ``spare`` and ``plan`` change.
-    # ``last`` i64[J] node of every job, ``urgency`` f64[J] its planned work: room to work.
+    # ``last`` i64[J] node of every job, ``urgency`` f64[J] its planned work: scratch.
     given = 0
     for j in range(gang.size):
         urgency[j] = leading_of(plan[j] / mean[j])
@@ -115,7 +115,7 @@ def _give_by_work(
 
 
 def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
-    """Pairs of job and node group by falling payoff slope w_j X_jh / left_j, as long as there is room.
+    """Pairs of job and node group by falling payoff slope w_j X_jh / left_j, while nodes are free.
 
     Greedy for max sum of the slopes: exact where a job may have a copy on every node and a node holds one. ``left``,
     ``weight`` f64[J]. O(J (M log(J M) + N)).

@@ -156,7 +156,7 @@ class RoundDevices:
     def give(self, jobs: Ints, chosen: Ints, gang: Ints) -> tuple[Ints, Ints]:
         """Devices for ``jobs`` on the types ``chosen``, larger gangs first: (those that keep theirs, the others), by order.
 
-        A gang that moves goes to the first node that has room for all of it, else server by server. No job of the last
+        A gang that moves goes to the first node with GPUs for all of it, else server by server. No job of the last
         round has more devices than it is given here; ``free`` says what is left of every node.
         """
         order = np.argsort(-gang, kind="stable")

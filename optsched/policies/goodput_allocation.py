@@ -68,7 +68,7 @@ def place(
 
 
 def fewest_nodes(replicas: int, free: Ints) -> Places:
-    """(node, GPUs) of ``replicas`` on the fewest nodes; () where there is no room."""
+    """(node, GPUs) of ``replicas`` on the fewest nodes; () where too few are free."""
     if replicas > int(free.sum()):
         return ()
     enough = np.flatnonzero(free >= replicas)

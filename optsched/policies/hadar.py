@@ -10,8 +10,8 @@ from typing import ClassVar
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
-from optsched.policies.hadar_active_jobs import SHARE, UTILITIES, ActiveJobs
 from optsched.policies.hadar_auction import Auction, Grant, Where
+from optsched.policies.hadar_jobs import SHARE, UTILITIES, HadarJobs
 from optsched.policies.hadar_makespan import MakespanRounds
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.registry import near_matches
@@ -51,7 +51,7 @@ class Hadar:
 
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
     (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active
-    jobs (`hadar_auction.Auction._market`).
+    jobs (`hadar_auction.Auction._price_range`).
 
     The defaults are those with a good mean JCT: value per GPU and round of the whole remaining schedule is Smith's rule, so
     that short jobs go first; ``slowdown`` keeps models with many iterations a second from going before all others, as
@@ -82,7 +82,7 @@ class Hadar:
     sleeps: ClassVar[bool] = True
 
     _pools: GpuPools = field(init=False, repr=False)
-    _roster: ActiveJobs = field(init=False, repr=False)
+    _known: HadarJobs = field(init=False, repr=False)
     _planned: MakespanRounds = field(init=False, repr=False)
     _clock: RoundClock = field(init=False, repr=False)
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
@@ -109,12 +109,12 @@ class Hadar:
         self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
         # makespan: any, without an auction nobody asks
         utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)
-        self._roster = ActiveJobs(view, self._pools, utility, self.round)
+        self._known = HadarJobs(view, self._pools, utility, self.round)
 
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: the auction, and what it changes; between two rounds nothing."""
         now, active = view.now, view.active
-        self._roster.meet(view, active.size)
+        self._known.meet(view, active.size)
         asleep, self._asleep = self._asleep, False
         if self.utility == FAIRNESS and not len(view.running):
             self._clock.stop()  # nothing runs: the round is over
@@ -125,9 +125,9 @@ class Hadar:
         if asleep and self._clock.upcoming(now) > now:
             return [Wake(self._clock.upcoming(now))]
         boundary = self._clock.boundary(now)
-        if not self._clock.due(now) or self._roster.about_to_end(view, boundary):
+        if not self._clock.due(now) or self._known.about_to_end(view, boundary):
             return []
-        bidders = self._roster.bidders(view, active, self.restart)
+        bidders = self._known.bidders(view, active, self.restart)
         auction = self._auction_of(active.size)
         if self.utility in (MAKESPAN, FAIRNESS):
             grants = auction.placed(bidders, self._pools, *self._planned.plan(active, bidders, self.round))
@@ -135,7 +135,7 @@ class Hadar:
             grants = auction.grants(bidders, self._pools)
         decisions = self._changes(now, boundary, active.tolist(), bidders.held, grants)
         end = self._clock.begin(now)
-        self._asleep = len(grants) == active.size and self._roster.at_best(active)
+        self._asleep = len(grants) == active.size and self._known.at_best(active)
         return decisions if self._asleep else [*decisions, Wake(end)]
 
     def _changes(
@@ -146,12 +146,12 @@ class Hadar:
         kept = {grant.job for grant in grants if grant.kept}
         for k, where in enumerate(held):
             if where and k not in kept:
-                self._roster.stops(active[k])
+                self._known.stops(active[k])
                 decisions.append(Stop(active[k]))
         for grant in grants:
             if not grant.kept:
                 job = active[grant.job]
-                self._roster.starts(job, grant.on, now, boundary)
+                self._known.starts(job, grant.on, now, boundary)
                 decisions.append(Start(job, on=grant.on))
         return decisions
 

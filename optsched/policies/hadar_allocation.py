@@ -16,10 +16,10 @@ pool is enough. *Several machines*: let th be the smallest spread rate in an opt
 spread >= th the W cheapest that are not all of one machine cost no more and run no slower, so trying each rate as th
 suffices. They are the W cheapest, unless these lie on one machine; then its last device gives way to the cheapest
 elsewhere (of two sets that differ in more, the one that differs in one device is cheaper). Measured rates may be larger
-spread than together; as the two cases are kept apart this does no harm.
+spread out than consolidated; as the two cases are kept apart this does no harm.
 
 **Complexity** O(P Q) for P pools and Q lots, each of one price and sorted by it: the pools themselves, or the machines.
-**Reference** 3.3 of this project's Hadar sheet; there proved without spread rates.
+**Reference** FIND_ALLOC of Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); the thresholds and the proof are our own.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def find_allocation(
     What has one price is a *lot*: a machine (``by_machine``), lot q in ``pool[q]``; or all of a pool, lot q in pool q.
     ``price`` f64[Q], ``by_price`` i64[Q] lots from the cheapest; ``free`` devices, ``largest`` free devices of one machine,
     ``machines`` with any free device (not asked ``by_machine``), i64[Q]. Writes the devices of every lot to ``take`` i64[Q];
-    ``trial`` i64[Q] is room to work. Rate `NONE`: there is none.
+    ``trial`` i64[Q] is scratch. Rate `NONE`: there is none.
     """
     lots, pools = price.size, together.size
     best, best_rate, several = -np.inf, NONE, False

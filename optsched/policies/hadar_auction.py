@@ -29,8 +29,8 @@ from optsched.policies.hadar_round import (
     BY_POOL,
     FreeDevices,
     PriceRange,
-    Room,
     RoundJobs,
+    Scratch,
     Taken,
     claim,
     open_round,
@@ -127,34 +127,34 @@ class Auction:
         at prices by machine O(m P nodes).
         """
         m = bidders.gang.size
-        jobs, devices, room, taken = self._arrays(bidders, pools)
-        price_range, order, payoff = self._market(bidders, pools), np.arange(m), np.empty(m)
+        jobs, devices, scratch, taken = self._arrays(bidders, pools)
+        price_range, order, payoff = self._price_range(bidders, pools), np.arange(m), np.empty(m)
         density = np.empty(m)
         open_round(devices, price_range)
-        value_all(jobs, devices, price_range, room, payoff, density)
+        value_all(jobs, devices, price_range, scratch, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
         worth = order[payoff[order] > 0]
-        serve(jobs, worth, payoff, self.width, devices, price_range, room, taken)
+        serve(jobs, worth, payoff, self.width, devices, price_range, scratch, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, price_range, room, taken)
+            self._fill(jobs, order, devices, price_range, scratch, taken)
         return self._read(taken)
 
     def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
         """Without prices: jobs on their ``pool``, the widest first; with ``fill`` then the others in ``order``; both i64[m].
 
-        A job whose pool has no room for it any more is one of the others. Complexity as of `grants`.
+        A job whose pool has too few devices left is one of the others. Complexity as of `grants`.
         """
-        jobs, devices, room, taken = self._arrays(bidders, pools)
-        price_range, wide = self._market(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
+        jobs, devices, scratch, taken = self._arrays(bidders, pools)
+        price_range, wide = self._price_range(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
         here = (pool[:, None] == np.arange(pools.type.size)) | (pool == ANYWHERE)[:, None]
         there = jobs._replace(together=np.where(here, jobs.together, 0.0), spread=np.where(here, jobs.spread, 0.0))
-        self._give(there, wide[pool[wide] != LATER], devices, price_range, room, taken)
+        self._give(there, wide[pool[wide] != LATER], devices, price_range, scratch, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, price_range, room, taken)
+            self._fill(jobs, order, devices, price_range, scratch, taken)
         return self._read(taken)
 
     def _fill(
-        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
+        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
     ) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
         waits = np.ones(jobs.gang.size, dtype=bool)
@@ -163,10 +163,10 @@ class Auction:
         if not rest.size:
             return
         claim(jobs, waits, d)
-        self._give(jobs, rest, d, price_range, room, taken)
+        self._give(jobs, rest, d, price_range, scratch, taken)
 
     def _give(
-        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
+        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
     ) -> None:
         # For nothing, each where it would finish first.
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
@@ -174,9 +174,9 @@ class Auction:
             low=np.zeros_like(price_range.low), rule=price_range.rule * np.array([1, 1, 0])
         )
         open_round(d, for_nothing)
-        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, room, taken)
+        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, scratch, taken)
 
-    def _market(self, b: Bidders, pools: GpuPools) -> PriceRange:
+    def _price_range(self, b: Bidders, pools: GpuPools) -> PriceRange:
         """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
         device_values(
@@ -194,7 +194,7 @@ class Auction:
         rule = np.array([level, ALL_ROUNDS if self.whole_cost else THIS_ROUND, 1], dtype=np.int64)
         return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
 
-    def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Room, Taken]:
+    def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
         terms = np.empty((m, TERMS))
         terms[:, LEFT], terms[:, AGE], terms[:, SCALE], terms[:, SPAN] = b.left, b.age, b.scale, b.span
@@ -215,12 +215,12 @@ class Auction:
         )  # fmt: skip
         claim(jobs, np.ones(m, dtype=bool), devices)
         width = self.width + 1
-        room = Room(
+        scratch = Scratch(
             zeros(2, count), zeros(2, nodes), zeros(width, nodes), zeros(width, nodes), zeros(3, width), np.zeros(width)
         )
         served = min(m, gpus)
         taken = Taken(zeros(2), zeros(served), zeros(served), zeros(served + 1), zeros(gpus), zeros(gpus))
-        return jobs, devices, room, taken
+        return jobs, devices, scratch, taken
 
     def _read(self, taken: Taken) -> list[Grant]:
         grants, entries = taken.size.tolist()

@@ -14,8 +14,8 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.exponential_prices import ABOVE
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
-from optsched.policies.hadar_active_jobs import UTILITIES, ActiveJobs
 from optsched.policies.hadar_auction import Auction, Where
+from optsched.policies.hadar_jobs import UTILITIES, HadarJobs
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST
 from optsched.problem.arrays import Floats, Ints
@@ -76,8 +76,8 @@ class HadarCommit:
     noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
     _pools: GpuPools = field(init=False, repr=False)
-    _roster: ActiveJobs = field(init=False, repr=False)
-    _ledger: Reservations = field(init=False, repr=False)
+    _known: HadarJobs = field(init=False, repr=False)
+    _reservations: Reservations = field(init=False, repr=False)
     _zero: float = field(init=False, repr=False)  # when round 0 began
     _next: int = field(init=False, repr=False)  # the next round to begin
     _asked: int = field(init=False, repr=False)  # the last round whose beginning was asked to be woken at
@@ -108,17 +108,17 @@ class HadarCommit:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools = gpu_pools(view)
-        self._roster = ActiveJobs(view, self._pools, self.utility, self.round)
-        self._ledger = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
+        self._known = HadarJobs(view, self._pools, self.utility, self.round)
+        self._reservations = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
         self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
         self._plans, self._due = {}, defaultdict(dict)
-        n, count = self._roster.gang.size, self._capacity.size
+        n, count = self._known.gang.size, self._capacity.size
         self._first, self._alone, self._shared = np.full(n, np.nan), np.zeros((n, count)), np.zeros((n, count))
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Commit to plans of new jobs; at the beginning of a round carry out what is due."""
         active = view.active
-        self._roster.meet(view, active.size)
+        self._known.meet(view, active.size)
         if not active.size:
             self._late = False
             return
@@ -131,7 +131,7 @@ class HadarCommit:
         for j in view.arrived:
             self._commit(j, self._next if view.arrival(j) <= self._begins(self._next) else self._next + 1)
         if self._begins(self._next) <= view.now:
-            self._late = self._roster.about_to_end(view, self._begins(self._next))
+            self._late = self._known.about_to_end(view, self._begins(self._next))
             if self._late:
                 return  # that completion is the next event
             yield from self._carry_out(view, active, self._due.pop(self._next, {}))
@@ -172,23 +172,23 @@ class HadarCommit:
         request = self._request(j, first)
         if request.restart >= self.round:  # a round that it pays for may do nothing: there are no plans for it
             return
-        utility, rounds = self._ledger.alone(request)
+        utility, rounds = self._reservations.alone(request)
         if utility <= 0:
             return
-        high = max(self.high, ABOVE * utility / request.least * (1.0 if self._ledger.price_of else HEADROOM))
+        high = max(self.high, ABOVE * utility / request.least * (1.0 if self._reservations.price_of else HEADROOM))
         low = self.low or FLOOR * utility / (request.gang * rounds)
-        self._ledger.raise_to(low, high, request.gang)
+        self._reservations.raise_to(low, high, request.gang)
         self._first[j], self._alone[j], self._shared[j] = first, request.alone, request.shared
-        plan = self._ledger.best(request, first)
+        plan = self._reservations.best(request, first)
         if plan is None:
             return
-        self._ledger.sell(plan)
+        self._reservations.sell(plan)
         self._plans[j] = plan
         for k, number in enumerate(plan.rounds.tolist()):
             self._due[number][j] = plan.take[k]
 
     def _request(self, j: int, first: int) -> Request:
-        known, pools, gang = self._roster, self._pools, int(self._roster.gang[j])
+        known, pools, gang = self._known, self._pools, int(self._known.gang[j])
         alone, shared = known.together[j], known.spread[j]
         if self.price_level == "machine":
             alone, shared = alone[pools.pool], shared[pools.pool]
@@ -218,20 +218,20 @@ class HadarCommit:
                 _take(free, places[j])
         others = np.array([j for j in active.tolist() if j not in due], dtype=np.int64)
         if others.size and free.any() and (self.fill or not due):
-            bidders = self._roster.bidders(view, others, self.restart)
+            bidders = self._known.bidders(view, others, self.restart)
             for grant in Auction(length=self.round).grants(bidders, replace(self._pools, size=free)):
                 places[int(others[grant.job])] = grant.on
                 kept |= {int(others[grant.job])} if grant.kept else set()
         decisions: list[Decision] = []
         for j in held:
             if j not in kept:
-                self._roster.stops(j)
+                self._known.stops(j)
                 decisions.append(Stop(j))
         for j, where in places.items():
             if j not in kept:
-                self._roster.starts(j, where, view.now, self._begins(self._next))
+                self._known.starts(j, where, view.now, self._begins(self._next))
                 decisions.append(Start(j, on=where))
-        self._asleep = not self._due and len(places) == active.size and self._roster.at_best(active)
+        self._asleep = not self._due and len(places) == active.size and self._known.at_best(active)
         return decisions
 
     def _is(self, where: Where, take: Ints) -> bool:
@@ -267,11 +267,11 @@ class HadarCommit:
         at the end, ``hadar_sold`` f64[R, H], ``hadar_capacity`` and ``hadar_widest`` f64[H], ``hadar_constants``: Lo, Up,
         what raising them added to the dual value, when round 0 began.
         """
-        n, reservations = self._roster.gang.size, self._ledger
+        n, reservations = self._known.gang.size, self._reservations
         payoff, utility, end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
         for j, plan in self._plans.items():
             payoff[j], utility[j] = plan.payoff, plan.utility
-            end[j] = self._roster.arrival[j] + plan.age
+            end[j] = self._known.arrival[j] + plan.age
         prices = reservations.price_of
         resource = np.arange(self._pools.pool.size) if self.price_level == "machine" else self._pools.pool
         return {

@@ -48,7 +48,7 @@ class HadarE:
     more: with J >= n jobs an ideal preemptive schedule without forking is as short. **Complexity** O(copies J) a round for J
     active jobs; with lp a linear program of J M columns, M groups of alike nodes.
     **Reference** Sultana, Pakka, Xu, Yuan, Chen, Tzeng, arXiv 2503.10918, as far as its structure is known; its rules,
-    splitting and theorems as they stand here are this project's own.
+    splitting and theorems here are this project's own.
     """
 
     copies: int = 0

@@ -39,7 +39,7 @@ class MakespanRounds:
 
         For fairness by due dates. Else first who needs `CRITICAL` T or more, the longest first; then the others, the
         shortest first: they have time, and mean JCT gains. In this order a job gets the pool that it is on, if it has time
-        left to spend there and the pool has room, else the one where it has most. A gang larger than every pool takes what
+        left to spend there and it fits the pool, else the one where it has most. A gang larger than every pool takes what
         is left of several. O(m P + m log m) and the LP.
         """
         rate, needs, meant, T = self._times(ids, b, length)
@@ -69,7 +69,7 @@ class MakespanRounds:
     def _due(self, b: Bidders, rate: Floats, needs: Floats, meant: Floats) -> tuple[Floats, Floats]:
         """(seconds until every job is due f64[m], seconds on each pool f64[m, P]), for fairness.
 
-        Who would be late on all pools that the LP means for it takes the fastest that has room.
+        Who would be late on all pools that the LP means for it takes the fastest with GPUs enough.
         """
         alone = b.left / np.maximum(b.together, b.spread).max(axis=1)
         self._worst = max(self._worst, float(((b.age + alone) / b.scale).max()))

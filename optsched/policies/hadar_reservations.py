@@ -99,7 +99,7 @@ def best_finish(
     """(payoff, position of the last round) of the best ``count`` rounds; ``start`` f64[R] ages at which rounds begin.
 
     ``rest``: seconds of the last round until the job ends, its restart included. -inf, -1: there are not so many rounds.
-    ``heap`` f64[count] is room to work.
+    ``heap`` f64[count] is scratch.
     """
     best, last, size, total = -np.inf, -1, 0, 0.0
     for i in range(cost.size):

@@ -28,7 +28,7 @@ from optsched.problem.arrays import Bools, Floats, Ints
 
 BY_POOL, BY_MACHINE = 0, 1
 UNKNOWN = -1  # devices of a pool that are counted anew
-# Market.rule
+# PriceRange.rule
 LEVEL, CHARGED, WHOLE = range(3)
 
 
@@ -70,8 +70,8 @@ class FreeDevices(NamedTuple):
     by_price: Ints
 
 
-class Room(NamedTuple):
-    """Room to work: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
+class Scratch(NamedTuple):
+    """Scratch: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
 
     pools: Ints
     machines: Ints
@@ -161,7 +161,7 @@ def _sell(d: FreeDevices, price_range: PriceRange, take: Ints, sign: int) -> Non
 
 @njit(**NESTED)
 def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> None:
-    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that has room;
+    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that holds it;
     # several: as few as possible.
     take[:] = 0
     if not several:
@@ -184,32 +184,32 @@ def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> 
         left = need[p]
         for claims in (True, False):
             while left > 0:
-                best, room = -1, 0
+                best, most = -1, 0
                 for h in range(d.pool.size):
                     if d.pool[h] != p:
                         continue
                     here = min(d.free[h] - take[h], gang - 1 - take[h])
                     if claims:
                         here = min(here, d.free[h] - d.claimed[h] - take[h])
-                    if here > room:
-                        best, room = h, here
+                    if here > most:
+                        best, most = h, here
                 if best < 0:
                     break
-                given = min(left, room)
+                given = min(left, most)
                 take[best] += given
                 left -= given
 
 
 @njit(**NESTED)
 def _best(
-    jobs: RoundJobs, j: int, d: FreeDevices, price_range: PriceRange, room: Room, take: Ints, places: bool
+    jobs: RoundJobs, j: int, d: FreeDevices, price_range: PriceRange, scratch: Scratch, take: Ints, places: bool
 ) -> tuple[float, float, bool]:
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
     gang, terms = jobs.gang[j], jobs.terms[j]
     charged, whole = price_range.rule[CHARGED], price_range.rule[WHOLE] == 1
     by_machine = price_range.rule[LEVEL] == BY_MACHINE
     free, largest = (d.free, d.free) if by_machine else (d.stock, d.largest)
-    found, trial = (take, room.machines[0]) if by_machine else (room.pools[0], room.pools[1])
+    found, trial = (take, scratch.machines[0]) if by_machine else (scratch.pools[0], scratch.pools[1])
     value, rate, several = find_allocation(
         by_machine, gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, free, largest,
         d.machines, charged, whole, found, trial,
@@ -232,17 +232,17 @@ def _best(
                         take[jobs.held_machine[e]] = jobs.held_count[e]
                 return kept, held_rate, True
     if places and rate != NONE and value > 0.0 and not by_machine:
-        _place(d, gang, several, room.pools[0], take)
+        _place(d, gang, several, scratch.pools[0], take)
     return value, rate, False
 
 
 @njit(**KERNEL)
 def value_all(
-    jobs: RoundJobs, d: FreeDevices, price_range: PriceRange, room: Room, payoff: Floats, density: Floats
+    jobs: RoundJobs, d: FreeDevices, price_range: PriceRange, scratch: Scratch, payoff: Floats, density: Floats
 ) -> None:
     """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
-        value, rate, _ = _best(jobs, j, d, price_range, room, room.machines[1], np.bool_(False))
+        value, rate, _ = _best(jobs, j, d, price_range, scratch, scratch.machines[1], np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
             payoff[j], density[j] = value, value / jobs.gang[j]
@@ -276,7 +276,7 @@ def serve(
     width: int,
     d: FreeDevices,
     price_range: PriceRange,
-    room: Room,
+    scratch: Scratch,
     taken: Taken,
 ) -> float:
     """Serve the jobs of ``order`` in windows of ``width``; the total payoff. ``hope`` f64[m]: no job is worth more."""
@@ -291,80 +291,82 @@ def serve(
         end = at
         while end < order.size and window < width:  # jobs that do not fit take no place in the window
             if jobs.gang[order[end]] <= left:
-                room.choice[2, window] = order[end]
+                scratch.choice[2, window] = order[end]
                 window += 1
             end += 1
         for i in range(at, end):
             _unclaim(jobs, order[i], d)
         at = end
         if window == 1:
-            total += _alone(jobs, room.choice[2, 0], hope, d, price_range, room, taken)
+            total += _alone(jobs, scratch.choice[2, 0], hope, d, price_range, scratch, taken)
             continue
-        total += _window(jobs, window, hope, d, price_range, room)
+        total += _window(jobs, window, hope, d, price_range, scratch)
         for i in range(window):
-            if room.choice[1, i] == 1 or room.choice[1, i] == 2:
-                _sell(d, price_range, room.best[i], np.int64(1))
-                _record(room.choice[2, i], room.choice[1, i] == 2, room.best[i], taken)
+            if scratch.choice[1, i] == 1 or scratch.choice[1, i] == 2:
+                _sell(d, price_range, scratch.best[i], np.int64(1))
+                _record(scratch.choice[2, i], scratch.choice[1, i] == 2, scratch.best[i], taken)
     return total
 
 
 @njit(**NESTED)
 def _alone(
-    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, price_range: PriceRange, room: Room, taken: Taken
+    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
 ) -> float:
     # What `_window` finds for one job, without taking it, giving it back and taking it again.
     if hope[j] <= 0.0:
         return 0.0
-    value, rate, kept = _best(jobs, j, d, price_range, room, room.window[0], np.bool_(True))
+    value, rate, kept = _best(jobs, j, d, price_range, scratch, scratch.window[0], np.bool_(True))
     if rate == NONE or value <= 0.0:
         return 0.0
-    _sell(d, price_range, room.window[0], np.int64(1))
-    _record(j, kept, room.window[0], taken)
+    _sell(d, price_range, scratch.window[0], np.int64(1))
+    _record(j, kept, scratch.window[0], taken)
     return value
 
 
 @njit(**NESTED)
-def _window(jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, price_range: PriceRange, room: Room) -> float:
+def _window(
+    jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch
+) -> float:
     """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
-    state, best = room.choice[0], 0.0
-    room.choice[1, :width] = 0
+    state, best = scratch.choice[0], 0.0
+    scratch.choice[1, :width] = 0
     depth, state[0] = 0, 0
-    room.total[0] = 0.0
+    scratch.total[0] = 0.0
     while depth >= 0:
         if depth == width:
-            if room.total[depth] > best:
-                best = room.total[depth]
+            if scratch.total[depth] > best:
+                best = scratch.total[depth]
                 for i in range(width):
-                    room.choice[1, i] = state[i]
-                    for h in range(room.best.shape[1]):
-                        room.best[i, h] = room.window[i, h]
+                    scratch.choice[1, i] = state[i]
+                    for h in range(scratch.best.shape[1]):
+                        scratch.best[i, h] = scratch.window[i, h]
             depth -= 1
             continue
         if state[depth] == 1 or state[depth] == 2:  # back from taking it
-            _sell(d, price_range, room.window[depth], np.int64(-1))
+            _sell(d, price_range, scratch.window[depth], np.int64(-1))
             state[depth] = 3
         elif state[depth] == 0:
-            could = room.total[depth]
+            could = scratch.total[depth]
             for i in range(depth, width):
-                could += max(0.0, hope[room.choice[2, i]])
+                could += max(0.0, hope[scratch.choice[2, i]])
             if could <= best:
                 depth -= 1
                 continue
             value, rate, kept = _best(
-                jobs, room.choice[2, depth], d, price_range, room, room.window[depth], np.bool_(True)
+                jobs, scratch.choice[2, depth], d, price_range, scratch, scratch.window[depth], np.bool_(True)
             )
             if rate != NONE and value > 0.0:
                 state[depth] = 2 if kept else 1
-                _sell(d, price_range, room.window[depth], np.int64(1))
-                room.total[depth + 1] = room.total[depth] + value
+                _sell(d, price_range, scratch.window[depth], np.int64(1))
+                scratch.total[depth + 1] = scratch.total[depth] + value
                 depth += 1
                 state[depth] = 0
                 continue
             state[depth] = 3
         if state[depth] == 3:
             state[depth] = 4
-            room.window[depth, :] = 0
-            room.total[depth + 1] = room.total[depth]
+            scratch.window[depth, :] = 0
+            scratch.total[depth + 1] = scratch.total[depth]
             depth += 1
             state[depth] = 0
             continue

@@ -29,7 +29,7 @@ def drain(sizes: Any, b: float, eta: float) -> float:
 
 @njit
 def insert_sorted(sizes: Any, count: int, new: float) -> None:
-    """Put ``new`` among the first ``count`` of ``sizes``, sorted upwards, which has room for it."""
+    """Put ``new`` among the first ``count`` of ``sizes``, sorted upwards, which is long enough."""
     while count > 0 and sizes[count - 1] > new:
         sizes[count] = sizes[count - 1]
         count -= 1

@@ -43,7 +43,7 @@ def goes_before(other: Any, job: int, own: float) -> bool:
 
 @njit(**NESTED)
 def _next_rival(links: Any, job: int) -> int:
-    # The next job that still sends, is more important and shares a node with `job`, from where its search stands; -1: none.
+    # The next job that still sends, is more important and shares a node with `job`, from where its search is; -1: none.
     found, own, end = links.senders[job], links.key[job], links.first[job] + links.span[job]
     entry, e = found.entry, found.other
     while True:

@@ -1,4 +1,4 @@
-"""A policy of somebody's own, in text: ``MODULE:CLASS[:key=value,...]``, wherever the name of a registered one may stand."""
+"""A policy of somebody's own, in text: ``MODULE:CLASS[:key=value,...]``, wherever the name of a registered one is legal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own_policy(text: str) -> Any:
     if written is None:
         raise InputError("not a policy of your own", field="policy", value=text, legal="MODULE:CLASS[:key=value,...]")
     module, name, parameters = written.groups()
-    found = _attribute(_imported(module), name)
+    found = thing_in(module, name)
     if not isinstance(found, type):
         if parameters:
             raise InputError("it is made already and takes no parameters", field="policy", value=text, legal="a class")
@@ -63,12 +63,12 @@ def _imported(module: str) -> ModuleType:
         raise InputError(what, field="module", value=module, legal=legal) from error
 
 
-def _attribute(module: ModuleType, name: str) -> Any:
+def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
+    """What a module calls ``name``: a class, or a function. `InputError` without the module, or the name (near matches)."""
+    found = _imported(module)
     try:
-        return getattr(module, name)
+        return getattr(found, name)
     except AttributeError:
-        classes = [each for each, thing in vars(module).items() if isinstance(thing, type)]
-        legal = near_matches(name, sorted(classes), kind="class")
-        raise InputError(
-            f"there is no {name!r} in {module.__name__}", field="policy", value=name, legal=legal
-        ) from None
+        alike = [each for each, thing in vars(found).items() if kind != "class" or isinstance(thing, type)]
+        legal = near_matches(name, sorted(alike), kind=kind)
+        raise InputError(f"there is no {name!r} in {module}", field=field, value=name, legal=legal) from None

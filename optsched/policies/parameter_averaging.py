@@ -2,7 +2,7 @@
 
 theta_j <- sum_h steps_jh theta_jh / sum_h steps_jh, the same for the moments of an optimizer: local SGD in which the workers
 take different numbers of local steps. One copy: the identity. Equal copies: the same vector, bit for bit.
-Source: 3.6 of the sheet; local SGD: Stich, ICLR 2019 (arXiv 1805.09767).
+Source: Sultana et al., arXiv 2503.10918 (HadarE), weights our own; local SGD: Stich, ICLR 2019 (arXiv 1805.09767).
 """
 
 from __future__ import annotations

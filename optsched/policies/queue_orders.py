@@ -69,7 +69,7 @@ def tiresias(
     included) reaches ``threshold`` (default 57600 GPU-s). ``starvation`` > 0: a job of the second queue that has waited
     ``starvation`` times as long as it ran starts afresh in the first. ``round`` > 0: decisions only at multiples of that
     many seconds. ``restart``: seconds of overhead at every resumption, with ``first`` at the first start too. ``by_time``:
-    service is the time held alone, ``threshold`` in seconds. ``requeue``: a job that changes queues stands behind those that
+    service is the time held alone, ``threshold`` in seconds. ``requeue``: a job that changes queues goes behind those that
     are there, instead of in order of arrival.
 
     **Settings.** The simulator of the Pollux artifact: ``round=60,restart=30,first=true,requeue=true+most-free`` (threshold

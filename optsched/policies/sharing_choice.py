@@ -1,7 +1,7 @@
 """The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
 
-Numbers of the rule: test the benefit (else share wherever there is room), consolidated, joint, order of the partners,
-accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons stand in the
+Numbers of the rule: test the benefit (else share wherever memory allows), consolidated, joint, order of the partners,
+accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons are in the
 docstring of `optsched.policies.sharing_orders`.
 """
 
@@ -114,7 +114,7 @@ def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: i
     for i in range(s.executions[x].entries):
         g = s.parts[x * s.engine[0].width + i].pool
         if holds_alone(s, context, b, j, g, need, only):
-            room, is_open = min(room, b.gpus[g].room), True
+            room, is_open = min(room, b.gpus[g].free_memory), True
     option, r = _fastest(b, j, last, room) if is_open else -1, c.job
     c.job = -1
     if option >= 0 and _weigh(s, b, j, x, seconds_with(b, j, option), at):
@@ -132,7 +132,7 @@ def _have(s: State, b: Neighbours, count: int) -> int:
 
 @njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
-    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch had room come
+    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1

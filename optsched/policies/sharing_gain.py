@@ -1,6 +1,6 @@
 """When sharing pays, compiled: the test of a pair, and that of a job beside all its partners.
 
-Notation of section 3 of the sheet: A new, R running, ``e`` remaining seconds alone, ``xi`` slow-downs.
+Notation: A the new job, R a running one, ``e`` remaining seconds alone, ``xi`` slow-downs.
 """
 
 from __future__ import annotations

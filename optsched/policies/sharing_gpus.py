@@ -34,7 +34,7 @@ def largest_batch(s: State, b: Neighbours, j: int) -> int:
     """The first option whose memory fits on all GPUs chosen; the caller knows that some option does."""
     least, option = np.inf, 0
     for i in range(s.jobs[j].gpus):
-        least = min(least, b.gpus[s.out[NUMBER, i]].room)
+        least = min(least, b.gpus[s.out[NUMBER, i]].free_memory)
     while b.memory[j, option] > least:
         option += 1
     return option
@@ -82,7 +82,7 @@ def end_of_node(b: Neighbours, node: int) -> int:
 def use_of(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float) -> int:
     """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
     gpu = b.gpus[g]
-    if gpu.jobs >= 2 or gpu.room < need or not context.eligible[s.jobs[j].kind, gpu.node]:
+    if gpu.jobs >= 2 or gpu.free_memory < need or not context.eligible[s.jobs[j].kind, gpu.node]:
         return CLOSED
     if gpu.jobs == 0:
         return IDLE
@@ -93,7 +93,7 @@ def use_of(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: f
 def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
     """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
     gpu = b.gpus[g]
-    if gpu.jobs != 1 or gpu.room < need or (only != WHOLE_CLUSTER and gpu.node != only):
+    if gpu.jobs != 1 or gpu.free_memory < need or (only != WHOLE_CLUSTER and gpu.node != only):
         return False
     return bool(context.eligible[s.jobs[j].kind, gpu.node])
 

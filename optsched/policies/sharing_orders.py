@@ -31,7 +31,7 @@ def sjf_ffs(
     width: bool = False,
     interval: float = 0.0,
 ) -> Order:
-    """SJF-FFS: without preemption; a job shares GPUs wherever there is room, whether or not that pays.
+    """SJF-FFS: without preemption; a job shares GPUs wherever memory allows, whether or not that pays.
 
     **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1 | sum (C_j - r_j). **Knowledge** clairvoyant (the
     order). At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are
@@ -70,7 +70,7 @@ def sjf_bsbf(
     too. Job A of n GPUs, on one node first, the tightest fit first, then on nodes with fewest jobs:
 
     1. n idle GPUs F: A takes them (nobody shares who need not), unless it would be done sooner by waiting for one node.
-    2. Else, for every job R alone on a GPU in O where A has room: t_con, the average completion of A and R if both run
+    2. Else, for every job R alone on a GPU in O that A fits: t_con, the average completion of A and R if both run
        together from now on, with the sub-batch of A that makes it least; t_seq, if A ran after R with its whole batch. R is
        a partner when t_con < t_seq.
     3. Partners give their GPUs in O until F and these are n, those first whose pair loses least for a GPU, 2 t_con less what
@@ -90,7 +90,7 @@ def sjf_bsbf(
     **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
     are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
     O(R + gang) a partner; O(G) where enough GPUs are open.
-    **Reference** Lai-JX et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
+    **Reference** Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
     IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
     the joint test, jobs to come and the order of partners its own.
     """

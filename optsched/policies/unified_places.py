@@ -203,7 +203,7 @@ def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
         now = value[everyone, kind]
         gain = value - now[:, None]
         alone = np.where(stock >= gpus[:, None], gain, -np.inf)
-        # [a, b]: is there room for a in the type of b, when b leaves it?
+        # [a, b]: does a fit the type of b, when b leaves it?
         room = stock[kind] + gpus - gpus[:, None] >= 0
         both = np.where(room & room.T & (kind[:, None] != kind), gain[:, kind] + gain[:, kind].T, -np.inf)
         least = TIE * float(now.sum())

@@ -23,7 +23,7 @@ def suited_groups(
     """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
 
     A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
-    where a gang may stand must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
+    where a gang may be placed must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
     O(n) in polars plus one look for each distinct combination.
     """
     model_of = {name: model for model in models if model.limits_types for name in model.names}

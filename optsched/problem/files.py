@@ -76,13 +76,13 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """The suffix that tells the format, in lower case; a device or a pipe without one takes JSON."""
+    """The suffix that names the format, in lower case; a device or a pipe without one takes JSON."""
     suffix = Path(path).suffix.lower()
     return ".json" if not suffix and is_stream(path) else suffix
 
 
 def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
-    # /dev/stdout may lead to a file: to open it again would write over what stands there
+    # /dev/stdout may lead to a file: to open it again would write over what is there
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(path), os.fstat(descriptor)):
@@ -107,7 +107,7 @@ TABLES = (".json", ".parquet")  # what instances and schedules are written to
 def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
     """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
 
-    ``what`` ("a schedule"): its format is told by the suffix (`suffix_of`), which must be one of ``suffixes``.
+    ``what`` ("a schedule"): its format is known by the suffix (`suffix_of`), which must be one of ``suffixes``.
     """
     target = Path(path)
     streamed = is_stream(target)

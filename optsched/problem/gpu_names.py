@@ -1,6 +1,6 @@
 """Which GPUs of a pool a segment occupies, once it is known how many of each pool it takes.
 
-A pool is a run of alike GPUs (a node, or many nodes whose GPUs nobody told apart), numbered consecutively. As long as
+A pool is a run of alike GPUs (a node, or many nodes whose GPUs nobody named), numbered consecutively. As long as
 the counts never exceed a pool's size, giving every segment the lowest free numbers at its start always succeeds.
 """
 

@@ -1,6 +1,6 @@
 """How results show themselves in a notebook: ``_repr_html_`` asks here for the view of its kind.
 
-Views draw pictures, so they stand far above the things that they show: `optsched.report.html_views` files them.
+Views draw pictures, so they belong to a layer far above the things that they show: `optsched.report.html_views` files them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VIEWS: Registry[Callable[[Any], str]] = Registry("view", package="optsched.repor
 
 
 def html_of(kind: str, thing: Any) -> str:
-    """The view of a thing of this kind: an HTML fragment that stands alone, without scripts."""
+    """The view of a thing of this kind: a self-contained HTML fragment, without scripts."""
     return VIEWS.get(kind)(thing)
 
 

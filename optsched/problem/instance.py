@@ -1,7 +1,7 @@
 """`Instance`: jobs, a cluster, and what is known about speeds. Frozen, validated, struct of arrays.
 
 Problem in Graham's notation: P | r_j, size_j (, pmtn) | objective, with GPU types and GPU memory as eligibility.
-Jobs stand in the order of their source; ``j`` is always the 0-based position in it.
+Jobs are in the order of their source; ``j`` is always the 0-based position in it.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def document(instance: Instance) -> dict[str, Any]:
 
 
 def _header(instance: Instance) -> dict[str, Any]:
-    """All parts but the jobs, as they stand in a document."""
+    """All parts but the jobs, as in a document."""
     parts = {
         "name": instance.name,
         "objective": instance.objective,
@@ -278,7 +278,7 @@ def _with_parts(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
 
 
 def _made(make: Callable[[Any], T], document: Any, path: str | os.PathLike[str], field: str | None) -> T:
-    """What a part of the document describes; an `InputError` also names the file, and where the part stands."""
+    """What a part of the document describes; an `InputError` also names the file, and where the part is."""
     try:
         return make(document)
     except InputError as error:

@@ -96,7 +96,7 @@ class JobColumns:
     def gpu_memory(self) -> Floats:
         """Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile, 0 where nothing says.
 
-        By a scaling profile: with the largest sub-batch that its gang has room for on this cluster.
+        By a scaling profile: with the largest sub-batch whose memory its gang has on this cluster.
         """
         return self.floats("gpu_memory", 0.0)
 

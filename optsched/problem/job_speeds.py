@@ -80,7 +80,7 @@ class StagePaces:
 
 
 class JobSpeeds:
-    """The speeds of ``jobs`` i64[k] of an instance. What stands here is of jobs that run at rate 1 wherever they are.
+    """The speeds of ``jobs`` i64[k] of an instance. The methods here are those of jobs that run at rate 1 wherever they are.
 
     ``given``: what the instance has of the model. ``sees_types``, ``sees_nodes``: what their speed depends on.
     ``is_ordered``: which GPU holds which replica matters. ``communicates``: gangs on several nodes contend for the network

@@ -1,6 +1,6 @@
 """JSON that nobody vouches for: read whole, without surprises, or refused in one line.
 
-Python's reader takes more than it should: of a key that stands twice the last value wins without a word, halves of
+Python's reader takes more than it should: of a key given twice the last value wins without a word, halves of
 surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback when somebody prints
 it. pydantic's reader refuses the last two, but names no line.
 """
@@ -18,7 +18,7 @@ from optsched.errors import InputError
 
 
 class _RepeatedKey(ValueError):
-    """A key stands twice in an object."""
+    """A key is given twice in an object."""
 
 
 def parse_json(
@@ -32,13 +32,13 @@ def parse_json(
     ------
     InputError
         Not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate pair, or a key
-        that stands twice in an object: ``path``, what is the matter, and ``legal``.
+        that is given twice in an object: ``path``, what is the matter, and ``legal``.
     """
     try:
         document = json.loads(content, object_pairs_hook=_once)
     except _RepeatedKey as error:
         raise InputError(
-            "a key stands twice in an object", file=path, field=str(error), legal="each key once"
+            "a key is given twice in an object", file=path, field=str(error), legal="each key once"
         ) from None
     except (ValueError, RecursionError) as error:
         line = error.lineno if row and isinstance(error, json.JSONDecodeError) else None

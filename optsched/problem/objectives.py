@@ -32,7 +32,7 @@ class Objective:
     job, or a multiple of that.
 
     ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
-    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times stand alone in it, so that its
+    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times appear alone in it, so that its
     value moves with the epoch of the log (`clock_part`).
     """
 

@@ -122,7 +122,7 @@ def speed_models() -> list[type[SpeedModel]]:
 
 
 class Written(Protocol):
-    """What stands in a file under a name of its own."""
+    """A part of a file under a name of its own."""
 
     def to_json(self) -> dict[str, Any]: ...
 

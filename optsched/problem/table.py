@@ -1,6 +1,6 @@
 """`Table`: what tables of results are, polars frames that turn into pandas frames without pyarrow, too.
 
-pandas is no dependency of optsched: who types ``.to_pandas()`` has it, or is told what to install.
+pandas is no dependency of optsched: who types ``.to_pandas()`` has it, or reads what to install.
 """
 
 from __future__ import annotations

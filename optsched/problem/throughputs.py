@@ -25,7 +25,7 @@ _ROW_FIELDS = ("gpu", "gpus", "together", "spread", "measured", "beside")
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Iterations/s of a whole gang: ``together`` on one node, ``spread`` over several (None: as together).
+    """Iterations/s of a whole gang: ``together`` consolidated on one node, ``spread`` over several (None: the same).
 
     0: the gang does not fit such GPUs (memory). ``measured``: False where a rule derived the rates.
     """

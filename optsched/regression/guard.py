@@ -1,4 +1,4 @@
-"""`GuardedRatio`: the ratios of one contestant over a suite, and what a test asks of them."""
+"""`GuardedRatio`: the ratios of one subject (a policy, function or command) over a suite, and what a test asks of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GuardSettings:
 
 @dataclass(frozen=True)
 class Measured:
-    """A contestant on an instance: its run, what is proven about the optimum, and the ratio."""
+    """A subject on an instance: its run, what is proven about the optimum, and the ratio."""
 
     instance: Instance
     run: Run
@@ -55,7 +55,7 @@ class Measured:
 
 @dataclass
 class GuardedRatio:
-    """The ratios of a contestant over a suite. Every question returns it again, or raises `AssertionError`.
+    """The ratios of a subject over a suite. Every question returns it again, or raises `AssertionError`.
 
     The error names the worst instance, says where it is written, and how to repeat the run. ``record`` is what the summary
     of a test session shows, and what becomes of the baseline.
@@ -173,7 +173,7 @@ class GuardedRatio:
         lines = [f"{self.guarded_subject.text} on {self.suite}: {what}"]
         culprit = next((each.instance for each in self.measured if each.row.instance == instance), None)
         if culprit is not None:
-            lines += self.replay.told(instance, culprit)
+            lines += self.replay.written(instance, culprit)
         raise AssertionError("\n".join(lines))
 
 
@@ -183,7 +183,7 @@ def guarded(
     objective: str | None = None,
     settings: GuardSettings | None = None,
 ) -> GuardedRatio:
-    """Measure a contestant on every instance of a suite that it is for.
+    """Measure a subject on every instance of a suite that it is for.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def guarded(
         except Exception as error:
             error.add_note(
                 "\n".join(
-                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.told(name, instance)]
+                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.written(name, instance)]
                 )
             )
             raise

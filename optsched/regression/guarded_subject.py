@@ -42,7 +42,7 @@ class GuardedSubject(Protocol):
 
 
 @dataclass(frozen=True)
-class PolicyContestant:
+class GuardedPolicy:
     """A policy in the engine; ``written`` is the text that names it, if it was given as text."""
 
     specification: Specification
@@ -72,7 +72,7 @@ class PolicyContestant:
 
 
 @dataclass(frozen=True)
-class OutsideContestant:
+class GuardedScheduler:
     """A scheduler that is not ours. It sees the whole instance; gang schedules, and sharing ones, are taken from it."""
 
     text: str
@@ -114,17 +114,17 @@ def guarded_subject(
     if isinstance(scheduler, str | Specification) or is_policy(scheduler):
         chosen = specify(scheduler, placement)
         written = chosen.text if isinstance(scheduler, str) else ""
-        return PolicyContestant(Specification(name or chosen.text, chosen.policy, chosen.placement), written)
+        return GuardedPolicy(Specification(name or chosen.text, chosen.policy, chosen.placement), written)
     if placement is not None:
         raise InputError("only policies have one", field="placement", value=placement, legal="none")
     if isinstance(scheduler, list | tuple):
         words = tuple(map(os.fspath, scheduler))
-        return OutsideContestant(name or shlex.join(words), Command(words, timeout))
+        return GuardedScheduler(name or shlex.join(words), Command(words, timeout))
     if not callable(scheduler) or isinstance(scheduler, type):
         legal = "a policy (text or an object), a function, or a command line as a list of words"
         raise InputError("not a scheduler", field="scheduler", value=scheduler, legal=legal)
     called_so = name or str(getattr(scheduler, "__name__", type(scheduler).__name__))
-    return OutsideContestant(called_so, OnFiles(scheduler) if files else Called(scheduler))
+    return GuardedScheduler(called_so, OnFiles(scheduler) if files else Called(scheduler))
 
 
 def _run_of(schedule: Schedule, name: str) -> Run:
@@ -136,14 +136,14 @@ def _run_of(schedule: Schedule, name: str) -> Run:
 
 @dataclass(frozen=True)
 class Replay:
-    """Of the runs of one contestant in one test."""
+    """Of the runs of one subject in one test."""
 
     guarded_subject: GuardedSubject
     objective: str | None
     test: str
     folder: Path
 
-    def told(self, name: str, instance: Instance) -> list[str]:
+    def written(self, name: str, instance: Instance) -> list[str]:
         """Write the instance into the folder; lines that say where it is and how to repeat the run.
 
         The same failure gives the same file; several processes may write it at once.

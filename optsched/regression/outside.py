@@ -25,7 +25,7 @@ from optsched.problem.json_text import parse_json
 from optsched.problem.schedule import Schedule
 from optsched.problem.schedule_file import FORMAT
 
-TOLD = 2000  # bytes of what a command that failed wrote last
+KEPT = 2000  # bytes of what a command that failed wrote last
 LONGEST = 2**26  # bytes of an answer: of a file that a scheduler wrote, or of what it printed
 LOOK = 0.05  # seconds between two looks at how much a command has printed
 
@@ -137,7 +137,7 @@ class Command:
         finally:
             _end(process)
         if process.returncode != 0:
-            said.seek(max(0, said.seek(0, os.SEEK_END) - TOLD))
+            said.seek(max(0, said.seek(0, os.SEEK_END) - KEPT))
             last = said.read().decode(errors="replace").strip()
             raise SimulationError(f"{shlex.join(self.words)}: exit code {process.returncode}\n{last}")
 

@@ -74,7 +74,7 @@ class Report:
     ``certificate`` is the verified bound for the class ``gang``, the sharing one where jobs may share GPUs (None: no
     bound on this objective is known); it holds for every run but those that fork or resize jobs. An optimum that the
     instance states is used for runs of its own class of schedules where this installation proved it; else ``note`` says
-    so. ``bounds`` and ``judged`` say for every run what stands beside it, and what the theorems that apply say of it;
+    so. ``bounds`` and ``judged`` say for every run what it is compared with, and what the theorems that apply say of it;
     ``other_certificates`` prove bounds of classes that ``certificate`` does not.
     """
 
@@ -222,7 +222,7 @@ def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
 
 
 def _others(proven: OptimumBounds, objective: str) -> tuple[Certificate, ...]:
-    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum stands in its place.
+    # One a class of schedules: where a run's own differs from the usual one, and no stated optimum replaces it.
     usual = proven.certificate(objective)
     beside = [(run, proven.beside(run, objective)) for run in proven.runs]
     found = [
@@ -248,7 +248,7 @@ def compare(
 
 
 def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:
-    # The objective stands beside the factor: it need not be that of the report.
+    # The objective is printed beside the factor: it need not be that of the report.
     if guarantee is None:
         return dict.fromkeys(("guarantee", "guarantee_objective", "guarantee_ratio", "guarantee_holds"))
     return {

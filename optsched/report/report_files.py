@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optsched.guarantees.suites import Suite
 
 PARQUET_ABOVE = 10_000  # jobs
-# what a schedule file says of its class; task-sharing and gpu-sharing are told apart by the instance
+# what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
 FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 
 
@@ -96,7 +96,7 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
 
     NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for
     other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``. ``result.json`` also
-    lists the ``files``; it comes last: where it stands, everything that it lists does.
+    lists the ``files``; it comes last: where it exists, everything that it lists does.
 
     Everything is written beside, then takes the place of the run that the old ``result.json`` lists; other files stay.
     Whenever the process is killed, the old run or the new one is whole, the latter perhaps in the folder ``.optsched-run``,

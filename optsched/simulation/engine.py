@@ -25,7 +25,7 @@ from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.policy_hooks import PolicyHooks, blamed
-from optsched.simulation.records import DONE, NEEDS_ROOM, PAUSED, RUNNING, THRASHES, WAITING
+from optsched.simulation.records import DONE, LOG_FULL, PAUSED, RUNNING, THRASHES, WAITING
 from optsched.simulation.rounds import Rounds, require_rounds_of
 from optsched.simulation.run import (
     ElasticRun,
@@ -38,7 +38,7 @@ from optsched.simulation.run import (
     shared_schedule_of,
 )
 from optsched.simulation.simultaneous_events import last_of_instant
-from optsched.simulation.state import SIZE, ColocationContext, RunContext, Sharing, State, grown, log_room, new_state
+from optsched.simulation.state import SIZE, ColocationContext, RunContext, Sharing, State, grown, log_reserve, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
@@ -120,13 +120,13 @@ def run_policy(
             _leave_out_hopeless(state, context, placement)
         state = _run_python(state, context, placement, hooks, knowledge, uses, name, progress)
         preemptive = False
-    told, log = hooks.told(), run_log(state)
+    kept, log = hooks.results(), run_log(state)
     del state  # before the schedule is built
     if rates is not None:
         schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
     else:
         schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
-    run = result(log, schedule, name, knowledge, preemptive and rates is None, **told)
+    run = result(log, schedule, name, knowledge, preemptive and rates is None, **kept)
     return replace(_of_its_kind(run, policy, uses), seconds=clock.seconds)
 
 
@@ -233,7 +233,7 @@ def _run_order(
         worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
             progress(int(state.engine[0].finished), state.jobs.size)
-        if status == NEEDS_ROOM:
+        if status == LOG_FULL:
             state = grown(state)
         elif status == THRASHES:
             raise _thrashes(state, name)
@@ -278,7 +278,7 @@ def _run_python(
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
     require_rounds_of(instance, policy, name)
     hooks.begin(view)
-    room, n, w, reported = log_room(instance.cluster.gpus), instance.n, state.engine, 0
+    reserve, n, w, reported = log_reserve(instance.cluster.gpus), instance.n, state.engine, 0
     arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]
     # the world's fields, to be read at every event
     now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
@@ -289,7 +289,7 @@ def _run_python(
     fresh: list[int] = []  # of rounds that have not begun
     over: list[int] = []
     while True:
-        if segment_job.size - ended[0] < room or engine.state.parts.size - logged[0] < room:
+        if segment_job.size - ended[0] < reserve or engine.state.parts.size - logged[0] < reserve:
             engine.grow()
             segment_job = engine.state.segments["job"]
         planned = decisions.planned.next_time()

@@ -184,5 +184,5 @@ class EntryPoints:
         return float(_entry(_pace)(self.context.tables, job, self._gpus[job], self._pool, self._count))
 
     def grow(self) -> None:
-        """Twice the room in the log."""
+        """A log twice as long."""
         self.state = grown(self.state)

@@ -8,7 +8,7 @@ Work is integrated: a job's segments add up to the work it asks for, because eve
 what it logs and the last one logs what is left.
 
 A job may run in several *copies* at once, executions that each do a part of its work (`start_part`); what they do adds up.
-It ends when nothing is left; who stops it stops them all. A copy that starts anew begins anew, wherever it stood.
+It ends when nothing is left; who stops it stops them all. A copy that starts again starts from the beginning.
 """
 
 from __future__ import annotations

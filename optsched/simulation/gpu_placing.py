@@ -1,8 +1,8 @@
 """What a placement rule is to the task level, where jobs share GPUs: a compiled function from a gang to the GPUs it takes.
 
 ``place(gpus, open, load, gpu_node, node_first, random, numbers, out_gpu) -> gpus, or 0`` writes the GPUs of the workers in
-order. ``open`` bool[G]: the GPUs that suit the job and have room for its memory (scratch of the engine: it may be changed);
-``load`` f64[G] seconds of work that their residents still have; GPU g stands on node ``gpu_node[g]``, node m has the GPUs
+order. ``open`` bool[G]: the GPUs that suit the job and have enough free memory (scratch of the engine: it may be changed);
+``load`` f64[G] seconds of work that their residents still have; GPU g is on node ``gpu_node[g]``, node m has the GPUs
 ``node_first[m]`` .. ``node_first[m + 1] - 1``.
 A gang fits when as many GPUs are open as it has workers, and then it must be placed.
 """

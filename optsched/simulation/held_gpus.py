@@ -51,7 +51,7 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
             w.free -= 1
         _count_alone(s, gpu, j, np.int64(1))
         gpu.jobs += 1
-        gpu.room = _room(s, neighbours, g)
+        gpu.free_memory = _free_memory(s, neighbours, g)
         if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
             s.out[COUNT, entries - 1] += 1
         else:
@@ -76,7 +76,7 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
             gpu.other = -1
         gpu.jobs -= 1
         _count_alone(s, gpu, j, np.int64(-1))
-        gpu.room = _room(s, neighbours, g)
+        gpu.free_memory = _free_memory(s, neighbours, g)
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] += 1
             w.free += 1
@@ -95,15 +95,15 @@ def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
 
 
 @njit(**NESTED)
-def _room(s: State, neighbours: Any, g: int) -> float:
+def _free_memory(s: State, neighbours: Any, g: int) -> float:
     # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
     gpu = neighbours.gpus[g]
-    room = gpu.capacity
+    free = gpu.capacity
     if gpu.one >= 0:
-        room -= neighbours.memory[gpu.one, s.executions[s.jobs[gpu.one].execution].option]
+        free -= neighbours.memory[gpu.one, s.executions[s.jobs[gpu.one].execution].option]
     if gpu.other >= 0:
-        room -= neighbours.memory[gpu.other, s.executions[s.jobs[gpu.other].execution].option]
-    return float(room)
+        free -= neighbours.memory[gpu.other, s.executions[s.jobs[gpu.other].execution].option]
+    return float(free)
 
 
 @njit(**NESTED)

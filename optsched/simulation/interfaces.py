@@ -21,7 +21,7 @@ SENDER = record(
     job="int",
     nodes="int",  # different ones
 )
-INTERFACE = record(first="int", senders="int")  # those that are there stand in `Interfaces.seats` from ``first`` on
+INTERFACE = record(first="int", senders="int")  # the jobs on it are in `Interfaces.seats` from ``first`` on
 SEAT = record(execution="int", met="real")  # how many others it meets there
 
 
@@ -32,7 +32,7 @@ class Interfaces(NamedTuple):
     nodes: Ints  # i64[R, W]
     interfaces: Any  # INTERFACE[N]
     seats: Any  # SEAT[], by job: what a node does depends on who is there, not on who came first
-    room: Floats  # f64[2, M]: shares and what comes of them, while they are weighed
+    scratch: Floats  # f64[2, M]: shares and what comes of them, while they are weighed
     step: Floats  # f64[1]: s of the formula
 
 
@@ -48,7 +48,7 @@ def new_interfaces(
         nodes=np.zeros((executions, min(parts, places.size)), dtype=np.int64),
         interfaces=interfaces,
         seats=np.zeros(int(places.sum()), dtype=SEAT),
-        room=np.zeros((2, int(places.max()))),
+        scratch=np.zeros((2, int(places.max()))),
         step=tables.numbers[1:],
     )
 
@@ -58,7 +58,7 @@ NO_INTERFACES = Interfaces(
     nodes=np.zeros((0, 0), dtype=np.int64),
     interfaces=np.zeros(0, dtype=INTERFACE),
     seats=np.zeros(0, dtype=SEAT),
-    room=np.zeros((2, 0)),
+    scratch=np.zeros((2, 0)),
     step=np.zeros(1),
 )
 
@@ -125,10 +125,10 @@ def _remove(n: Any, m: int, x: int) -> None:
 def _weigh(n: Any, m: int) -> None:
     first, senders = n.interfaces[m].first, n.interfaces[m].senders
     for i in range(senders):
-        n.room[0, i] = n.senders[n.seats[first + i].execution].share
-    fill_met(n.room[0, :senders], n.step[0], n.room[1, :senders])
+        n.scratch[0, i] = n.senders[n.seats[first + i].execution].share
+    fill_met(n.scratch[0, :senders], n.step[0], n.scratch[1, :senders])
     for i in range(senders):
-        n.seats[first + i].met = n.room[1, i]
+        n.seats[first + i].met = n.scratch[1, i]
 
 
 @njit(**NESTED)

@@ -28,7 +28,7 @@ from optsched.simulation.metrics import offered_seconds, task_metrics
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run
-from optsched.simulation.task_kernel import ASKED, NEEDS_ROOM, PAUSED, STUCK, run_tasks, start_waiting
+from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
 from optsched.simulation.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
 from optsched.simulation.task_state import (
     ASK,
@@ -163,7 +163,7 @@ def _run(
         before = int(state.counters[TASKS])
         status = run_tasks(placement.shared.place, admit, state, slice_of(run_tasks, SLICE))
         worked(run_tasks, int(state.counters[TASKS]) - before)
-        if status == NEEDS_ROOM:
+        if status == LOG_FULL:
             state = grown(state)
             view.state = state
         elif status == ASKED:
@@ -176,7 +176,7 @@ def _run(
             )
         elif progress is not None:
             progress(int(state.counters[FINISHED]), instance.n)
-        if status not in (NEEDS_ROOM, ASKED, PAUSED):
+        if status not in (LOG_FULL, ASKED, PAUSED):
             return state
 
 

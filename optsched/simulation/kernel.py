@@ -24,7 +24,7 @@ from optsched.simulation.queues import (
     set_change,
     to_the_end,
 )
-from optsched.simulation.records import ASKED, NEEDS_ROOM, PAUSED, THRASHES, WAITING
+from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, THRASHES, WAITING
 from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.state import RunContext, State
 
@@ -49,12 +49,12 @@ def _next_change(s: State) -> Any:
 
 
 @njit(**INNER)
-def standing(s: State, pause: int) -> int:
-    """May events go on: `ASKED`? Else why not: `NEEDS_ROOM`, `THRASHES`, or `PAUSED` after ``pause`` of them."""
+def may_go_on(s: State, pause: int) -> int:
+    """May events go on: `ASKED`? Else why not: `LOG_FULL`, `THRASHES`, or `PAUSED` after ``pause`` of them."""
     w = s.engine[0]
     # what one instant may add to the log: every running job ends, and as many start
     if w.segments > s.segments.size - s.executions.size - 2 or w.logged > s.parts.size - 4 * w.gpus - 2:
-        return NEEDS_ROOM
+        return LOG_FULL
     if w.livelock >= w.livelock_limit:
         return THRASHES
     return PAUSED if w.events >= pause else ASKED

@@ -9,7 +9,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
 from optsched.simulation.executions import start, start_part, stop
-from optsched.simulation.kernel import next_time, standing
+from optsched.simulation.kernel import may_go_on, next_time
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
 from optsched.simulation.simultaneous_events import end_of_instant
@@ -97,10 +97,10 @@ def _named(s: State, context: RunContext, j: int, node: Any, count: Any) -> int:
 def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: int) -> int:
     """Stop the running ``jobs[i]`` at ``until[i]`` (ascending) from i = ``at`` on, as long as nothing else comes before.
 
-    Returns the first i that is left: another event falls into its instant or comes before it, or the log has no room.
+    Returns the first i that is left: another event falls into its instant or comes before it, or the log is full.
     """
     w = s.engine[0]
-    while at < jobs.size and standing(s, UNLIMITED) == ASKED:
+    while at < jobs.size and may_go_on(s, UNLIMITED) == ASKED:
         t = until[at]
         if next_time(s) <= end_of_instant(t):
             return at

@@ -75,8 +75,8 @@ class Neighbourhood:
         suits, need = self._instance.eligible(job), self._beside.memory[job, option]
         for g in numbers:
             gpu = self._beside.gpus[g]
-            if not (suits[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)) or gpu.room < need:
-                legal = "GPUs that suit it, with at most one job that it may run beside, and room for it"
+            if not (suits[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)) or gpu.free_memory < need:
+                legal = "GPUs that suit it, with at most one job that it may run beside, and free memory for it"
                 raise ValueError(f"puts %s on GPU {self._name_of(g)} (expected: {legal})")
         self._out[NUMBER, : len(numbers)] = numbers
 
@@ -94,7 +94,8 @@ class Neighbourhood:
     def _with(self, job: int, option: int, jobs: int) -> list[Gpu]:
         gpus = self._beside.gpus
         suits = self._instance.eligible(job)[self._node]
-        rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & (gpus["room"] >= self._beside.memory[job, option]))
+        fits = gpus["free_memory"] >= self._beside.memory[job, option]
+        rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & fits)
         if jobs:
             model, resident = self._beside.sharers["model"], np.maximum(gpus["one"], gpus["other"])[rows]
             rows = rows[np.isfinite(self._beside.slowdown[model[job], model[resident]])]

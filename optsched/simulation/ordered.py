@@ -9,7 +9,7 @@ Preemptive: active jobs are walked in that order. A running job keeps its GPUs u
 waiting job takes idle GPUs; where these do not hold it, less important running jobs are evicted, the least important
 first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If evicting
 all of them would not do, nobody is evicted and the job waits.
-Running jobs stand in a heap, the least important first, by keys that may be out of date: a key that falls with work was
+Running jobs are in a heap, the least important first, by keys that may be out of date: a key that falls with work was
 never smaller than it is, so that the first one, brought up to date until it stays first, is the least important.
 
 Rules (`optsched.simulation.sharing_rule`): everybody who waits is asked about, in order.
@@ -28,7 +28,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.executions import start, stop
-from optsched.simulation.kernel import apply_events, next_time, standing
+from optsched.simulation.kernel import apply_events, may_go_on, next_time
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.queues import forget_started, queue_of
@@ -122,7 +122,7 @@ def _bring_up_to_date(s: State) -> None:
 
 @njit(**INNER)
 def _least_important(s: State) -> int:
-    # The least important running job, -1: none runs. It stands first in the heap, its key up to date.
+    # The least important running job, -1: none runs. It is first in the heap, its key up to date.
     w = s.engine[0]
     while w.ranked > 0:
         j = ~s.heap[w.runner].number
@@ -167,7 +167,7 @@ def _outranks(s: State, j: int, other: int) -> bool:
 
 @njit(**INNER)
 def _evict_for(place: Any, s: State, context: RunContext, j: int) -> int:
-    # Make room for j; the entries of its placement, 0 when evicting everybody who is less important would not do.
+    # Free GPUs for j by evicting; the entries of its placement, 0 when evicting all less important jobs would not do.
     w, gang = s.engine[0], s.jobs[j].gpus
     running, free, entries = w.ranked, w.free, 0
     while entries == 0:
@@ -224,7 +224,7 @@ def _next_decision(s: State, context: RunContext, pause: int) -> int:
     # Events until something is to be decided; else why not.
     w = s.engine[0]
     while True:
-        status = standing(s, pause)
+        status = may_go_on(s, pause)
         if status != ASKED:
             return status
         t = next_time(s)
@@ -280,6 +280,6 @@ _ORDERED = [
 def ordered_loop(context: RunContext) -> Any:
     """``run(place, state, context, events)``: run for about ``events`` events, and say why it stopped.
 
-    `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
     """
     return _ORDERED[context_kind(context)]

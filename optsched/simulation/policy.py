@@ -334,7 +334,7 @@ class JobFacts:
 class Predictor(Protocol):
     """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
 
-    A predictor with ``oracle = True`` is told the true lengths (to be perfect, or wrong by a controlled amount). One with
+    A predictor with ``oracle = True`` is given the true lengths (to be perfect, or wrong by a controlled amount). One with
     ``learns = False`` says the same of a job whenever it is asked, whatever has completed.
     """
 

@@ -88,7 +88,7 @@ class PolicyHooks:
         found: Order | None = make(jobs)
         return found
 
-    def told(self) -> dict[str, Any]:
+    def results(self) -> dict[str, Any]:
         """What a `Run` keeps of it."""
         notes: dict[str, Floats] = self.policy.notes() if hasattr(self.policy, "notes") else {}
         times = tuple(getattr(self.policy, "noted_times", ()))

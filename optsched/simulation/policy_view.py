@@ -117,7 +117,7 @@ class View(Protocol):
         """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
 
     def offer(self, job: int) -> float | None:
-        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now; None: no room.
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now, or None.
 
         1 for a job with a duration; for one with a profile its iteration time there.
         """

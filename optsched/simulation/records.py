@@ -9,7 +9,7 @@ from __future__ import annotations
 from optsched.compiled import record
 
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3  # Job.status
-FINISHED_RUN, NEEDS_ROOM, PAUSED, THRASHES, ASKED = range(5)  # why a loop stops, or that something is to be decided
+FINISHED_RUN, LOG_FULL, PAUSED, THRASHES, ASKED = range(5)  # why a loop stops, or that something is to be decided
 NOBODY = -1  # Segment.job of a segment that was taken back
 
 
@@ -51,7 +51,7 @@ EXECUTION = record(
     pace="real",  # seconds a unit takes there alone
     slow="real",  # times as long beside its present partners
     finish="real",
-    # of one that was stopped at this instant, which goes on with it if it starts again where it stood
+    # of one that was stopped at this instant, which goes on with it if it starts again on the same GPUs
     segment="int",
     left_then="real",  # units of work when its segment began
     origin="real",
@@ -120,7 +120,7 @@ GPU = record(
     other="int",
     jobs="int",
     node="int",
-    room="real",  # bytes that are free
+    free_memory="real",  # bytes
     capacity="real",
 )
 

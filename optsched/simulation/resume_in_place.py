@@ -1,4 +1,4 @@
-"""Standing still costs nothing, compiled: a job stopped and started again at one instant where it was goes on.
+"""Resuming in place costs nothing, compiled: a job stopped and started again at one instant where it was goes on.
 
 Where it was: on as many GPUs of each pool, where the engine counts them. It was never stopped: it goes on with its segment,
 pays no restart, and is not counted as preempted.
@@ -23,7 +23,7 @@ def livelock(work: float, left: float) -> bool:
 
 @njit(**INNER)
 def remember(s: State, j: int, x: int) -> None:
-    """Job ``j`` stops: where its execution ``x`` stood, until the instant is over."""
+    """Job ``j`` stops: where its execution ``x`` was, until the instant is over."""
     w, job, run = s.engine[0], s.jobs[j], s.executions[x]
     if not _stopped_now(s, j):
         job.stop_record = s.executions.size // 2 + w.stop_record

@@ -84,7 +84,7 @@ class Run:
 
     @property
     def unfinished(self) -> list[str]:
-        """Ids of jobs that did not finish: no placement that the policy allows had room for them."""
+        """Ids of jobs that did not finish: no placement that the policy allows was ever possible."""
         return [self.instance.ids[j] for j in np.flatnonzero(~self.schedule.finished)]
 
     def value(self, objective: str | None = None) -> float:
@@ -270,7 +270,7 @@ def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
     if by_start:
         log = log[np.lexsort((log["job"], log["start"]))]
     offset = np.concatenate([[0], np.cumsum(log["entries"])]).astype(np.int64)
-    # the parts of what was taken back stand between the others
+    # the parts of what was taken back lie between the others
     return log, offset, np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
 
 
@@ -291,9 +291,9 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
         raise SimulationError("GPUs are still held after the last event")
 
 
-def result(log: RunLog, schedule: Schedule, name: str, knowledge: Knowledge, preemptive: bool, **told: Any) -> Run:
-    """The `Run` of a run that has ended, after its conservation checks; ``told``: its ``predicted`` and ``notes``."""
+def result(log: RunLog, schedule: Schedule, name: str, knowledge: Knowledge, preemptive: bool, **kept: Any) -> Run:
+    """The `Run` of a run that has ended, after its conservation checks; ``kept``: its ``predicted`` and ``notes``."""
     check_conservation(log, schedule)
     events, stops = int(log.engine[0].events), int(log.engine[0].stops)
     kind = SharedRun if isinstance(schedule, SharedSchedule) else Run
-    return kind(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **told)
+    return kind(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **kept)

@@ -159,7 +159,7 @@ def new_state(
         queues["first"][1:] = np.cumsum(np.bincount(instance.job_class, minlength=kinds))[:-1]
     executions = np.zeros(2 * at_once, dtype=EXECUTION)
     executions["vacant"] = np.arange(executions.size)
-    capacity = log_room(total) + n
+    capacity = log_reserve(total) + n
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
     contended = communicating(instance, elastic=Use.WIDTHS in uses).any()
@@ -182,23 +182,23 @@ def new_state(
         eligible=np.ascontiguousarray(eligible),
         random=placement.random_state(),
         tables=tables,
-        colocation=_company(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
+        colocation=_colocation(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
     )
     return state, context
 
 
-def _company(
+def _colocation(
     instance: Instance,
     tables: SpeedTables,
     rates: SharingRates | None,
     shares: CommunicationTables | None,
-    room: tuple[int, int],
+    sizes: tuple[int, int],
 ) -> ColocationContext | None:
     if rates is None and shares is None:
         return None
     return ColocationContext(
         _NO_NEIGHBOURS if rates is None else _neighbours(instance, rates),
-        NO_INTERFACES if shares is None else new_interfaces(instance, shares, *room, 1 if rates is None else 2),
+        NO_INTERFACES if shares is None else new_interfaces(instance, shares, *sizes, 1 if rates is None else 2),
         CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2)) if shares is None else shares,
     )
 
@@ -250,7 +250,7 @@ def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
     gpus, nodes = np.zeros(cluster.gpus, dtype=GPU), np.zeros(cluster.node_count, dtype=NODE)
     gpus["one"] = gpus["other"] = -1
     gpus["node"] = np.repeat(np.arange(nodes.size), cluster.node_gpus)
-    gpus["room"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
+    gpus["free_memory"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
     nodes["first"], nodes["order"] = node_first(instance)[:-1], np.arange(nodes.size)
     sharers = np.zeros(instance.n, dtype=SHARER)
     sharers["model"], sharers["options"], sharers["spans"] = rates.kind, rates.options, rates.spans
@@ -277,13 +277,13 @@ _NO_NEIGHBOURS = Neighbours(
 )
 
 
-def log_room(gpus: int) -> int:
+def log_reserve(gpus: int) -> int:
     """Entries that one event time may add to the log: every running job ends, at most two a GPU."""
     return 4 * gpus + 16
 
 
 def grown(state: State) -> State:
-    """The same state with twice the room in the log."""
+    """The same state with a log twice as long."""
     return state._replace(segments=_twice(state.segments), parts=_twice(state.parts))
 
 

@@ -3,7 +3,7 @@
 One step: all events of the next instant (`optsched.simulation.simultaneous_events`: tasks that end, transfers that begin to
 move or end, arrivals, in order of (time, kind, index)); at the last of their times, jobs that wait for memory are placed in
 the order of their queue; transfers that are ready are asked about in order and start at once; idle GPUs take the ready task
-of the job with the smallest key. Nobody is stopped, so that nobody is charged for standing still. Keys, loads and memory are
+of the job with the smallest key. Nobody is stopped, so that waiting costs no restart. Keys, loads and memory are
 computed from whole numbers of tasks, so nothing drifts. Complexity per task: O(log G + residents of the GPU); per transfer
 O(log n + nodes x transfers there).
 """
@@ -58,7 +58,7 @@ from optsched.simulation.task_state import (
     new_task_state,
 )
 
-FINISHED_RUN, NEEDS_ROOM, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
+FINISHED_RUN, LOG_FULL, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
 TRANSFER = -1  # in place of a worker in the log, see `optsched.problem.task_log`
 
 
@@ -218,7 +218,7 @@ def _weigh(s: Any) -> None:
 
 
 @njit(**NESTED)
-def _find_room(s: Any, j: int) -> int:
+def _open_gpus(s: Any, j: int) -> int:
     """Fill ``open`` for job j; how many GPUs are."""
     found = 0
     for g in range(s.head.size):
@@ -273,8 +273,8 @@ def _place_queue(place: Any, s: Any) -> None:
     for i in range(s.counters[QUEUED]):
         j = s.queue[i]
         gpus = 0
-        # Until a job leaves, room only shrinks: who needs as much as one that did not fit, does not fit either.
-        if s.memory[j] < s.hopeless[s.kind[j]] and _find_room(s, j) >= s.gpus[j]:
+        # Until a job leaves, free memory only shrinks: who needs as much as one that did not fit, does not fit either.
+        if s.memory[j] < s.hopeless[s.kind[j]] and _open_gpus(s, j) >= s.gpus[j]:
             if not weighed:
                 _weigh(s)
             gpus = place(s.gpus[j], s.open, s.load, s.gpu_node, s.node_first, s.random, s.numbers, s.out_gpu)
@@ -346,13 +346,12 @@ def start_waiting(s: Any, j: int) -> None:
 def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
     """Run for about ``tasks`` tasks.
 
-    Returns `FINISHED_RUN`, `NEEDS_ROOM` (the log is nearly full), `PAUSED`, `ASKED` (policies in plain Python: transfers are
+    Returns `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, `ASKED` (policies in plain Python: transfers are
     ready; start some, clear ``ASK`` and call again), or `STUCK` (a transfer waits, and nothing will
     happen any more).
     """
-    room = (
-        s.log_job.size - s.head.size - s.arrival.size - 2
-    )  # what one event time may add: a task a GPU, a transfer a job
+    # one event time may add a task a GPU and a transfer a job
+    log_limit = s.log_job.size - s.head.size - s.arrival.size - 2
     pause = s.counters[TASKS] + tasks
     links = s.links
     while True:
@@ -363,8 +362,8 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
                 _admit(admit, s)
             s.counters[ASK] = 0
         _start_tasks(s)
-        if s.counters[KEEP_LOG] != 0 and s.counters[LOGGED] > room:
-            return NEEDS_ROOM
+        if s.counters[KEEP_LOG] != 0 and s.counters[LOGGED] > log_limit:
+            return LOG_FULL
         if s.counters[TASKS] >= pause:
             return PAUSED
         t = _next_time(s)

@@ -191,7 +191,7 @@ def _links(instance: Instance, first: Ints, workers: int) -> Links:
 
 
 def grown(state: TaskState) -> TaskState:
-    """The same state with twice the room in the log."""
+    """The same state with a log twice as long."""
     changes: dict[str, Any] = {}
     for name in ("log_job", "log_worker", "log_start", "log_end"):
         old = getattr(state, name)

@@ -24,7 +24,7 @@ from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
 
 class EngineView:
-    """What its methods say stands in `optsched.simulation.policy_view.View`.
+    """Its methods are described in `optsched.simulation.policy_view.View`.
 
     Always current: it looks at the engine's state, also between two decisions.
     """

@@ -6,6 +6,10 @@
 * Inequality duals are always >= 0 and **equality duals have the opposite sign** of HiGHS's; CVXPY's own inversion is
   used to store them, so ``constraint.dual_value`` means what CVXPY's users expect.
 * CVXPY may add variables (epigraphs) and rows of its own; they have no variable or constraint of the user's.
+
+`get_problem_data` is documented; how its way back is walked is not, since CVXPY's own, `unpack_results`, wants what its own
+interface of HiGHS returns, while here one session of HiGHS is solved again and again. So ``cvxpy.reductions`` is used here,
+in this file alone; `tests/solvers/test_public_ground.py` says what is gone.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 * Rows come as (constraint, bound type): 0 is ``==``, +1 ``<=``, -1 ``>=``; a ranged constraint comes as two rows,
   +1 then -1, which are joined here.
-* Unless told otherwise the compiler negates a maximisation; here the sense is kept.
+* By default the compiler negates a maximisation; here the sense is kept.
 * Fixed variables are folded into right-hand sides and offset; variables that appear nowhere are not columns, and
   neither are touched by `load`.
+
+``pyomo.repn`` is documented for those who write solver interfaces; `tests/solvers/test_public_ground.py` says what is gone.
 """
 
 from __future__ import annotations
@@ -17,9 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
-from pyomo.core.base.block import BlockData
-from pyomo.core.base.objective import ObjectiveSense
-from pyomo.core.base.suffix import Suffix
+from pyomo.environ import Block, Suffix, maximize
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
@@ -55,7 +55,7 @@ class PyomoBinding:
 
 def reads(model: Any) -> bool:
     """Is this a Pyomo model or block?"""
-    return isinstance(model, BlockData)
+    return isinstance(model, Block)
 
 
 def read(model: Any) -> LinearProgram:
@@ -75,7 +75,7 @@ def read(model: Any) -> LinearProgram:
     if form.objectives:
         c = np.asarray(form.c.todense(), dtype=np.float64).reshape(n)
         offset = float(form.c_offset[0])
-        sense = -1 if form.objectives[0].sense == ObjectiveSense.maximize else 1
+        sense = -1 if form.objectives[0].sense == maximize else 1
     A, rows, row_lower, row_upper = _rows(form)
     lower, upper, integrality = _bounds(columns)
     return LinearProgram(

@@ -24,7 +24,7 @@ of the solver are made feasible in exact arithmetic by one division; the least v
 
 **Guarantee**: exact, to the tolerance of the LP solver. **Complexity**: one LP of 2n columns and rows an order, many of them
 side by side in one call of the solver: some 0.15 ms each; milliseconds more with the certificate.
-**Reference**: 4.1 (A) of the AdaDUAL and SJF-BSBF sheets of this project.
+**Reference**: own method; the certificate is LP duality.
 """
 
 from __future__ import annotations

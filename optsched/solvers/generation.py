@@ -1,6 +1,6 @@
 """Schedule generation, compiled: from an order of jobs to start times on pools of GPUs.
 
-A *pool* is a set of GPUs that no job tells apart; an unrestricted instance has one. Free GPUs are kept as a profile:
+A *pool* is a set of GPUs that are alike for every job; an unrestricted instance has one. Free GPUs are kept as a profile:
 ``times[k]`` and ``free[k, p]`` say that pool p has that many free GPUs from ``times[k]`` to ``times[k + 1]``; the last
 segment has no end. Both generation schemes and their names are those of Kolisch, Serial and parallel
 resource-constrained project scheduling methods revisited, EJOR 90 (1996), 320-333.

@@ -40,7 +40,7 @@ class Binding(Protocol):
 
 @dataclass
 class ArrayBinding:
-    """The binding of arrays that no model stands behind: columns and rows are their own names."""
+    """The binding of arrays without a model: columns and rows are their own names."""
 
     columns: Sequence[Any]
     rows: Sequence[Any]

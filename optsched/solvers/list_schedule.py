@@ -35,7 +35,7 @@ NEVER = 1e300  # a key larger than any time
 class ListProblem:
     """An instance with its ``jobs`` as the compiled loops take them.
 
-    GPUs that no job tells apart form a pool, those that fewest jobs may use come first. ``pool_nodes``: the nodes of each
+    GPUs alike for every job form a pool, those that fewest jobs may use come first. ``pool_nodes``: the nodes of each
     pool.
     """
 

@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The search where it stands. Level k has k jobs placed; its children are (mode, start, least value), best last."""
+    """The state of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
 
     level: Ints  # [the level]
     job: Ints  # i64[n] placed at each level, with mode, start, value up to there
@@ -194,7 +194,7 @@ def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tupl
         _expand(p, s, 0, placed, margin)
     while seen < nodes:
         k = s.level[0]
-        # children stand by their bound: when the best of them is hopeless, all are
+        # children are sorted by their bound: when the best of them is hopeless, all are
         if s.children[k] == 0 or s.child_least[k, s.children[k] - 1] >= s.best[0] - margin:
             if k == 0:
                 return True, seen

@@ -118,7 +118,8 @@ def _power_of_two(cost: Floats) -> float:
 
 class _Silent(highspy.Highs):
     """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
-    anyone could set an option, and in the middle of what a command prints as JSON."""
+    anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
+    `tests/solvers/test_public_ground.py` says when it is gone."""
 
     def enableCallbacks(self) -> None:  # noqa: N802  highspy's name
         self.silent()
@@ -318,12 +319,12 @@ class Session:
             seconds=seconds,
         )
 
-    def _require_agreement(self, told: float, x: Floats) -> None:
+    def _require_agreement(self, reported: float, x: Floats) -> None:
         # HiGHS 1.16.0 forgets what presolve fixed where a start is given: its value and its bound are then those of the
         # reduced program, which prove nothing.
         terms = self._cost * x
-        if abs(told - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
-            raise OptschedError(f"HiGHS: {told:.12g} is not the value of its solution, {float(terms.sum()):.12g}")
+        if abs(reported - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
+            raise OptschedError(f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}")
 
     def _value(self, amount: float) -> float:
         """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""

@@ -6,8 +6,7 @@ starts and ends in which the active jobs may run at once (`optsched.solvers.even
 two: 6, 54, 648, 9,720 orders for n = 2..5. The rate of a job is 1 over the worst xi_{j|k} of the jobs k beside it on a GPU.
 
 **Guarantee**: exact over all schedules, to the tolerance of the LP solver; with ``certify`` a bound proved in fractions.
-**Complexity**: some 0.15 ms an order. **Reference**: 4.1 (A) of the SJF-BSBF sheet of this project; several GPUs: this
-project.
+**Complexity**: some 0.15 ms an order. **Reference**: own method.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class PreemptiveSharing:
 
 
 def meet_in_pairs(instance: Instance) -> str | None:
-    """What stands against it in words: every two gangs meet, no three run at once, and it does not matter where; or None."""
+    """Why it does not apply, in words: every two gangs meet, no three run at once, and it does not matter where; or None."""
     if instance.at_task_level or instance.interference is None:
         return "nothing says what sharing costs"
     width, total = np.sort(instance.gpus), instance.cluster.gpus

@@ -13,12 +13,12 @@ schedule: let B start first; as long as A's start is fixed, starting B earlier n
 release, and then the pair theorem (`optsched.speeds.sharing_pair`) says that A starts as early as it may, or after B.
 
 **Counterexample** for three: one GPU, xi = 7/5, (r_j, e_j) = (0, 10), (0, 100), (12, 1). The long job starts best at 5: it
-then holds up the first one just so long that it ends at 12, when the third one comes and finds room beside the long one;
+then holds up the first one just so long that it ends at 12, when the third one comes and may share with the long one;
 sum 132.8. Starts at events give 133.8: at 0 the third one finds two jobs and waits until 14, at 10 the long one is late. So
 the value is an upper bound on the optimum; `optsched.solvers.sharing_orders` and `optsched.models.gpu_sharing` let starts
 lie anywhere.
 **Complexity**: exponential; see `MOST`.
-**Reference**: 4.1 (B) and 4.3 of the SJF-BSBF sheet of this project.
+**Reference**: own method; the problem is that of Luo et al., IWQoS 2024, arXiv 2407.13088.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Start = tuple[int, int, Gang]  # job, option, GPUs
 class SharingOptimum:
     """``value`` sum C_j of these starts, ends, GPUs and options (seconds; fractions when they were asked for).
 
-    ``flow_time``: the sum of flow times, added up as such, not told from clocks.
+    ``flow_time``: the sum of flow times, added up as such, not taken from clock times.
     ``complete``: the search was, so that no schedule that starts jobs at events is better; ``bound``: no schedule at all
     is. ``nodes`` is the same on every machine.
     """
@@ -174,7 +174,7 @@ class _Search(EventSearch[Start]):
 
 
 def _twins(jobs: SharedJobs) -> list[int | None]:
-    """Of every job, the nearest earlier one that nothing tells from it."""
+    """Of every job, the nearest earlier one that is identical to it."""
     looks = [_look(jobs, j) for j in range(jobs.n)]
     return [max((i for i in range(j) if looks[i] == looks[j]), default=None) for j in range(jobs.n)]
 

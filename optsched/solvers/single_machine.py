@@ -47,7 +47,7 @@ ROOT_WORK = 5e9  # arc pairs looked at in the root's ascent: some ten seconds
 class SingleMachine:
     """``cost[j, s]`` of starting job j at s (integers, never falling in s), lengths, releases, horizon H.
 
-    Shapes: cost f64[n, H + 1], length, release i64[n]. H must leave room for every left-shifted schedule that could
+    Shapes: cost f64[n, H + 1], length, release i64[n]. H must be late enough for every left-shifted schedule that could
     be better than the incumbent.
     """
 

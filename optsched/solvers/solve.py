@@ -116,15 +116,15 @@ class Solve:
 
     def run(self) -> Solution:
         """To the end or the deadline."""
-        return self._told(_run(self.state, self.named))
+        return self._noted(_run(self.state, self.named))
 
     def so_far(self, why: str) -> Solution:
         """The best schedule, at least a list schedule, and the best bound by now; ``why`` no more is known."""
         with contextlib.suppress(OptschedError, ArithmeticError):
             self.state.any_schedule()
-        return self._told(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
+        return self._noted(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
 
-    def _told(self, solution: Solution) -> Solution:
+    def _noted(self, solution: Solution) -> Solution:
         return solution.on_clock(self.instance).named()
 
 
@@ -143,7 +143,7 @@ def begin(
     instance.require_whole_jobs("solve")
     seconds_alone(instance)
     regular_cost(goal, instance)
-    named = None if model is None else _road(model)
+    named = None if model is None else _method_named(model)
     moved = float(goal.clock_part(instance))
     state = SolveState(
         instance.relative,
@@ -228,7 +228,7 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
     return _solution(state, "list", MethodReport("list schedule"), failed)
 
 
-def _road(name: str) -> Method:
+def _method_named(name: str) -> Method:
     if name in METHODS:
         return METHODS.get(name)
     if name in FORMULATIONS:
@@ -241,7 +241,7 @@ def _road(name: str) -> Method:
 def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
     """The first of the named methods that applies and is not too large."""
     for name in names:
-        method = _road(name)
+        method = _method_named(name)
         if method.applies(state) is not None:
             continue
         if name in FORMULATIONS and FORMULATIONS.get(name).size(state.instance, state.goal.name) > NONZEROS:

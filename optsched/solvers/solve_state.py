@@ -100,7 +100,7 @@ class SolveState:
         return self.deadline.passed
 
     def report(self, nodes: int = 0, found: float = math.nan) -> None:
-        """Note where things stand and tell the caller; ``found``: the value of a schedule that a solver has by now."""
+        """Note the state of the proof and inform the caller; ``found``: the value of a schedule that a solver has by now."""
         value = math.nan if self.value is None else float(self.value)
         bound = math.nan if self.bound is None else float(self.bound)
         if found < value and not found < bound:

@@ -6,8 +6,8 @@ links of j, a byte of j takes k b + (k - 1) eta seconds: k + (k - 1) eta / b tim
 **`transfer_optimum`**: `EventSearch`, in floats or in fractions; any subset of the pending transfers may start. Bound:
 preemptive SRPT at full rate 1 / b of everything left (on several links: of the worst link, the others alone). The first
 incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL. Exact among schedules that start transfers at events only.
-That these contain an optimal schedule is proved for two transfers (5.1 of the AdaDUAL sheet: the sum of completion times as
-a function of the delay of the second start first rises and then falls); for more, `best_event_order` and
+That these contain an optimal schedule is proved for two transfers (`optsched.speeds.sharing_pair`: the sum of completion
+times as a function of the delay of the second start first rises and then falls); for more, `best_event_order` and
 `optsched.models.link_contention` let starts lie anywhere, and have agreed on every problem tried. Exponential; measured on
 30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310 and 1,838, n = 8 1,191 and 10,022; a node
 takes some 25 microseconds, more in fractions.
@@ -16,7 +16,7 @@ takes some 25 microseconds, more in fractions.
 
 **`best_event_order`**: `optsched.solvers.event_orders` over the (2n)! / 2^n orders of starts and ends (6, 90, 2,520, 113,400
 for n = 2..5), any set of transfers active. Exact, to the tolerance of the LP solver; some 0.15 ms an order.
-**Reference**: 4.1 of the AdaDUAL sheet of this project.
+**Reference**: own methods, for the contention of Wang, Shi, Wang and Chu, arXiv 2002.10105 (2020).
 """
 
 from __future__ import annotations

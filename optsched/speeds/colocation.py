@@ -35,7 +35,7 @@ def interference_of(
     Parameters
     ----------
     throughputs : with pairs, as `optsched.speeds.throughput_table.read_throughputs` gives it. Kinds of the result are the
-        job types that run alone on one such GPU and stand in some pair there, in the order of the table.
+        job types that run alone on one such GPU and are in some pair there, in the order of the table.
     ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
     say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.
 

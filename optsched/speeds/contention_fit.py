@@ -23,7 +23,7 @@ def fit_contention(
     """Least squares of T = a + k b M + (k - 1) eta M; one measurement: ``sizes`` M bytes, ``counts`` k, ``seconds`` T.
 
     Non-negative in a, b and b + eta, in which the model is linear, and of relative errors: why, says the module
-    `optsched.speeds.least_squares`. ``latency``: a, where it is known; one message size alone cannot tell it from the rest.
+    `optsched.speeds.least_squares`. ``latency``: a, where it is known; with one message size it cannot be separated.
     A number at its bound, or given, has no standard error; those of the others hold it.
 
     Raises
@@ -55,8 +55,8 @@ def fit_contention(
     made = Contention(b, growth - b, *(a or [known]))
     values = (made.latency, made.seconds_per_byte, made.penalty)
     names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
-    told = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
+    note = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
     if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
-        told = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
+        note = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
     constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
-    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (told,))
+    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (note,))

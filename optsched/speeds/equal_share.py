@@ -1,6 +1,6 @@
 """The flow times on an equal share that the referee and the verifiers of bounds divide by, found again by themselves.
 
-The numbers of `optsched.problem.fair_share`, whose docstring tells the rule, with nothing of its code: jobs of one width in
+The numbers of `optsched.problem.fair_share`, whose docstring states the rule, with nothing of its code: jobs of one width in
 sorted lists, and the level of the shares as the largest that any choice of those who need less can give.
 """
 

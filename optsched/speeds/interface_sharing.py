@@ -13,11 +13,11 @@ positive at 0). The slowest interface of its nodes rules, so that a unit of work
 
     T (1 - p_j + p_j max f_j) = T (1 + p_j s max sum_{i != j} u_i)   seconds.
 
-So a job's speed depends on those that are on its own interfaces and on nobody else, it never gains by company, and one that
+So a job's speed depends on those that are on its own interfaces and on nobody else, it never gains by others, and one that
 is alone runs at its own pace. Jobs with a duration, or at the speeds of a table, declare no communication, and neither
 slow others nor are slowed. Two jobs on one GPU: xi stretches all of an iteration, p stays, and both factors multiply.
 
-The task level, where every all-reduce is an event, is the reference: what this averages over, and how far it is off, stands
+The task level, where every all-reduce is an event, is the reference: what this averages over, and how far it is off, is
 in docs/tasks-and-network.md.
 """
 

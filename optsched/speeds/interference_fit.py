@@ -60,6 +60,6 @@ def fit_interference(
     known = dict(zip(pairs, xi.tolist(), strict=True))
     table = tuple(tuple(known.get((one, other), ratio) for other in kinds) for one in kinds)
     made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
-    told = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
-    residuals, notes = T - np.exp(X @ found + least[own] - 1), (told,) if len(pairs) < len(kinds) ** 2 else ()
+    note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
+    residuals, notes = T - np.exp(X @ found + least[own] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)

@@ -2,7 +2,7 @@
 
 Constants that are times cannot be negative: `non_negative` is non-negative least squares (the active sets of Lawson and
 Hanson), one global optimum without a start or a step size. Rows are weighed by 1 / seconds: timings err by a share of
-themselves, and small messages, which alone tell a latency, count as much as large ones.
+themselves, and small messages, which alone show a latency, count as much as large ones.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ u_{A,r} = (time on r in an iteration) / (time of the iteration); jobs on one GPU
     xi_{A|B} = max(1, max over r of (u_{A,r} + u_{B,r})),   the same for both.
 
 Hence 1/xi + 1/xi < 1 only where a resource is asked for more than twice over. A share above 1 (vgg16: 117 ms of input for an
-iteration of 107 ms) stands as it was printed.
+iteration of 107 ms) is kept as it was printed.
 
 Built-in figures: the traces of Rivendile/Muri (Apache-2.0), Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning
 Training", SIGCOMM 2022; the same eight rows are in the authors' public code of the paper on SJF-BSBF, Lai-JX/Scheduler (no
@@ -82,7 +82,7 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
         raise InputError(f"no column {named[0]}", file=path, legal=f"the columns {', '.join((MODEL, GANG, *TIMES))}")
     found: dict[str, list[list[float]]] = {}
     problems, read = [], 0
-    for read, row in enumerate(rows, 1):  # noqa: B007 (their number is told below)
+    for read, row in enumerate(rows, 1):  # noqa: B007 (their number is reported below)
         if (row[GANG] or "").strip() != "1":
             continue
         wrong = [name for name in TIMES if not _legal(row[name], name == ITERATION)]

@@ -1,4 +1,4 @@
-"""Scaling profiles from measurements that tell computing from communication: the joint fit of the whole formula.
+"""Scaling profiles from measurements that separate computing from communication: the joint fit of the whole formula.
 
 Data: steps of m samples on each of r replicas over so many nodes take T seconds, of which C = T - sync are computing.
 

@@ -46,11 +46,11 @@ class SpeedTables(NamedTuple):
     stages: Any  # STAGE[]
     edges: Any  # EDGE[]
     groups: Any  # GROUP[]
-    # room for placement rules: `room(...)` says how much
+    # scratch of placement rules: `scratch_shape` says how much
     scratch: Ints
     scratch_seconds: Floats
 
 
-def room(stages: int, nodes: int, replicas: int) -> tuple[int, int]:
+def scratch_shape(stages: int, nodes: int, replicas: int) -> tuple[int, int]:
     """Shape of the scratch arrays for profiles of at most so many stages and replicas on so many nodes."""
     return stages + 24, max(nodes, replicas + 1)

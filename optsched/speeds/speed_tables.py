@@ -25,7 +25,7 @@ from optsched.speeds.speed_records import (
     PROFILE,
     STAGE,
     SpeedTables,
-    room,
+    scratch_shape,
 )
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 from optsched.speeds.stage_pace import profile_pace
@@ -80,7 +80,7 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
     nodes = 0 if network is None else int(network.gpus.size)
     widest = max((profile.gpus for profile in profiles), default=0)
     deepest = max((len(profile.stages) for profile in profiles), default=0)
-    shape = room(deepest, nodes, widest) if profiles else (1, 1)
+    shape = scratch_shape(deepest, nodes, widest) if profiles else (1, 1)
     jobs, places = np.zeros(of_job.size, dtype=JOB_SPEED), np.zeros(nodes, dtype=PLACE)
     jobs["profile"], jobs["row"] = of_job, NO_ROW
     profile, stage, edge = _records(profiles, network) if network is not None else ([(0.0, 0.0, 0, 0)], [], [])

@@ -1,6 +1,6 @@
 """How long one iteration of distributed training takes on a placement: pipeline stages, replicas, ring all-reduce.
 
-Every term is a function of its own (sheet of A-SRPT in the project's references; bytes, seconds):
+Every term is a function of its own (bytes, seconds); jobs as in Luo et al., INFOCOM 2025, the terms are this project's:
 
 * between neighbouring stages every pair of replicas carries ``w = 2 a / (k_s k_u)`` bytes (activations and gradients);
 * the ring all-reduce of a stage moves ``2 (k-1)/k h`` bytes a replica, at the speed of the slowest link on the ring;
@@ -193,7 +193,7 @@ class _Search:
             self._move(s, m, -1)
 
     def _has_a_double_before(self, m: int) -> bool:
-        # alike nodes stand together
+        # alike nodes are adjacent
         return m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
 
     def _move(self, s: int, m: int, n: int) -> None:

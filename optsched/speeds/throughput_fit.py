@@ -24,7 +24,7 @@ from optsched.speeds.least_squares import Constant, Fitted, checked, covariance,
 from optsched.speeds.scaling_fit import LARGEST_OVERLAP, NAMES
 
 UNITS = ("s", "s/sample", "s", "s/GPU", "s", "s/GPU", "")
-FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not tell apart, which is kept
+FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not separate, which is kept
 STARTS = (1.5, 3.0)  # gamma
 EXACT = 1e-24  # mean square of relative errors that is rounding
 
@@ -39,7 +39,7 @@ def fit_scaling(
     nodes : on how many nodes the GPUs were; None: on one, always.
 
     Numbers that the measurements do not determine are 0, but communication that was measured on one node alone, or over
-    several alone, is taken to cost the same elsewhere. ``notes`` tell.
+    several alone, is taken to cost the same elsewhere. ``notes`` say so.
 
     Raises
     ------
@@ -75,21 +75,21 @@ def fit_scaling(
             errors[[*kept, 6]] = np.sqrt(np.diag(spread))
     residuals = T - _seconds(X, x, gamma)
     sides = (over, "over several nodes", "on one"), (inside, "on one node", "over several")
-    told = "nothing was measured {}: communication is taken to cost there what it does {}"
-    notes = [told.format(where, elsewhere) for seen, where, elsewhere in sides if not seen.any()]
+    missing = "nothing was measured {}: communication is taken to cost there what it does {}"
+    notes = [missing.format(where, elsewhere) for seen, where, elsewhere in sides if not seen.any()]
     notes = notes if len(notes) < 2 else ["no gang was measured: communication is taken to cost nothing"]
     x[2:4], x[4:] = x[2:4] if over.any() else x[4:], x[4:] if inside.any() else x[2:4]
     seen = (True, True, over.any(), over.any(), inside.any(), inside.any())
     left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in kept]
     if left:
-        notes.append(f"not told by the measurements, taken to be 0: {', '.join(left)}")
+        notes.append(f"not identified by the measurements, taken to be 0: {', '.join(left)}")
     values: Any = [*x.tolist(), gamma]
     constants = tuple(map(Constant, NAMES, values, errors.tolist(), UNITS))
     return Fitted(Scaling(**dict(zip(NAMES, values, strict=True))), constants, T, residuals, freedom, tuple(notes))
 
 
 def _independent(X: Floats) -> list[int]:
-    """The columns that the rows tell apart, the more important first, rising."""
+    """The columns that the rows identify, the more important first, rising."""
     kept: list[int] = []
     for c in FIRST:
         tried = X[:, [*kept, c]]

@@ -5,7 +5,7 @@ node and ``spread`` over several; on mixed types at the rate of the slowest. Pla
 
 **Rules for gaps** (`completed`), in this order for every job type, gang size and GPU type:
 
-1. a row of the table stands, also a rate of zero: such a gang does not fit that GPU;
+1. a row of the table is used, also a rate of zero: such a gang does not fit that GPU;
 2. gang size N without a row: N / m times the rates of the smallest gang size m in the table for that GPU type, which is
    one GPU in all but odd tables: as if data parallelism cost nothing;
 3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of peaks,

@@ -1,8 +1,8 @@
 """How fast jobs run by GPU type: what policies for heterogeneous clusters look at, and the readable form of the rate model.
 
-A gang whose GPUs are all of type t runs at the rate of that type for its size, together (one node) or spread (several). A
-gang of several types works in step, so it runs at the slowest of its types. In a cluster of one-GPU nodes nobody knows who
-sits beside whom, and the rate of a gang that sits together applies, as in the simulator that throughput tables come from.
+A gang whose GPUs are all of type t runs at the rate of that type for its size, consolidated (one node) or not (several). A
+gang of several types works in step, so it runs at the slowest of its types. Of one-GPU nodes it is not known which
+share a machine: the rate of a consolidated gang applies, as in the simulator that throughput tables come from.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from optsched.problem.job_speeds import JobSpeeds, Nodes, TypePaces
 class TypeSpeeds:
     """n jobs, T GPU types, N nodes.
 
-    ``together``, ``spread`` f64[n, T]: units of work a second of a job's whole gang on GPUs of one type, on one node and
-    over several; 0 where it may not run. ``node_type`` i64[N], ``node_gpus`` i64[N], ``capacity`` i64[T] GPUs.
+    ``together``, ``spread`` f64[n, T]: units of work a second of a job's whole gang on GPUs of one type, consolidated on
+    one node and over several; 0 where it may not run. ``node_type``, ``node_gpus`` i64[N]; ``capacity`` i64[T] GPUs.
     """
 
     types: tuple[str, ...]
@@ -41,7 +41,7 @@ class TypeSpeeds:
 
     @property
     def one_gpu_nodes(self) -> bool:
-        """Do all nodes hold one GPU? Then every gang runs at the rate of one that sits together."""
+        """Do all nodes hold one GPU? Then every gang runs at the rate of a consolidated one."""
         return bool((self.node_gpus == 1).all())
 
     @cached_property
@@ -61,8 +61,8 @@ class TypeSpeeds:
     def reachable(self) -> tuple[Floats, Floats]:
         """(together, spread) f64[n, T] with 0 where no placement of the gang on that type reaches the rate.
 
-        A gang larger than every node of a type is never together there; one GPU, or a cluster of one-GPU nodes, is never
-        spread. (A spread gang may take GPUs of other types too, at the rate of the slowest.)
+        A gang larger than every node of a type is never consolidated there; one GPU, or a cluster of one-GPU nodes, is
+        never spread over nodes. (A gang over several nodes may take GPUs of other types too, at the rate of the slowest.)
         """
         gang = self.gang[:, None]
         fits = np.ones_like(gang, dtype=bool) if self.one_gpu_nodes else gang <= self.largest_node[None, :]
@@ -88,8 +88,8 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
     """The speeds of all jobs: from the throughput table, 1 for jobs with durations, 1/alpha_min for stage profiles.
 
     Of a job at a scaling profile those of its fastest placements on one node and over several, alike for all types (in a
-    cluster of one-GPU nodes that of a spread gang is what `rate` reads). Raises `InputError` where a profile or a bandwidth
-    that it needs is missing. O(n T) after one look a distinct job kind.
+    cluster of one-GPU nodes that over several nodes is what `rate` reads). Raises `InputError` where a profile or
+    a bandwidth that it needs is missing. O(n T) after one look a distinct job kind.
     """
     cluster = instance.cluster
     may = eligible_types(instance)
@@ -185,6 +185,6 @@ class RatesByType(JobSpeeds, ABC):
     def compiled(self) -> tuple[TypePaces]:
         row, together, spread = self._rows
         if self._rates.one_gpu_nodes:
-            spread = together  # nobody knows who sits beside whom
+            spread = together  # which nodes share a machine is not known
         with np.errstate(divide="ignore"):
             return (TypePaces(row, np.array([1.0 / together, 1.0 / spread])),)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.studies.estimate import Change, Estimate, estimate, relative
-from optsched.studies.measures import PLACED_GANGS, Measurement
 from optsched.studies.published import Published
+from optsched.sweeps.grid import Cell
+from optsched.sweeps.measurement import Measurement, measurement_of
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A recipe and its parameters: one instance a seed."""
+    """A recipe (or ``module:function``) and its parameters: one instance a seed."""
 
     recipe: str
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -29,7 +29,11 @@ class Workload:
 
     def make(self, seed: int) -> Instance:
         """The instance of a seed."""
-        return generate(self.recipe, seed, **dict(self.parameters))
+        return self.cell(seed).instance()
+
+    def cell(self, seed: int, policy: str = "", measure: str = "") -> Cell:
+        """Of a sweep."""
+        return Cell(tuple(sorted({"recipe": self.recipe, **dict(self.parameters)}.items())), seed, policy, (), measure)
 
     def to_json(self) -> dict[str, Any]:
         """Recipe and parameters."""
@@ -48,7 +52,8 @@ class Experiment:
     ``reference`` is the label of the row that the others are compared with, on the measure that the ``measurement``
     compares by (mean JCT, unless it says otherwise). ``published`` are results of others to stand beside.
     ``within``: columns may differ in the policy as well: label -> text in which the row's policy takes the place of ``{}``.
-    ``seeds``: how many workloads a column has, where that is not what the study says.
+    ``seeds``: how many workloads a column has, where that is not what the study says. ``short``: times are seconds so few
+    that tables show them as such, not as hours.
     ``remarks``: more that an outcome says, besides what `optsched.studies.findings` finds in every experiment.
     """
 
@@ -59,10 +64,11 @@ class Experiment:
     rows: Mapping[str, str]
     reference: str
     shown: tuple[str, ...]
-    measurement: Measurement = PLACED_GANGS
+    measurement: Measurement = field(default_factory=lambda: measurement_of("placed-gangs"))
     published: tuple[Published, ...] = ()
     within: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None
+    short: bool = False
     remarks: tuple[Callable[[RunOutcome], list[str]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -81,6 +87,10 @@ class Experiment:
         """The policy of a cell."""
         return self.within.get(column, "{}").replace("{}", self.rows[row])
 
+    def cell(self, row: str, column: str, seed: int) -> Cell:
+        """Of a sweep."""
+        return self.columns[column].cell(seed, self.policy(row, column), self.measurement.name)
+
     def seeds_of(self, usual: tuple[int, ...]) -> tuple[int, ...]:
         """The seeds of its workloads: ``usual``, unless it has its own number."""
         return usual if self.seeds is None else tuple(range(1, self.seeds + 1))
@@ -96,19 +106,16 @@ class RunOutcome:
 
     @property
     def complete(self) -> bool:
-        """Is there a number for every cell and seed?"""
+        """Has every cell been run, for every seed?"""
         e = self.experiment
-        return all(
-            e.measurement.measures.keys() <= self.numbers.get((workload, seed, e.policy(row, column)), {}).keys()
-            for column, workload in e.columns.items()
-            for row in e.rows
-            for seed in self.seeds
-        )
+        places = ((row, column) for row in e.rows for column in e.columns)
+        return all((e.columns[c], seed, e.policy(r, c)) in self.numbers for r, c in places for seed in self.seeds)
 
     def values(self, row: str, column: str, name: str) -> list[float]:
         """What was measured in a cell, one number a seed; nan where it is not defined."""
         workload, policy = self.experiment.columns[column], self.experiment.policy(row, column)
-        return [self.numbers[workload, seed, policy][name] for seed in self.seeds]
+        found = [self.numbers[workload, seed, policy] for seed in self.seeds]
+        return [each.get(name, math.nan) for each in found]
 
     def estimate(self, row: str, column: str, name: str) -> Estimate | None:
         """Mean and interval of a measure in a cell; None where it is not defined."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from optsched.rounding import significant
 from optsched.studies.estimate import Change, Estimate
 from optsched.studies.experiment import RunOutcome
-from optsched.studies.measures import OPEN, VIOLATED
 from optsched.studies.published import beside_published
+from optsched.sweeps.measurement import OPEN, VIOLATED
 
 FIVEFOLD = 4.0
 
@@ -90,6 +90,17 @@ def _percent(change: float) -> str:
     return f"{100 * change:+.1f} %" if change < FIVEFOLD else f"x {1 + change:.3g}"
 
 
+def verdicts_on_theorems(outcomes: Iterable[RunOutcome]) -> str:
+    """What became of the theorems in all runs that they apply to; "" where there is none."""
+    runs = {place: each for outcome in outcomes for place, each in outcome.numbers.items()}
+    every = [each["kept"] for each in runs.values() if not math.isnan(each.get("kept", math.nan))]
+    broken, unproven = every.count(VIOLATED), every.count(OPEN)
+    if not every or broken:
+        return f"VIOLATED in {broken} of {len(every)} runs" if broken else ""
+    opened = f"; in {unproven} the bound is too weak to tell" if unproven else ""
+    return f"kept in {len(every) - unproven} of {len(every)} runs it applies to{opened}"
+
+
 def _guarantee(outcome: RunOutcome) -> list[str]:
     cells = [(row, column) for row in outcome.experiment.rows for column in outcome.experiment.columns]
     every = [
@@ -123,3 +134,55 @@ def _margins(outcome: RunOutcome, cells: Iterable[tuple[str, str]]) -> list[tupl
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(words)
+
+
+Remark = Callable[[RunOutcome], list[str]]
+
+
+def against(row: str, other: str) -> Remark:
+    """How ``row`` compares with ``other``, which need not be the reference, in every column."""
+
+    def remark(outcome: RunOutcome) -> list[str]:
+        parts = []
+        for column in outcome.experiment.columns:
+            change = outcome.change(row, other, column)
+            told = _direction(change)
+            shown = f" ({change_text(change)})" if told in ("lower", "higher") else ""
+            parts.append(f"{column}: {told}{shown}")
+        return [f"{row} against {other}: {'; '.join(parts)}"]
+
+    return remark
+
+
+def by_workload(row: str, other: str) -> Remark:
+    """On how many of the workloads ``row`` is below, equal to, above ``other``."""
+
+    def remark(outcome: RunOutcome) -> list[str]:
+        name = outcome.experiment.measurement.compared
+        said: dict[str, list[str]] = {}
+        for column in outcome.experiment.columns:
+            pairs = list(zip(outcome.values(row, column, name), outcome.values(other, column, name), strict=True))
+            below, above = sum(x < y for x, y in pairs), sum(x > y for x, y in pairs)
+            text = f"{below} lower, {len(pairs) - below - above} equal, {above} higher"
+            said.setdefault(text, []).append(column)
+        parts = [f"{text} at {_listed(columns)}" for text, columns in said.items()]
+        return [f"{row} against {other}, workload by workload ({len(outcome.seeds)} a column): {'; '.join(parts)}"]
+
+    return remark
+
+
+def worst(*rows: str) -> Remark:
+    """The largest value of the compared measure over the workloads of every column."""
+
+    def remark(outcome: RunOutcome) -> list[str]:
+        name, columns = outcome.experiment.measurement.compared, list(outcome.experiment.columns)
+        most = {
+            row: [f"{significant(max(outcome.values(row, c, name)), 3, 'up')} at {c}" for c in columns] for row in rows
+        }
+        said = "; ".join(f"{row}: {_listed(parts)}" for row, parts in most.items())
+        return [f"largest {outcome.compared} of {len(outcome.seeds)} workloads: {said}"]
+
+    return remark
+
+
+REMARKS: dict[str, Callable[..., Remark]] = {"against": against, "by-workload": by_workload, "worst": worst}

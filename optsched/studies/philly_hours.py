@@ -1,4 +1,4 @@
-"""`PhillyHours`: workloads of Hadar's kind from Microsoft's Philly trace, where its file is at hand.
+"""`philly_hours`: workloads of Hadar's kind from Microsoft's Philly trace, where its file is at hand.
 
 The file is ``philly/philly.csv`` in the folder that OPTSCHED_DATA names (dialect ``philly``). Seed k takes the k-th busiest
 block of ``hours`` hours: blocks are counted from the first submission of the file, and busy is how many jobs of at most 100
@@ -15,10 +15,8 @@ Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `opt
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,7 +29,6 @@ from optsched.io.traces.recipes.hadar import CLUSTER, even_classes
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.studies.experiment import Workload
 
 FILE = Path("philly", "philly.csv")
 HOUR = 3600.0
@@ -44,39 +41,29 @@ def philly_file() -> Path | None:
     return path if place and path.is_file() else None
 
 
-@dataclass(frozen=True)
-class PhillyHours(Workload):
-    """Parameters ``jobs``, ``cluster``, ``classes`` and ``hours``; see the module."""
-
-    @classmethod
-    def of(cls, recipe: str = "philly-hours", **parameters: Any) -> PhillyHours:
-        """By keywords."""
-        known = {"jobs": 480, "cluster": CLUSTER, "classes": "philly", "hours": 8.0}
-        return cls(recipe, tuple(sorted((known | parameters).items())))
-
-    def make(self, seed: int) -> Instance:
-        """The instance of a seed; `InputError` where there is no file, or no such block with so many jobs."""
-        path, chosen = philly_file(), dict(self.parameters)
-        if path is None:
-            raise InputError("no file", file=FILE, legal="OPTSCHED_DATA names the folder of public traces")
-        submitted, gpus, gpu_hours = _jobs(path)
-        jobs, where, rng = chosen["jobs"], Cluster.parse(chosen["cluster"]), np.random.default_rng(seed)
-        drawn = _busy(submitted, jobs, chosen["hours"] * HOUR, seed, rng)
-        content = drawn if chosen["classes"] == "philly" else _evenly(gpu_hours, jobs, rng)
-        made = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
-        table = pl.DataFrame(
-            {
-                "id": [str(k + 1) for k in range(jobs)],
-                "arrival": submitted[drawn] - submitted[drawn[0]],
-                "gpus": made.gpus,
-                "iterations": made.iterations,
-                "profile": made.job_type,
-                "model": model_names(made.job_type),
-                "group": [NAMES[k] for k in classes_of(gpu_hours[content])],
-            }
-        )
-        speeds = speeds_on(where, made.job_type, made.gpus)
-        return Instance(table, where, f"{self.recipe}-{chosen['classes']}-{seed}", throughputs=speeds)
+def philly_hours(seed: int, *, jobs: int, classes: str, cluster: str = CLUSTER, hours: float = 8.0) -> Instance:
+    """The instance of a seed; `InputError` where there is no file, or no such block with so many jobs."""
+    path = philly_file()
+    if path is None:
+        raise InputError("no file", file=FILE, legal="OPTSCHED_DATA names the folder of public traces")
+    submitted, gpus, gpu_hours = _jobs(path)
+    where, rng = Cluster.parse(cluster), np.random.default_rng(seed)
+    drawn = _busy(submitted, jobs, hours * HOUR, seed, rng)
+    content = drawn if classes == "philly" else _evenly(gpu_hours, jobs, rng)
+    made = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
+    table = pl.DataFrame(
+        {
+            "id": [str(k + 1) for k in range(jobs)],
+            "arrival": submitted[drawn] - submitted[drawn[0]],
+            "gpus": made.gpus,
+            "iterations": made.iterations,
+            "profile": made.job_type,
+            "model": model_names(made.job_type),
+            "group": [NAMES[k] for k in classes_of(gpu_hours[content])],
+        }
+    )
+    speeds = speeds_on(where, made.job_type, made.gpus)
+    return Instance(table, where, f"philly-hours-{classes}-{seed}", throughputs=speeds)
 
 
 @lru_cache(maxsize=1)

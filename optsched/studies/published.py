@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,17 +17,21 @@ class Published:
 
     Where more is better (``gain``) the ratio is turned: that of ``row`` over the others'. ``most`` may be (words, measure of
     the workload): what one mechanism can gain at most; the rest of a ratio is the baseline's loss. ``note`` is what a
-    reader must know of the publication.
+    reader must know of the publication. Without a number ``ratio`` is nan.
     """
 
     what: str
     measure: str
     row: str
     against: tuple[str, ...]
-    ratio: float
+    ratio: float = math.nan
     gain: bool = False
     most: tuple[str, str] | None = None
     note: str = ""
+
+    def of(self, claim: Mapping[str, Any]) -> bool:
+        """Is it what a ``[[claim]]`` table says?"""
+        return (self.what, self.measure, self.row) == (claim["what"], claim["measure"], claim["row"])
 
     def require(self, experiment: str, rows: Collection[str], measures: Collection[str]) -> None:
         """ValueError for rows or measures that an experiment does not have."""
@@ -50,7 +55,8 @@ class MeasuredValue(Protocol):
 
 def beside_published(outcome: MeasuredValue) -> list[str]:
     """A sentence for every published result and row that it was measured against: the ratio here, column by column."""
-    return [_sentence(outcome, each, other) for each in outcome.experiment.published for other in each.against]
+    published = [each for each in outcome.experiment.published if not math.isnan(each.ratio)]
+    return [_sentence(outcome, each, other) for each in published for other in each.against]
 
 
 def ratio_to(outcome: MeasuredValue, published: Published, other: str, column: str) -> Change | None:

@@ -1,25 +1,56 @@
-"""`Study`: a paper's experiments, declared as tables, that can be run again: name, summary, tables, what they say.
+"""`Study`: a paper's experiments, declared in a TOML file, that can be run again as one sweep.
 
-`run_all` runs every cell once: each workload and seed is one task, shared by the experiments that ask for it.
+summary = "..."                          # and method, seeds: how the numbers come about, usual workloads of every kind
+[words]                                  # $gpus in a text of this file means
+gpus = "64"
+[lists]                                  # what rows, shown and remarks may name
+[policies]                               # label of a row = policy; a row without one is a policy itself
+[workloads.usual]                        # recipe (or module:function) and parameters
+[every]                                  # what all experiments have
+[experiment.NAME]                        # fields of `optsched.studies.experiment.Experiment`, and
+like = "OTHER"                           # what another one says, unless this one does
+only = "small"                           # or "full": in this size only
+measure = "..."                          # `optsched.sweeps.measurement`
+workload = "usual"
+with = { jobs = 640 }                    # parameters beside those of the workload
+run = "{}+consolidated"                  # what is run of a row
+axis = { parameter = "load", values = [0.5, 0.9], label = "load {:g}" }          # the columns, or by name:
+columns."x 4" = { workload = "usual", nic_bandwidth = 1e9, policy = "{}+x" }     # also what a row's policy becomes; one of
+                                         # the two takes the place of both in what is like, or in every
+keep = ["x 4"]                           # the only columns
+[[claim]]                                # `optsched.studies.published.Published`, and the experiments it is measured in
+[[figure]]                               # `optsched.studies.figures`
+[cost]                                   # CPU seconds a cell, by experiment; others: usual
+[small]                                  # laid over all this for a quick look
+[trace]                                  # laid over it (not for that) where OPTSCHED_DATA has this file
+file = "philly/philly.csv"
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from string import Template
 from typing import Any
 
-from joblib import Parallel, delayed
-
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.policies.specification import specify
+from optsched.problem.files import write_atomic
 from optsched.registry import Registry
+from optsched.studies.claims import Claim, claims, markdown
 from optsched.studies.estimate import CONFIDENCE
 from optsched.studies.experiment import Experiment, Numbers, RunOutcome, Workload
-from optsched.studies.findings import findings
-from optsched.studies.measures import OBJECTIVE, Measure, Measurement
+from optsched.studies.findings import REMARKS, findings
+from optsched.studies.published import Published
+from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
+from optsched.sweeps.measurement import Measure, measurement_of
+from optsched.sweeps.run import Heard, sweep
+from optsched.sweeps.store import Store, settled
 
+OBJECTIVE = "total_completion_time"
 METHOD = (
     "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
     "compared on the same workloads, by the geometric mean of their ratios of mean JCT (sum C moves in the same direction) "
@@ -28,58 +59,109 @@ METHOD = (
 )
 
 
-Task = tuple[Workload, int, tuple[str, ...], Measurement]
-Advance = Callable[[int, int], None]
+KEYS = "question across measure workload with run axis columns keep rows policies reference shown seeds short remarks"
+KEYS += " like only"
 
 
 @dataclass(frozen=True)
 class Study:
-    """Experiments that belong together. ``declare(small)`` gives their tables, the default size or one for a quick look.
-
-    ``method`` says how the numbers come about, ``seeds`` how many workloads of every kind are usual.
-    """
+    """Experiments that belong together: its name, and the document that declares them."""
 
     name: str
-    summary: str
-    declare: Callable[[bool], tuple[Experiment, ...]]
-    method: str = METHOD
-    seeds: int = 5
+    document: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, file: str | os.PathLike[str]) -> Study:
+        """The study of a TOML file. `InputError` where it is none."""
+        document = read_toml(file)
+        missing = [key for key in ("summary", "experiment") if key not in document]
+        if missing:
+            raise InputError("not a study", file=file, field=missing[0], legal="summary, [experiment.NAME]")
+        return cls(Path(file).stem, document)
+
+    @classmethod
+    def named(cls, name: str) -> Study:
+        """The study of a name, or that of a file ``.toml``; `InputError` where there is none."""
+        return cls.read(name) if name.endswith(".toml") else STUDIES.get(name)
+
+    @property
+    def summary(self) -> str:
+        """What it is about."""
+        return str(self.document["summary"])
+
+    def seeds(self, small: bool = False) -> int:
+        """How many workloads of every kind are usual."""
+        return int((self.document.get("small", {}) if small else {}).get("seeds", self.document.get("seeds", 5)))
+
+    def sized(self, small: bool) -> dict[str, Any]:
+        """The document of a size, with its words in their places. The small one never reads a trace."""
+        document = dict(self.document)
+        if small:
+            document = _over(document, document.get("small", {}))
+        elif "trace" in document and Path(os.environ.get("OPTSCHED_DATA", ""), document["trace"]["file"]).is_file():
+            document = _over(document, document["trace"])
+        try:
+            return dict(_worded(document, document.get("words", {})))
+        except KeyError as error:
+            raise InputError("is not there", file=self.name, field="words", value=error.args[0]) from None
+
+    def declare(self, small: bool = False, seeds: int | None = None) -> tuple[Experiment, ...]:
+        """The experiments of a size. Numbers of seeds of their own are for the full one, unless ``seeds`` says how many."""
+        document, size = self.sized(small), "small" if small else "full"
+        tables = document["experiment"].items()
+        made = [_declared(self.name, document, name) for name, own in tables if own.get("only", size) == size]
+        return tuple(replace(each, seeds=None) for each in made) if small or seeds is not None else tuple(made)
 
     def run(
         self,
         seeds: int | None = None,
         *,
         small: bool = False,
+        store: str | os.PathLike[str] | None = None,
+        backend: str = "loky",
+        address: str | None = None,
         workers: int | None = None,
-        progress: Advance | None = None,
-        so_far: Callable[[Reproduction], None] | None = None,
+        heard: Heard | None = None,
     ) -> Reproduction:
-        """Run all experiments on the seeds 1..``seeds`` (default: the usual number, or that of the experiment).
+        """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or the experiment's).
 
-        The same numbers whenever and on however many ``workers``. ``so_far`` is called with the experiments that are
-        finished, whenever there are more of them.
-
-        Raises `InputError` unless ``seeds`` and ``workers`` are at least 1.
+        The same numbers whenever, on whichever backend and on however many ``workers``: the parameters are those of
+        `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
+        ``workers`` are at least 1, and where a policy or a recipe is wrong, before anything runs.
         """
-        experiments = self.declare(small)
-        if seeds is not None:
-            check_legal(seeds >= 1, "seeds", seeds, "an integer >= 1")
-            experiments = tuple(replace(each, seeds=None) for each in experiments)
-        named = tuple(range(1, (self.seeds if seeds is None else seeds) + 1))
-        finished = 0
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
+        numbers = run_all(
+            experiments, named, store=store, backend=backend, address=address, workers=workers, heard=heard
+        )
+        return Reproduction(self, small, named, outcomes(experiments, named, numbers))
 
-        def outcomes(numbers: Numbers) -> tuple[RunOutcome, ...]:
-            return tuple(RunOutcome(each, each.seeds_of(named), numbers) for each in experiments)
+    def seeds_named(self, seeds: int | None, small: bool = False) -> tuple[int, ...]:
+        """1..``seeds``, or the usual ones; `InputError` for none."""
+        check_legal(seeds is None or seeds >= 1, "seeds", seeds, "an integer >= 1")
+        return tuple(range(1, (self.seeds(small) if seeds is None else seeds) + 1))
 
-        def heard(numbers: Numbers) -> None:
-            nonlocal finished
-            complete = tuple(each for each in outcomes(numbers) if each.complete)
-            if so_far is not None and len(complete) > finished:
-                finished = len(complete)
-                so_far(Reproduction(self, small, named, complete))
+    def so_far(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Reproduction:
+        """The experiments of which every cell is in a store."""
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
+        made = outcomes(experiments, named, _numbers(store, cells(experiments, named)))
+        return Reproduction(self, small, named, tuple(each for each in made if each.complete))
 
-        numbers = run_all(experiments, named, workers=workers, progress=progress, heard=heard)
-        return Reproduction(self, small, named, outcomes(numbers))
+    def cost(
+        self, store: str | os.PathLike[str] | None = None, seeds: int | None = None, *, small: bool = False
+    ) -> tuple[int, int, float]:
+        """(cells, those of them to be run, their CPU seconds), as they were measured when the study was written."""
+        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
+        every = cells(experiments, named)
+        left = {cell.key for cell in every}
+        if store is not None:
+            with Store(store) as kept:
+                left = set(kept.enter(Grid(self.name, tuple(every))))
+        known = (self.document.get("small", {}) if small else self.document).get("cost", {})
+        return (
+            len(every),
+            len(left),
+            sum(known.get(name, known.get("usual", 0.0)) for cell, name in every.items() if cell.key in left),
+        )
 
 
 @dataclass(frozen=True)
@@ -99,13 +181,26 @@ class Reproduction:
             "seeds": list(self.seeds),
             "objective": OBJECTIVE,
             "confidence": CONFIDENCE,
-            "method": self.study.method,
+            "method": self.study.document.get("method", METHOD),
         }
 
     @property
     def measures(self) -> dict[str, Measure]:
         """All measures of the experiments by name."""
         return {name: m for each in self.outcomes for name, m in each.experiment.measurement.measures.items()}
+
+    @property
+    def claims(self) -> list[Claim]:
+        """What was claimed, measured, and why."""
+        return claims(self.study.sized(self.small).get("claim", []), self.outcomes)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Draw the figures into a folder, and write the claims there, ``claims.md``; the files."""
+        from optsched.studies.figures import draw  # slow to import
+
+        page = folder / "claims.md"
+        write_atomic(page, markdown(self.study.name, self.claims))
+        return [*draw(self.study.sized(self.small).get("figure", []), self.outcomes, folder), page]
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``reproduce --json``."""
@@ -115,67 +210,156 @@ class Reproduction:
             "settings": self.settings,
             "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in self.measures.items()},
             "experiments": [{**each.to_json(), "findings": findings(each)} for each in self.outcomes],
+            "claims": [each.to_json() for each in self.claims],
         }
 
 
-def tasks(experiments: Iterable[Experiment], seeds: Iterable[int]) -> list[Task]:
-    """Workload, seed, the policies that any experiment runs on it and what is measured, the largest first."""
-    asked: dict[tuple[Workload, int, Measurement], dict[str, None]] = {}
-    usual = tuple(seeds)
-    for experiment in experiments:
-        for column, workload in experiment.columns.items():
-            policies = dict.fromkeys(experiment.policy(row, column) for row in experiment.rows)
-            for seed in experiment.seeds_of(usual):
-                asked.setdefault((workload, seed, experiment.measurement), {}).update(policies)
-    found = [(workload, seed, tuple(policies), measured) for (workload, seed, measured), policies in asked.items()]
-    return sorted(found, key=lambda task: -len(task[2]) * _size(task[0]))
-
-
-def _size(workload: Workload) -> int:
-    parameters = dict(workload.parameters)
-    return int(parameters.get("jobs", 1)) * int(parameters.get("scale", 1))
-
-
-def run_task(task: Task) -> list[tuple[tuple[Workload, int, str], dict[str, float]]]:
-    """The numbers of one workload and seed: one instance, one certified bound, every policy."""
-    workload, seed, policies, measurement = task
-    proven = OptimumBounds(workload.make(seed))
-    return [((workload, seed, policy), measurement.take(policy, proven)) for policy in policies]
-
-
 def run_all(
-    experiments: Iterable[Experiment],
-    seeds: Iterable[int],
-    *,
-    workers: int | None = None,
-    progress: Advance | None = None,
-    heard: Callable[[Numbers], None] | None = None,
+    experiments: Iterable[Experiment], seeds: Iterable[int], *, store: str | os.PathLike[str] | None = None, **how: Any
 ) -> Numbers:
-    """All numbers of a study, over ``seeds`` where an experiment has no number of its own.
+    """All numbers of experiments, over ``seeds`` where one has no number of its own.
 
-    They are the same whatever the number of ``workers`` (processes; default: one a processor). ``progress`` is called with
-    (finished tasks, all tasks), ``heard`` with the numbers so far. Raises `InputError` for fewer than one worker.
+    ``how`` are the parameters of `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept.
     """
-    if workers is not None and workers < 1:
-        raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
-    todo = tasks(experiments, seeds)
-    processes = min(workers or _processors(), len(todo))
+    asked = cells(experiments, seeds)
+    for policy in {cell.policy for cell in asked}:
+        specify(policy)
+    for where in {cell.where for cell in asked}:
+        check_recipe(dict(where))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cells.sqlite") if store is None else Path(store)
+        sweep(Grid("study", tuple(asked)), file, **how)
+        return _numbers(file, asked)
+
+
+def cells(experiments: Iterable[Experiment], seeds: Iterable[int]) -> dict[Cell, str]:
+    """Every cell once, with the first experiment that asks for it; those of a workload together, the largest first."""
+    usual, found = tuple(seeds), dict[Cell, str]()
+    for each in experiments:
+        for column in each.columns:
+            for seed in each.seeds_of(usual):
+                for row in each.rows:
+                    found.setdefault(each.cell(row, column, seed), each.name)
+    count: dict[tuple[Any, ...], int] = {}
+    for cell in found:
+        count[cell.where, cell.seed] = count.get((cell.where, cell.seed), 0) + 1
+
+    def size(cell: Cell) -> tuple[Any, ...]:
+        where = dict(cell.where)
+        jobs = int(where.get("jobs", 1)) * int(where.get("scale", 1))
+        return -jobs * count[cell.where, cell.seed], str(cell.where), cell.seed, cell.measure
+
+    return dict(sorted(found.items(), key=lambda item: size(item[0])))
+
+
+def outcomes(experiments: Iterable[Experiment], seeds: tuple[int, ...], numbers: Numbers) -> tuple[RunOutcome, ...]:
+    """The tables with their numbers."""
+    return tuple(RunOutcome(each, each.seeds_of(seeds), numbers) for each in experiments)
+
+
+def _numbers(store: str | os.PathLike[str], asked: Iterable[Cell]) -> Numbers:
     numbers: dict[tuple[Workload, int, str], dict[str, float]] = {}
-    running = Parallel(n_jobs=processes, return_as="generator_unordered")(delayed(run_task)(task) for task in todo)
-    for done, found in enumerate(running, start=1):
-        for cell, measured in found:
-            numbers.setdefault(cell, {}).update(measured)  # another experiment may measure something else of it
-        if progress is not None:
-            progress(done, len(todo))
-        if heard is not None:
-            heard(numbers)
+    found = settled(store)
+    for cell in asked:
+        if cell.key in found:  # another experiment may measure something else of the same run
+            where = dict(cell.where)
+            workload = Workload.of(where.pop("recipe"), **where)
+            numbers.setdefault((workload, cell.seed or 0, cell.policy), {}).update(found[cell.key])
     return numbers
 
 
-def _processors() -> int:
-    # those that this process may use, where the system tells
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _over(document: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """``more`` laid over a document, table by table."""
+    found = dict(document)
+    for key, value in more.items():
+        below = found.get(key)
+        found[key] = _over(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return found
 
 
-STUDIES: Registry[Study] = Registry("study", package="optsched.studies")
-study = STUDIES.maker(Study, lambda made: made.name)
+def _worded(value: Any, words: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        return Template(value).substitute(words)
+    if isinstance(value, Mapping):
+        return {Template(key).substitute(words): _worded(each, words) for key, each in value.items()}
+    return [_worded(each, words) for each in value] if isinstance(value, list) else value
+
+
+def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """All that an experiment says, with what it takes over from another one and from all."""
+    own = document["experiment"][name]
+    above = _table(document, own["like"]) if "like" in own else document.get("every", {})
+    dropped = {"only"}
+    if ("axis" in own) != ("columns" in own):  # its columns take the place of those above
+        dropped.add("columns" if "axis" in own else "axis")
+    return _over({key: value for key, value in above.items() if key not in dropped}, own)
+
+
+def _declared(study: str, document: Mapping[str, Any], name: str) -> Experiment:
+    where = f"{study}: experiment.{name}"
+    unknown = [key for key in document["experiment"][name] if key not in KEYS.split()]
+    if unknown:
+        raise InputError("unknown key", field=where, value=unknown[0], legal=", ".join(KEYS.split()))
+    try:
+        return _experiment(document, name)
+    except KeyError as error:
+        raise InputError("is not there", field=where, value=error.args[0]) from None
+    except (InputError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _experiment(document: Mapping[str, Any], name: str) -> Experiment:
+    table, lists, policies = _table(document, name), document.get("lists", {}), document.get("policies", {})
+    policies = {**policies, **table.get("policies", {})}
+
+    def listed(key: str) -> list[Any]:
+        value = table.get(key, [])
+        return list(lists[value] if isinstance(value, str) else value)
+
+    measured, run = measurement_of(table["measure"]), table.get("run", "{}")
+    rows = {label: run.replace("{}", policies.get(label, label)) for label in listed("rows")}
+    columns = _columns(table)
+    workloads, within = {}, {}
+    for label, more in columns.items():
+        given = {**document["workloads"][more.pop("workload", table.get("workload"))], **table.get("with", {}), **more}
+        if "policy" in given:
+            within[label] = given.pop("policy")
+        workloads[label] = Workload.of(given.pop("recipe"), **given)
+    return Experiment(
+        name,
+        table["question"],
+        table["across"],
+        workloads,
+        rows,
+        table["reference"],
+        tuple(listed("shown")),
+        measured,
+        tuple(_published(claim, rows) for claim in document.get("claim", []) if name in claim.get("experiments", [])),
+        within,
+        table.get("seeds"),
+        table.get("short", False),
+        tuple(REMARKS[kind](*labels) for kind, *labels in listed("remarks")),
+    )
+
+
+def _columns(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    columns = {label: dict(more) for label, more in table.get("columns", {}).items()}
+    if "axis" in table:
+        axis = table["axis"]
+        unit = axis.get("unit")  # what a label counts in
+        shown = {value: value if unit is None else value / unit for value in axis["values"]}
+        columns |= {axis["label"].format(shown[value]): {axis["parameter"]: value} for value in axis["values"]}
+    return {label: columns[label] for label in table.get("keep", columns)}
+
+
+def _published(claim: Mapping[str, Any], rows: Mapping[str, str]) -> Published:
+    given = {key: claim[key] for key in ("what", "measure", "row", "ratio", "gain", "note") if key in claim}
+    if "less" in claim:
+        given["ratio"] = 1 / (1 - claim["less"])
+    against = tuple(label for label in claim["against"] if label in rows)
+    return Published(**given, against=against, most=tuple(claim["most"]) if "most" in claim else None)
+
+
+STUDIES: Registry[Study] = Registry("study")
+for _file in sorted(Path(__file__).parent.glob("*.toml")):
+    STUDIES.register(_file.stem)(Study.read(_file))

@@ -14,6 +14,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.specification import specify
 from optsched.problem.objectives import objective_of
 from optsched.sweeps.grid import Cell
+from optsched.sweeps.measurement import measurement_of
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,13 @@ def run_cell(key: str) -> CellResult:
     """Run a cell. Whatever goes wrong is in the result: it stops no other cell.
 
     Numbers: the metrics of `optsched.simulation.metrics` (``gpu_hours`` as ``gpu_hours_busy``, ...), and for every objective
-    its value, ``_bound`` (certified, of the class of the run, or the optimum) and ``_ratio``; what is not known is absent.
+    its value, ``_bound`` (certified, of the class of the run, or the optimum) and ``_ratio``; or what the cell's measurement
+    takes. What is not known is absent.
     """
     began, cell, proven = time.process_time(), Cell.of_key(key), None
     try:
         proven = _proven(Cell(cell.where, cell.seed, "", ()).key)
-        run = refereed(proven.instance, specify(cell.policy))
-        numbers = _flat(run.metrics)
-        for name in cell.objectives or (objective_of(proven.instance, None).name,):
-            found = measured_run(run, proven, name)
-            bound = None if found.bound is None else found.bound.value
-            numbers |= {name: found.value, f"{name}_bound": bound, f"{name}_ratio": found.ratio}
+        numbers = measurement_of(cell.measure).take(cell.policy, proven) if cell.measure else _numbers(cell, proven)
         known = {name: float(x) for name, x in numbers.items() if x is not None and math.isfinite(x)}
         return CellResult(key, known, time.process_time() - began)
     except Exception as error:
@@ -58,6 +55,16 @@ def run_cell(key: str) -> CellResult:
         text = said if isinstance(error, OptschedError) else f"{type(error).__name__}: {said}"
         instance = None if proven is None else proven.instance.to_json()
         return CellResult(key, {}, time.process_time() - began, text, instance)
+
+
+def _numbers(cell: Cell, proven: OptimumBounds) -> dict[str, Any]:
+    run = refereed(proven.instance, specify(cell.policy))
+    numbers = _flat(run.metrics)
+    for name in cell.objectives or (objective_of(proven.instance, None).name,):
+        found = measured_run(run, proven, name)
+        bound = None if found.bound is None else found.bound.value
+        numbers |= {name: found.value, f"{name}_bound": bound, f"{name}_ratio": found.ratio}
+    return numbers
 
 
 def _flat(metrics: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -16,6 +16,9 @@ cluster = "8x8"
 [[policy]]                           # a policy with lists of parameters, beside those named above
 name = "hadar"
 round = [120, 360]
+
+A recipe may also be a function of (seed, **parameters), ``module:function``. ``measure = "..."`` takes the numbers of a cell
+from an `optsched.sweeps.measurement.Measurement` instead of metrics and objectives.
 """
 
 from __future__ import annotations
@@ -38,8 +41,9 @@ from optsched.policies.specification import specify
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
+from optsched.sweeps.measurement import imported, measurement_of
 
-KEYS = ("name", "objectives", "seeds", "policies", "instances", "policy")
+KEYS = ("name", "objectives", "measure", "seeds", "policies", "instances", "policy")
 READ_WITH = ("cluster", "limit", "skip_bad", "throughputs", "interference", "contention", "profiles", "job_level")
 MOST_CELLS = 1_000_000
 _RANGE = re.compile(r"(\d+)-(\d+)")
@@ -49,33 +53,37 @@ _RANGE = re.compile(r"(\d+)-(\d+)")
 class Cell:
     """One run of a sweep: a policy on an instance, and the objectives that are bounded beside it.
 
-    ``where`` : ``recipe`` or ``source``, and what it is made or read with.
+    ``where`` : ``recipe`` or ``source``, and what it is made or read with. ``measure`` : what is measured instead of
+    objectives, "" for these.
     """
 
     where: tuple[tuple[str, Any], ...]
     seed: int | None
     policy: str
     objectives: tuple[str, ...]
+    measure: str = ""
 
     @property
     def key(self) -> str:
         """What the cell is, in JSON: the same cell in every file, on every machine."""
         parts = {"where": dict(self.where), "seed": self.seed, "policy": self.policy, "objectives": self.objectives}
-        return json.dumps(parts, sort_keys=True)
+        return json.dumps(parts | ({"measure": self.measure} if self.measure else {}), sort_keys=True)
 
     @classmethod
     def of_key(cls, key: str) -> Cell:
         """The cell of a `key`."""
         parts = json.loads(key)
         where = tuple(sorted(parts["where"].items()))
-        return cls(where, parts["seed"], parts["policy"], tuple(parts["objectives"]))
+        return cls(where, parts["seed"], parts["policy"], tuple(parts["objectives"]), parts.get("measure", ""))
 
     def instance(self) -> Instance:
         """What the policy runs on. Raises `InputError` for what cannot be read or made."""
         given = dict(self.where)
         if "source" in given:
             return load(given.pop("source"), **given)
-        return generate(given.pop("recipe"), self.seed or 0, **given)
+        recipe, seed = given.pop("recipe"), self.seed or 0
+        made: Instance = imported(recipe, "recipe")(seed, **given) if ":" in recipe else generate(recipe, seed, **given)
+        return made
 
 
 @dataclass(frozen=True)
@@ -86,19 +94,28 @@ class Grid:
     cells: tuple[Cell, ...]
 
     @classmethod
-    def read(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> Grid:
-        """The grid of a TOML file, or of a mapping with its keys.
+    def read(cls, source: GridSource) -> Grid:
+        """The grid of a TOML file, or of a mapping with its keys; a grid is itself.
 
         Every recipe, parameter, policy and objective is looked at before anything runs: `InputError` names the file, the
         table, the field, the value and what is legal.
         """
+        if isinstance(source, Grid):
+            return source
         if isinstance(source, Mapping):
             return _grid(source, "sweep", None)
-        try:
-            document = tomllib.loads(read_bytes(source).decode())
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"not TOML: {error}", file=source, legal="see optsched sweep --help") from None
-        return _grid(document, Path(source).stem, source)
+        return _grid(read_toml(source), Path(source).stem, source)
+
+
+GridSource = str | os.PathLike[str] | Mapping[str, Any] | Grid
+
+
+def read_toml(file: str | os.PathLike[str]) -> dict[str, Any]:
+    """The document of a TOML file; `InputError` where it is none."""
+    try:
+        return tomllib.loads(read_bytes(file).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"not TOML: {error}", file=file, legal="a TOML file") from None
 
 
 def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] | None) -> Grid:
@@ -113,9 +130,13 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
         for objective in objectives:
             get_objective(str(objective))
         policies = [text for each in _policies(document) for text in [specify(each).text]]
-        seeds = _seeds(document.get("seeds", [1]))
+        seeds, measure = _seeds(document.get("seeds", [1])), str(document.get("measure", ""))
+        if measure:
+            measurement_of(measure)
     except InputError as error:
         raise InputError(str(error), file=file) from None
+    if measure and objectives:
+        raise refuse("beside a measure", "objectives", objectives, "one of the two")
     if not policies:
         raise refuse("no policy", "policies", [], "a list of policies")
     tables = document.get("instances", [])
@@ -125,12 +146,23 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
     for row, table in enumerate(tables, 1):
         try:
             for where, seed in _instances(table, seeds):
-                cells.update(dict.fromkeys(Cell(where, seed, each, tuple(objectives)) for each in policies))
+                run = (Cell(where, seed, each, tuple(objectives), measure) for each in policies)
+                cells.update(dict.fromkeys(run))
                 if len(cells) > MOST_CELLS:
                     raise refuse("too many cells", "instances", f"> {len(cells) - 1}", f"at most {MOST_CELLS:,}")
         except InputError as error:
             raise InputError(f"instances, table {row}: {error}", file=file) from None
     return Grid(str(document.get("name", name)), tuple(cells))
+
+
+def check_recipe(where: Mapping[str, Any]) -> None:
+    """`InputError` for a recipe that is unknown, or its parameters; of a function's parameters nothing is known."""
+    given = dict(where)
+    name = str(given.pop("recipe"))
+    if ":" in name:
+        imported(name, "recipe")
+    else:
+        RECIPES.get(name).resolve(given)
 
 
 def _list(value: Any) -> list[Any]:
@@ -182,7 +214,7 @@ def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, 
     for values in itertools.product(*axes.values()):
         where = dict(zip(axes, values, strict=True))
         if kinds == ["recipe"]:
-            RECIPES.get(str(where["recipe"])).resolve({k: v for k, v in where.items() if k != "recipe"})
+            check_recipe(where)
         elif wrong := [key for key in where if key not in ("source", *READ_WITH)]:
             raise InputError("unknown key", field=wrong[0], value=where[wrong[0]], legal=", ".join(READ_WITH))
         for seed in seeds if kinds == ["recipe"] else [None]:

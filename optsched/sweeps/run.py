@@ -6,20 +6,19 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from optsched.sweeps.backends import results
 from optsched.sweeps.cell import CellResult, run_cell
-from optsched.sweeps.grid import Cell, Grid
+from optsched.sweeps.grid import Cell, Grid, GridSource
 from optsched.sweeps.store import Store
 
 Heard = Callable[[CellResult, int, int], None]
 
 
 def sweep(
-    source: str | os.PathLike[str] | Mapping[str, Any],
+    source: GridSource,
     store: str | os.PathLike[str] | None = None,
     *,
     backend: str = "loky",
@@ -85,7 +84,7 @@ class Cost:
     cpu_seconds: float
 
 
-def estimate(source: str | os.PathLike[str] | Mapping[str, Any], store: str | os.PathLike[str] | None = None) -> Cost:
+def estimate(source: GridSource, store: str | os.PathLike[str] | None = None) -> Cost:
     """What `sweep` would have to do; the parameters are its own.
 
     A policy of which no cell has run yet runs its first one, here, and it is kept. The others are expected to cost what
@@ -117,7 +116,7 @@ def _jobs(cell: Cell) -> float:
     return float(where.get("jobs", where.get("limit", 1)))
 
 
-def _home(source: str | os.PathLike[str] | Mapping[str, Any], store: str | os.PathLike[str] | None, grid: Grid) -> Path:
+def _home(source: GridSource, store: str | os.PathLike[str] | None, grid: Grid) -> Path:
     if store is not None:
         return Path(store)
-    return Path(f"{grid.name}.sqlite") if isinstance(source, Mapping) else Path(source).with_suffix(".sqlite")
+    return Path(f"{grid.name}.sqlite") if isinstance(source, Mapping | Grid) else Path(source).with_suffix(".sqlite")

@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import polars as pl
 
@@ -110,20 +111,10 @@ def read(path: str | os.PathLike[str], cells: Iterable[Cell] | None = None) -> p
     Columns: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``, ``failed_on`` (an instance file),
     ``cpu_seconds``, then every number; null where it is not known.
     """
-    uri = f"{Path(path).resolve().as_uri()}?mode=ro"
-    try:
-        db = sqlite3.connect(uri, uri=True)
-        rows = db.execute("SELECT id, key, state, error, instance, cpu_seconds FROM cell ORDER BY id").fetchall()
-        numbers = db.execute("SELECT cell, name, value FROM number").fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"not the file of a sweep: {error}", file=path, legal=FORMAT) from None
-    db.close()
+    rows, of = _tables(path)
     wanted = None if cells is None else {cell.key: at for at, cell in enumerate(cells)}
     if wanted is not None:
         rows = sorted((row for row in rows if row[1] in wanted), key=lambda row: wanted[row[1]])
-    of: dict[int, dict[str, float]] = {}
-    for cell_id, name, value in numbers:
-        of.setdefault(cell_id, {})[name] = value
     cells_there = [Cell.of_key(row[1]) for row in rows]
     axes = dict.fromkeys(name for cell in cells_there for name, _ in cell.where)
     facts = ("seed", "policy", "state", "error", "failed_on", "cpu_seconds")
@@ -134,3 +125,25 @@ def read(path: str | os.PathLike[str], cells: Iterable[Cell] | None = None) -> p
         row |= zip(facts, (cell.seed, cell.policy, *rest), strict=True)
         table.append({name: row.get(name) for name in columns})
     return pl.DataFrame(table, columns, infer_schema_length=None, strict=False)
+
+
+def settled(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
+    """The numbers by name of every cell of a file that is done, by its key; {} of those that failed."""
+    rows, of = _tables(path)
+    return {key: of.get(cell, {}) for cell, key, state, *_ in rows if state != "open"}
+
+
+def _tables(path: str | os.PathLike[str]) -> tuple[list[tuple[Any, ...]], dict[int, dict[str, float]]]:
+    # (the rows of the cells, the numbers of a cell by its id)
+    uri = f"{Path(path).resolve().as_uri()}?mode=ro"
+    try:
+        db = sqlite3.connect(uri, uri=True)
+        rows = db.execute("SELECT id, key, state, error, instance, cpu_seconds FROM cell ORDER BY id").fetchall()
+        numbers = db.execute("SELECT cell, name, value FROM number").fetchall()
+    except sqlite3.Error as error:
+        raise InputError(f"not the file of a sweep: {error}", file=path, legal=FORMAT) from None
+    db.close()
+    of: dict[int, dict[str, float]] = {}
+    for cell, name, value in numbers:
+        of.setdefault(cell, {})[name] = value
+    return rows, of

@@ -25,7 +25,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import ordered_loop
 from optsched.simulation.policy import KnownJobs, Start
-from optsched.simulation.records import FINISHED_RUN, NEEDS_ROOM
+from optsched.simulation.records import FINISHED_RUN, LOG_FULL
 from optsched.simulation.state import State, grown, new_state
 
 LOAD = 0.9
@@ -68,7 +68,7 @@ def engine(instance: Instance, chosen: Specification) -> State:
     state, site = new_state(instance, policy.order(KnownJobs(instance, policy.knowledge)), chosen.placement)
     loop = ordered_loop(site)
     loop.prepare()
-    while (status := loop(chosen.placement.place, state, site, 10**12)) == NEEDS_ROOM:
+    while (status := loop(chosen.placement.place, state, site, 10**12)) == LOG_FULL:
         state = grown(state)
     assert status == FINISHED_RUN
     return state

@@ -48,8 +48,8 @@ def instances(draw: st.DrawFn, most: int = 5, kind: str | None = None, gpus: int
     return instance_of(draw(st.lists(row, max_size=most)), total)
 
 
-def section_4_4(rng: np.random.Generator) -> Instance:
-    """The generator of section 7 of the A-SRPT reference sheet: 2-6 jobs, G in {2, 3, 4, 6, 8}."""
+def random_gangs(rng: np.random.Generator) -> Instance:
+    """Random gangs: 2-6 jobs, G in {2, 3, 4, 6, 8}."""
     total = int(rng.choice([2, 3, 4, 6, 8]))
     widest = int(rng.choice([1, max(1, total // 2), total]))
     latest = int(rng.choice([0, 3, 8, 20]))

@@ -26,8 +26,8 @@ NAMES = "abcdefgh"
 Placed = tuple[tuple[int, ...], int]  # GPUs, sub-batch option
 
 
-def section_5_4(rng: np.random.Generator, gpus: int, jobs: int, xi: float | str) -> Instance:
-    """The generator of section 5.4 of the SJF-BSBF reference sheet; ``xi`` a ratio, or "exp": one for every ordered pair."""
+def small_shared(rng: np.random.Generator, gpus: int, jobs: int, xi: float | str) -> Instance:
+    """Random jobs of the law of recipe ``sharing-small``; ``xi`` a ratio, or "exp": one for every ordered pair."""
     seconds = 10 ** rng.uniform(-1, 1, jobs)
     gang = rng.integers(1, gpus + 1, jobs)
     late = rng.random(jobs) >= 0.4

@@ -16,7 +16,7 @@ from optsched.bounds.certificate import rounded_down
 from optsched.bounds.grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
 from optsched.bounds.priced_machine import elastic
-from optsched.bounds.proof import ToldSpeeds
+from optsched.bounds.proof import GivenSpeeds
 from optsched.check.verify_on_clusters import OnCluster
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -77,15 +77,15 @@ def test_busy_times_are_never_less_than_with_all_the_weight_or_none_and_old_file
         costs, gpus = relaxed.costs(objective), instance.cluster.gpus
         fewest = zip(
             relaxed.alone,
-            relaxed.menus.work,
-            relaxed.menus.kind,
+            relaxed.modes.work,
+            relaxed.modes.kind,
             Goodputs(instance).elastic,
             instance.gpus,
             strict=True,
         )
         volume = [  # GPU-seconds, rounded down to floats
             rounded_down(
-                Fraction(w) * min(a * g for _, a, g in relaxed.menus.options[k])
+                Fraction(w) * min(a * g for _, a, g in relaxed.modes.by_kind[k])
                 if scaled
                 else Fraction(alone) * int(gang)
             )
@@ -147,18 +147,18 @@ def test_a_bound_on_elastic_schedules_is_one_on_gangs() -> None:
 
 
 @pytest.mark.parametrize("measured", [False, True])
-def test_two_roads_to_the_numbers(measured: bool) -> None:
+def test_numbers_of_finder_and_verifier_agree(measured: bool) -> None:
     for seed in range(2):
         instance = elastic_instance(seed, jobs=12, measured=measured)
         relaxed = elastic(instance, "elastic")
-        told = ToldSpeeds(instance)
-        case = OnCluster(told.document(), instance.digest, "elastic", Fraction(0), told)
+        source = GivenSpeeds(instance)
+        case = OnCluster(source.document(), instance.digest, "elastic", Fraction(0), source)
         case.ask("elastic-srpt", "total_flow_time")
         prices = case.prices({"prices": dict.fromkeys(case.count, 1)})
         alone = [float(Fraction(p, case.unit)) for p in case.length]
         assert relaxed.alone.tolist() == alone
-        unit = [min(a * g for _, a, g in relaxed.menus.options[k]) for k in relaxed.menus.kind.tolist()]
-        assert unit == [prices.cost(menu) for menu in prices.menus]
+        unit = [min(a * g for _, a, g in relaxed.modes.by_kind[k]) for k in relaxed.modes.kind.tolist()]
+        assert unit == [prices.cost(modes) for modes in prices.modes]
         volume = [Fraction(w) * u for w, u in zip(instance.work.tolist(), unit, strict=True)]
         for j in range(instance.n):
             rates = Goodputs(instance).table(j).max(axis=1)

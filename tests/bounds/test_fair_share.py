@@ -12,7 +12,7 @@ from brute_force import optimum, preemptive_optimum
 from examples import examples
 from hypothesis import given, settings
 
-from bounds.cases import instance_of, instances, many, section_4_4
+from bounds.cases import instance_of, instances, many, random_gangs
 from optsched.bounds import BOUNDS
 from optsched.bounds.best_bound import bound
 from optsched.bounds.certificate import CertificateError
@@ -46,7 +46,7 @@ def test_it_is_the_best_of_all_sets_of_jobs_and_the_optimum_of_one_machine(insta
 def test_never_above_the_optimum_of_gangs() -> None:
     rng = np.random.default_rng(8)
     for _ in range(60):
-        instance = section_4_4(rng)
+        instance = random_gangs(rng)
         best, certificate = optimum(instance, GOAL), bound(instance, GOAL)
         certificate.verify(instance)
         assert certificate.value <= best

@@ -23,7 +23,7 @@ from bounds.tampering import Document, add, change, drop, entry, put, put_data
 from bounds.test_elastic_bounds import least_sum, small
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
-from optsched.bounds.menus import Menus
+from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import SumCosts
 from optsched.check.verify_time_prices import LeastCost, Minima, PricedCells, Rates
@@ -126,7 +126,7 @@ def test_never_above_elastic_runs() -> None:
 # --- what a job says is exactly so ---------------------------------------------------------------------------------------
 
 
-def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Rates, adds: bool, ends: list[float]) -> float:
+def least_by_linear_programs(cells: PricedCells, job: LeastCost, modes: Rates, adds: bool, ends: list[float]) -> float:
     """The least cost and payment over these ends: an LP for each, seconds of options in cells."""
     best = np.inf
     for end in ends:
@@ -137,7 +137,7 @@ def least_by_linear_programs(cells: PricedCells, job: LeastCost, menu: Rates, ad
             seconds = min(moments[k + 1], end) - max(moments[k], float(job.release))
             if seconds <= 0:
                 continue
-            for t, speed, gpus in menu:
+            for t, speed, gpus in modes:
                 columns.append(len(room) if not adds else len(columns))
                 pay.append(float(row[t] * gpus) if k < len(cells.prices) else 0.0)
                 rate.append(float(speed))
@@ -172,18 +172,18 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     costs = SumCosts("total_weighted_tardiness", weight * one, release * one, one, counted * one, one > 0)
     kinds, ones = np.zeros(1, dtype=np.int64), np.ones(2, dtype=np.int64)
     exactly = [tuple((t, 1 / Fraction(rate), Fraction(gpus)) for t, rate, gpus in options)]
-    menus = Menus(("a", "b"), ones, ones[:1], kinds, work * one, release * one, exactly, adds)
-    least = float(responses(costs, menus, PricedTime(moments, prices))[0][0])
+    modes = Modes(("a", "b"), ones, ones[:1], kinds, work * one, release * one, exactly, adds)
+    least = float(responses(costs, modes, PricedTime(moments, prices))[0][0])
     exact = PricedCells(
         [Fraction(m) for m in moments], [dict(zip("ab", map(Fraction, row), strict=True)) for row in prices]
     )
     job = LeastCost(*map(Fraction, (release, work, weight, counted, least)))
-    menu = tuple(("ab"[t], Fraction(rate), Fraction(charge)) for t, rate, charge in options)
+    rates = tuple(("ab"[t], Fraction(rate), Fraction(charge)) for t, rate, charge in options)
     slightly = Fraction(1, 10**9)
-    assert Minima(exact, adds).hold(job._replace(least=job.least - slightly), menu)
-    assert not Minima(exact, adds).hold(job._replace(least=job.least + slightly), menu)
+    assert Minima(exact, adds).hold(job._replace(least=job.least - slightly), rates)
+    assert not Minima(exact, adds).hold(job._replace(least=job.least + slightly), rates)
     ends = np.arange(0, 40, 1 / 8)
-    brute = least_by_linear_programs(exact, job, menu, adds, [*ends[::4], *(ends[::8] + 0.3)])
+    brute = least_by_linear_programs(exact, job, rates, adds, [*ends[::4], *(ends[::8] + 0.3)])
     assert least <= brute + 1e-7
     assert brute <= least + weight / 2 + 1e-7  # ends half a second apart, and a longer stay costs no more
 

@@ -1,4 +1,4 @@
-"""Bounds where jobs share GPUs: below every schedule, never under those of the sheet, and what they are in known cases."""
+"""Bounds where jobs share GPUs: below every schedule, never under the plain ones (charge 1 / S), and some known values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.cases import OBJECTIVES, busy_pieces, srpt_in_fractions
-from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, section_5_4
+from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
-from optsched.bounds.shared_machine import UNIT, charged_by_load, shared_menus
+from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_shared
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
@@ -79,7 +79,7 @@ def test_never_above_many_schedules() -> None:
 
 
 def plain_bounds(instance: Instance) -> float:
-    """max(LB1, LB2, LB3) of the sheet for the sum of flow times: S over all pairs, times on a grid of 2**-40 s."""
+    """max(LB1, LB2, LB3) of `sharing_least` for the sum of flow times: S over all pairs, times on a grid of 2**-40 s."""
     kinds, xi = instance.kinds, instance.interference
     pairs = [(xi.slowdown(a, b), xi.slowdown(b, a)) for i, a in enumerate(kinds) for b in kinds[i + 1 :]]
     most = max([1.0, *(1 / x + 1 / y for x, y in pairs)])
@@ -92,11 +92,11 @@ def plain_bounds(instance: Instance) -> float:
 
 
 def small_ratios(xi: float | str, gpus: int, jobs: int, count: int) -> tuple[list[float], list[float]]:
-    """OPT / bound of the sheet's bounds and of ours, on instances of its section 5.4."""
+    """OPT / bound of the plain bounds and of ours, on random instances (`small_shared`)."""
     rng = np.random.default_rng([gpus, jobs, 54])
     plain, ours = [], []
     for _ in range(count):
-        instance = section_5_4(rng, gpus, jobs, xi)
+        instance = small_shared(rng, gpus, jobs, xi)
         best = best_at_events(instance, FLOW)
         values = [float(certificate.value) for certificate in certificates(instance, FLOW)]
         theirs = plain_bounds(instance)
@@ -114,14 +114,14 @@ def test_margins_on_small_instances(xi: float | str, gpus: int) -> None:
     assert xi != "exp" or np.mean(ours) < np.mean(plain) - 0.02  # there the charges tell jobs apart
 
 
-SHEET = {1.1: (1.06, 1.08, 1.10), 1.3: (1.12, 1.16, 1.16), 1.5: (1.17, 1.19, 1.21), 1.8: (1.11, 1.14, 1.14)}
+MODEL = {1.1: (1.06, 1.08, 1.10), 1.3: (1.12, 1.16, 1.16), 1.5: (1.17, 1.19, 1.21), 1.8: (1.11, 1.14, 1.14)}
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("xi", [1.1, 1.3, 1.5, 1.8])
-def test_margins_of_the_sheet_on_one_gpu(xi: float) -> None:
-    """Last column of the sheet's 5.4 for n = 3, 4, 5 on one GPU: within four standard errors and its rounding."""
-    for (jobs, count), printed in zip(((3, 200), (4, 100), (5, 40)), SHEET[xi], strict=True):
+def test_margins_of_the_plain_bounds_on_one_gpu(xi: float) -> None:
+    """Means of an independent model for n = 3, 4, 5 on one GPU: within four standard errors and rounding."""
+    for (jobs, count), printed in zip(((3, 200), (4, 100), (5, 40)), MODEL[xi], strict=True):
         plain, ours = small_ratios(xi, 1, jobs, count)
         error = 4 * float(np.std(plain)) / count**0.5
         assert abs(float(np.mean(plain)) - printed) < error + 0.01, (xi, jobs, np.mean(plain), error)
@@ -204,7 +204,7 @@ def test_sharing_is_the_larger_class(seed: int, xi: float, objective: str) -> No
 
 def charges(instance: Instance, load: list[float]) -> list[list[float]]:
     """The best charges for these loads, by class and type, in units of 1."""
-    jobs = shared_menus(instance)
+    jobs = modes_of_shared(instance)
     return np.round(charged_by_load(jobs, np.array(load)).rounded().charge, 6).tolist()
 
 
@@ -220,7 +220,7 @@ def test_charges_by_hand() -> None:
     instance = many_of("ab", "1x4", physics)
     # 1.6 c_a <= 1, 0.8 c_a + 0.5 c_b <= 1, c_b <= 1
     assert charges(instance, [1, 1]) == [[0.625], [1.0]]
-    assert shared_menus(instance).charge.tolist() == [[0.625], [0.625]]  # 1 / S
+    assert modes_of_shared(instance).charge.tolist() == [[0.625], [0.625]]  # 1 / S
     # a pair that does not run, and one that the table does not know
     never = Interference(2.0, ("a", "b"), ((1.25, None), (1.5, 1.25)))
     assert charges(many_of("ab", "1x4", never), [1, 1]) == [[0.625], [0.625]]

@@ -10,7 +10,7 @@ from brute_force import preemptive_optimum
 from examples import examples
 from hypothesis import given, settings
 
-from bounds.cases import instance_of, instances, section_4_4, srpt_in_fractions
+from bounds.cases import instance_of, instances, random_gangs, srpt_in_fractions
 from optsched.bounds import BOUNDS
 from optsched.bounds.weight_levels import levels_of
 from optsched.problem.instance import Instance
@@ -102,7 +102,7 @@ def test_rounding_goes_down_and_loses_little() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_flow_is_completion_minus_releases(seed: int) -> None:
-    instance = section_4_4(np.random.default_rng(seed))
+    instance = random_gangs(np.random.default_rng(seed))
     for plain, flow, constant in (
         ("total_completion_time", "total_flow_time", instance.arrival.sum()),
         ("total_weighted_completion_time", "total_weighted_flow_time", instance.weight @ instance.arrival),

@@ -226,7 +226,7 @@ def test_shares_are_put_back_to_the_nearest_legal_ones() -> None:
     ]
 
 
-# --- the workload of the sheet -------------------------------------------------------------------------------------------
+# --- the workload of published job sets ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -240,8 +240,8 @@ def test_orders_of_magnitude_of_the_sheet(workload: Instance) -> None:
     Another random stream draws other sets: the tolerance is 15 %.
     """
     found = {name: float(value) / workload.n * 1000 for name, value in values(workload, "total_flow_time").items()}
-    sheet = [(1919, 2576), (4342, 4872), (4005, 4891), (3772, 5071), (4780, 6253)]
-    for name, (low, high) in zip(SUMS, sheet, strict=False):
+    measured = [(1919, 2576), (4342, 4872), (4005, 4891), (3772, 5071), (4780, 6253)]
+    for name, (low, high) in zip(SUMS, measured, strict=False):
         assert 0.85 * low < found[name] < 1.15 * high, name
     assert found["split-task-busy-time"] > 1.03 * max(found[name] for name in SUMS[:-1])
     assert bound(workload).kind == "split-task-busy-time"

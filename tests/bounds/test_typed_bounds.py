@@ -15,7 +15,7 @@ from bounds.typed_cases import objective_value, random_completions, typed_instan
 from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
-from optsched.bounds.menus import forking_menus, gang_menus, type_paces
+from optsched.bounds.modes import modes_of_copies, modes_of_gangs, type_paces
 from optsched.bounds.priced_machine import Priced, first_prices, whole_prices
 from optsched.bounds.srpt import layered
 from optsched.bounds.weight_levels import levels_of
@@ -74,7 +74,7 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
     for k in range(20):
         instance, objective = typed_instance(rng), SUMS[k % len(SUMS)]
-        jobs = forking_menus(instance) if forking else gang_menus(instance)
+        jobs = modes_of_copies(instance) if forking else modes_of_gangs(instance)
         relaxed = Priced(instance, jobs.alone if forking else seconds_alone(instance), jobs)
         costs = relaxed.costs(objective)
         prices = tuple(int(price) for price in rng.integers(0, 20, len(jobs.types)))
@@ -131,7 +131,7 @@ def test_no_jobs() -> None:
 
 
 def fluid_makespan(instance: Instance, forking: bool) -> float:
-    """The primal LP of the reference sheet (4.2), all jobs released at 0: seconds y_jt of j's gang on type t."""
+    """The primal LP of `fluid_prices` written out, all jobs released at 0: seconds y_jt of j's gang on type t."""
     paces, names, capacity = type_paces(instance)
     n, types = instance.n, len(names)
     size = n * types + 1
@@ -198,7 +198,7 @@ def test_any_prices_are_srpt_of_works_in_fractions(seed: int) -> None:
     paces, types, capacity = type_paces(instance)
     prices = tuple(int(price) for price in rng.integers(1, 50, len(types)))
     total = sum(price * int(count) for price, count in zip(prices, capacity, strict=True))
-    grid = Priced(instance, seconds_alone(instance), gang_menus(instance)).at(prices).grid()
+    grid = Priced(instance, seconds_alone(instance), modes_of_gangs(instance)).at(prices).grid()
     assert grid.capacity == total
     for j in range(instance.n):
         pace = paces[j]
@@ -242,7 +242,7 @@ def test_searches_start_from_prices_of_any_scale() -> None:
     assert whole_prices(np.array([3e-9, 6e-9, 0.0]), 14) == (1, 2, 0)
     assert whole_prices(np.array([0.0, 0.0]), 14) is None
     assert whole_prices(np.array([np.inf, 1.0]), 14) is None
-    jobs = gang_menus(typed_instance(np.random.default_rng(0)))
+    jobs = modes_of_gangs(typed_instance(np.random.default_rng(0)))
     for prices in first_prices(jobs):
         assert len(prices) == len(jobs.types)
         assert max(prices) > 0

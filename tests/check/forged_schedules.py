@@ -203,7 +203,7 @@ def _any(rng: np.random.Generator, document: Document) -> Document:
 
 
 def _elsewhere(rng: np.random.Generator, case: Case, document: Document) -> None:
-    """GPUs of any type: where the job has no speed, no memory, or company."""
+    """GPUs of any type: where the job has no speed, no memory, or others already are."""
     row = _any(rng, document)
     row["gpus"] = [list(ALL_GPUS[k]) for k in rng.choice(len(ALL_GPUS), len(row["gpus"]) or 1, replace=False)]
 

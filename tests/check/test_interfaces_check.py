@@ -1,4 +1,4 @@
-"""The referee where jobs contend for the network: runs of the engine pass, those that forget their company do not."""
+"""The referee where jobs contend for the network: runs of the engine pass, those that forget contention do not."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_scaling_from_measurements_to_a_run(table: Any, tmp_path: Path, capsys: 
     part = fitted("scaling", table, tmp_path)
     told = capsys.readouterr().out
     assert "net: within" in told
-    assert "other: not told by the measurements, taken to be 0: compute" in told
+    assert "other: not identified by the measurements, taken to be 0: compute" in told
     assert set(json.loads(part.read_text())) == {"net", "other"}
     jobs = [osd.Job("a", gpus=4, iterations=100, profile="net", batch_size=128)]
     own = {"net": osd.Scaling(1.0, 0.0, memory=1e9, most_local=50), "third": osd.Scaling(2.0, 0.0)}

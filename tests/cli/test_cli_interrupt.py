@@ -25,7 +25,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
 from optsched.solvers.local_search import improve_order
-from optsched.studies.study import STUDIES, Reproduction
+from optsched.studies.study import STUDIES
 
 pty = pytest.importorskip("pty")
 SOON = 10.0  # seconds; it is a fraction of one on a quiet machine
@@ -201,12 +201,17 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 @pytest.mark.release
-def test_reproduce_tells_the_tables_that_are_finished() -> None:
-    heard: list[Reproduction] = []
-    whole = STUDIES.get("a-srpt").run(1, small=True, workers=1, so_far=heard.append)
-    sizes = [len(each.outcomes) for each in heard]
-    assert sizes == sorted(set(sizes))
-    assert heard[-1].to_json() == whole.to_json()
+def test_reproduce_tells_the_tables_that_are_finished(tmp_path: Path) -> None:
+    study, store, sizes = STUDIES.get("a-srpt"), tmp_path / "runs.sqlite", []
+
+    def heard(_: object, settled: int, every: int) -> None:
+        if settled % 20 == 0:
+            sizes.append(len(study.so_far(store, 1, small=True).outcomes))
+
+    whole = study.run(1, small=True, workers=1, store=store, heard=heard)
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1] < len(whole.outcomes)
+    assert study.so_far(store, 1, small=True).to_json() == whole.to_json()
 
 
 @pytest.mark.release
@@ -214,7 +219,7 @@ def test_reproduce_stops_with_its_processes() -> None:
     terminal = Terminal("reproduce", "a-srpt", "--small", "--workers", "2")
     terminal.wait_for("running the study")
     assert terminal.interrupt() == 130
-    assert "of its workloads had been run" in terminal.text
+    assert "runs are done" in terminal.text
     assert terminal.text.strip().endswith("optsched: interrupted")
     for word in ("Traceback", "leaked"):
         assert word not in terminal.text

@@ -106,7 +106,7 @@ def test_the_factors_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     noted = dataclasses.replace(run, notes={"virtual_length": run.instance.gpus * run.predicted * [2, 4] / 4})
     between = factors(policy(virtual_alpha="heavy-edge"), noted)
     assert (between.rho, between.rho_1, between.rho_2) == (4, 2, 2)
-    # The statements of the sheet for exact predictions, beta = 1: 1 + tau + rho kappa + rho, and rho (2 + tau + kappa).
+    # For exact predictions and beta = 1 the theorem reads 1 + tau + rho kappa + rho, and rho (2 + tau + kappa).
     exact = with_predictions(run, instance.work)
     assert factors(policy(tau=0.5), exact).ratio == 1 + 0.5 + 4 * 2 + 4
     assert factors(policy(tau=0.5, virtual_alpha="max"), exact).ratio == 4 * (2 + 0.5 + 2)

@@ -223,7 +223,7 @@ def test_the_ratio_grows_with_the_number_of_transfers(cost: Contention) -> None:
 
 
 def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
-    """In the sheet the short ones have 1e-4 bytes each: then the ratio falls again when they are many."""
+    """With short ones of 1e-4 bytes each the ratio falls again when they are many."""
     families = (blocked(small, ETHERNET_10G, 1e-4).problem for small in (80, 250, 700))
     found = [flow(each, "adadual") / float(srpt_per_link(each).flow(each)) for each in families]
     assert found[1] > found[0] > found[2]

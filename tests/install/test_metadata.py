@@ -53,8 +53,8 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
 
 
 def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
-    # notebooks, test and dev are for people and for the checks; every other one is for code of the package
-    tools = {"notebooks", "test", "dev"}
+    # these are for people and for the checks; every other one is for code of the package
+    tools = {"notebooks", "docs", "test", "dev"}
     for extra in EXTRAS.keys() - tools:
         assert names(EXTRAS[extra]) <= imported_distributions(), extra
     assert set(re.findall(r"`(?:optsched)?\[(\w+)\]`", README)) == set(EXTRAS)

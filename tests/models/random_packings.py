@@ -1,4 +1,4 @@
-"""Random packings: of plain numbers, and of small clusters in rounds as the Hadar sheet's checks have them."""
+"""Random packings: of plain numbers, and of small clusters in rounds."""
 
 from __future__ import annotations
 

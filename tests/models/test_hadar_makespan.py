@@ -221,7 +221,7 @@ def test_what_forking_can_gain(jobs: int, gain: float, error: float) -> None:
 def test_the_whole_table_of_fork_gains(jobs: int, gain: float) -> None:
     rng = np.random.default_rng(6)
     gains = [fork_gain(rng, jobs) for _ in range(100)]
-    # both this mean and the sheet's, of 20 instances, are samples
+    # both this mean and the independent model's, of 20 instances, are samples
     error = 3 * np.std(gains) * (1 / np.sqrt(20) + 1 / np.sqrt(100)) + 0.005
     assert np.mean(gains) == pytest.approx(gain, abs=error)
 

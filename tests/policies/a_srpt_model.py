@@ -44,7 +44,7 @@ class Turns:
     """A cluster on which jobs have their turn at ``point`` B_j and others may overtake on a budget; time passes in `run`.
 
     Whoever decides looks at ``head``, ``waiting``, ``free`` and starts what he likes with `start`; here is counted what that
-    costs: charges against limits, and the patience of the head while GPUs idle.
+    costs: charges against limits, and the delay budget of the head while GPUs idle.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Turns:
         work: Sequence[Number],
         predicted: Sequence[Number],
         point: Sequence[Number],
-        patience: Sequence[Number],
+        delay_budget: Sequence[Number],
         overtake: Number,
     ) -> None:
         self.total, self.release, self.gpus, self.work = total, release, gpus, work
         self.predicted, self.point, self.overtake = predicted, point, overtake
-        self.patience = list(patience)
+        self.delay_budget = list(delay_budget)
         self.now: Number = -1
         self.times: dict[int, tuple[Number, Number]] = {}  # start, end
         self.charge: dict[int, Number] = {}
@@ -90,7 +90,7 @@ class Turns:
         return min(due, key=lambda j: (self.point[j], j), default=None)
 
     def rate(self) -> Number:
-        """At which the head's patience is spent."""
+        """At which the head's delay budget is spent."""
         widest = max(self.gpus[j] for j in self.arrived())
         busy = self.total - self.free
         return max(0, 1 - busy / (self.total - widest + 1))
@@ -125,8 +125,8 @@ class Turns:
     def _spend(self) -> None:
         if self._clock is not None:
             j, since, rate = self._clock
-            spent = self.now >= since + self.patience[j] / rate
-            self.patience[j] = 0 if spent else self.patience[j] - rate * (self.now - since)
+            spent = self.now >= since + self.delay_budget[j] / rate
+            self.delay_budget[j] = 0 if spent else self.delay_budget[j] - rate * (self.now - since)
             self._clock = None
 
     def _sleep(self, times: Sequence[Number]) -> None:
@@ -134,6 +134,6 @@ class Turns:
         if head is None:
             later = [t for t in times if t > self.now]
             self._wakes |= {min(later)} if later else set()
-        elif rate > 0 and self.patience[head] > 0:
+        elif rate > 0 and self.delay_budget[head] > 0:
             self._clock = head, self.now, rate
-            self._wakes.add(self.now + self.patience[head] / rate)
+            self._wakes.add(self.now + self.delay_budget[head] / rate)

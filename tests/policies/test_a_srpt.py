@@ -68,11 +68,11 @@ class Second:
         self.point = run.notes["eligible"].tolist()
         expected = srpt_points(instance.arrival.tolist(), self.length, self.beta)
         assert self.point == pytest.approx(expected, rel=1e-12)
-        patience = [parameters["tau"] * p if self.varies(j) else 0.0 for j, p in enumerate(self.length)]
+        delay_budget = [parameters["tau"] * p if self.varies(j) else 0.0 for j, p in enumerate(self.length)]
         work, overtake = instance.work.tolist(), parameters["overtake"]
         self.zero = float(instance.arrival.min())  # budgets count from the first arrival
         rows = [[t - self.zero for t in each] for each in (instance.arrival.tolist(), self.point)]
-        self.turns = Turns(total, rows[0], self.gpus, work, self.predicted, rows[1], patience, overtake)
+        self.turns = Turns(total, rows[0], self.gpus, work, self.predicted, rows[1], delay_budget, overtake)
         self.where: dict[int, list[int]] = {}
         self.pace: dict[int, float] = {}
         self.waited = 0
@@ -124,7 +124,7 @@ class Second:
         one = self.gpus[j] <= max(self.network.gpus.tolist())
         if wait == 0 or (one and self.predicted[j] * (pace - self.idle[j]) <= wait):
             return True
-        return j == turns.head() and turns.patience[j] == 0
+        return j == turns.head() and turns.delay_budget[j] == 0
 
     def begin(self, j: int) -> bool | None:
         """Started; None: not wanted or no room; False: it may not overtake."""
@@ -317,7 +317,7 @@ def start_of_wide(tau: float, second: int, said: int, late: int, late_gpus: int 
         (5, 100, 100, 900, 100),  # it is expected to be free in 60 s, sooner than the 98 that two nodes cost
         (5, 137, 137, 900, 137),
         (5, 138, 138, 900, 40),  # in 98 s: not worth it
-        (1, 100, 100, 900, 85),  # 15 s of patience last for 45
+        (1, 100, 100, 900, 85),  # 15 s of delay last for 45
         (0, 100, 100, 900, 40),
         (5, 150, 30, 900, 150),  # said to end at 30; at 40 it still runs: expected at 60, and nobody asks again
         (5, 150, 30, 61, 150),  # at 61 somebody comes: expected at 120
@@ -331,7 +331,7 @@ def test_a_head_waits_where_a_better_place_is_expected_soon(
 
 
 def test_the_clock_stands_while_there_is_no_room() -> None:
-    # 15 s of patience, from 40 on; from 44 to 54 late has a GPU. With a gang of four here no idle GPU counts at all.
+    # 15 s of delay, from 40 on; from 44 to 54 late has a GPU. With a gang of four here no idle GPU counts at all.
     assert start_of_wide(1, 100, 100, late=44, late_gpus=1) == pytest.approx(95, rel=1e-12)
     assert start_of_wide(1, 100, 100, late=44, late_gpus=4) == 100
 

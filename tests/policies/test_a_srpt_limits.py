@@ -16,7 +16,7 @@ from optsched.problem.instance import Instance
 
 
 def lower_bound(instance: Instance) -> float:
-    """max(LB1, LB2) of the sheet, and no more than the certificates of the same bounds say."""
+    """SRPT and release plus duration, computed here, and no more than the certificates of the same bounds say."""
     lb1 = virtual_srpt(instance.arrival, instance.gpus * instance.duration / instance.cluster.gpus).sum()
     found = max(float(lb1), float((instance.arrival + instance.duration).sum()))
     names = ("srpt", "release-plus-duration")

@@ -1,4 +1,4 @@
-"""Every lemma and the theorem of the A-SRPT sheet (section 5.1) against brute-force optima at alpha_min.
+"""Every step of the proof of `optsched.guarantees.a_srpt`, and the theorem, against brute-force optima at alpha_min.
 
 Two ways to schedules: a model in plain Python with placements, delays and overtaking as bad as the proof allows, often;
 and the policy in the engine on profiles whose speed depends on their placement.
@@ -77,7 +77,7 @@ class Case:
 
 
 def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float | None = None) -> Case:
-    """The generator of the sheet (section 6), placements and delays adversarial."""
+    """Random gangs, placements and delays adversarial."""
     total, jobs = rng.choice([2, 3, 4, 6, 8]), rng.randint(2, 6)
     latest, widest = rng.choice(LATEST), rng.choice([1, max(1, total // 2), total])
     limit, error = rng.choice([1.0, min(1.5, rho), rho]), rng.choice([1.0, error])
@@ -97,11 +97,11 @@ def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float |
     )
     worst = rng.random() < 0.5  # every placement and every delay as bad as it may be
     pace = [s if worst else rng.choice([1.0, s]) for s in slow]
-    patience = [case.tau * p * (1.0 if worst else rng.choice([0.0, 0.5, 1.0])) for p in case.virtual()]
+    delay_budget = [case.tau * p * (1.0 if worst else rng.choice([0.0, 0.5, 1.0])) for p in case.virtual()]
 
     point = srpt_points(case.release, case.virtual(), case.beta)
     predicted = [d * e for d, e in zip(case.duration, case.error, strict=True)]
-    turns = Turns(case.total, case.release, case.gpus, case.duration, predicted, point, patience, case.overtake)
+    turns = Turns(case.total, case.release, case.gpus, case.duration, predicted, point, delay_budget, case.overtake)
     reluctant = rng.random() < 0.5  # the head waits as long as it may, while others overtake
 
     def decide() -> None:
@@ -113,7 +113,7 @@ def drawn(rng: random.Random, rho: float = 3.0, error: float = 2.0, tau: float |
                 if case.gpus[j] > turns.free:
                     continue
                 if j == turns.head():
-                    some = not (reluctant and turns.patience[j] > 0) or not turns.running()
+                    some = not (reluctant and turns.delay_budget[j] > 0) or not turns.running()
                 else:
                     some = rng.random() < 0.8 and turns.affordable(case.gpus[j] * predicted[j] * pace[j])
                 if some:

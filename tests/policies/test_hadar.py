@@ -123,7 +123,7 @@ def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
 
 
 def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
-    price_range = Auction(5.0, safe=False, whole_cost=False)._market(b, pools)
+    price_range = Auction(5.0, safe=False, whole_cost=False)._price_range(b, pools)
     return float(price_range.low[0]), float(price_range.log_range[0])
 
 

@@ -55,7 +55,7 @@ def best_by_enumeration(reservations: Reservations, request: Request, first: int
     return best
 
 
-def random_ledger(rng: np.random.Generator, *, safe: bool) -> Reservations:
+def random_reservations(rng: np.random.Generator, *, safe: bool) -> Reservations:
     capacity = rng.integers(1, 4, int(rng.integers(1, 4))).astype(np.int64)
     reservations = Reservations(capacity, float(rng.choice([1.0, 4.0])), safe=safe)
     widest = np.array([int(rng.integers(1, c + 1)) for c in capacity])
@@ -81,7 +81,7 @@ def test_the_best_plan_is_the_best_of_all_plans(safe: bool) -> None:
     rng = np.random.default_rng([31, safe])
     found = 0
     for _ in range(250):
-        reservations = random_ledger(rng, safe=safe)
+        reservations = random_reservations(rng, safe=safe)
         request, first = random_request(rng, reservations.capacity.size), int(rng.integers(0, 4))
         speeds = request.speeds
         seconds = reservations.length - request.restart

@@ -118,7 +118,7 @@ def test_a_run_with_naive_prices_proves_something_too() -> None:
 
 
 def test_the_loss_falls_with_the_capacity_and_explodes_for_jobs_as_large_as_a_resource() -> None:
-    """The table of the sheet, 5.2: mean LP / ALG by capacity and widest demand (its own draws, so the trend only)."""
+    """Mean LP / ALG by capacity and widest demand (its own draws, so the trend only)."""
     rng = np.random.default_rng(5)
 
     def mean(capacity: int, widest: int, draws: int) -> float:

@@ -25,7 +25,7 @@ def test_documents(content: bytes, value: object) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "c: a key stands twice"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "c: a key is given twice"),
         (b"[" * 300 + b"]" * 300, "not a JSON document that can be read: recursion limit"),
         (b'{"a":' * 300 + b"1" + b"}" * 300, "not a JSON document that can be read: recursion limit"),
         (b"[" * 100_000, "not a JSON document"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optsched.bounds.certificate import Certificate
-from optsched.bounds.menus import elastic_menus
+from optsched.bounds.modes import modes_of_elastic
 from optsched.check.referee import check_file
 from optsched.check.verify_case import Refused
 from optsched.check.verify_on_clusters import verify
@@ -88,7 +88,7 @@ def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.M
     monkeypatch.setattr("optsched.speeds.goodput.MOST_STEPS", 100_000)
     monkeypatch.setattr("optsched.speeds.goodput.JobGoodput.limit", lambda *_: pytest.fail("work before the limit"))
     with pytest.raises(InputError, match="rates of elastic jobs take too much work"):
-        elastic_menus(instance)
+        modes_of_elastic(instance)
 
 
 def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:

@@ -1,7 +1,7 @@
 """A second simulator of jobs that share GPUs: objects, fractions, the whole state anew at every event. Slow and plain.
 
-It reads an instance, and shares nothing with `optsched.simulation` but the definitions of the reference sheet: rates from
-`Interference.slowdown` and `Instance.sub_batches`, policies as section 3 spells them out.
+It reads an instance, and shares nothing with `optsched.simulation` but definitions: rates from
+`Interference.slowdown` and `Instance.sub_batches`, policies as their docstrings spell them out.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def replay(
     length: Number,
     overhead: Number,
 ) -> Replayed:
-    """Section 3.6 of the sheet, literally; ``rate[j][h]`` > 0 everywhere."""
+    """HadarE's rounds, step by step; ``rate[j][h]`` > 0 everywhere."""
     n, nodes = len(work), len(rate[0]) if rate else 0
     left = [Fraction(w) for w in work]
     done = Replayed([Fraction(0)] * n)

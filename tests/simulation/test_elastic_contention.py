@@ -42,7 +42,7 @@ def at_random(seed: int) -> Schedule:
     return run_elastic(random_contending_instance(seed), Dice(seed, round=1.0, restart=0.0)).schedule
 
 
-def test_every_segment_does_what_its_company_leaves_it() -> None:
+def test_every_segment_does_what_its_neighbours_leave_it() -> None:
     contended = 0
     for seed in SEEDS:
         schedule = at_random(seed)

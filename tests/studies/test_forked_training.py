@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optsched.studies.fork_gain import NODE_SPEEDS
+from optsched.studies.fork_nodes import NODE_SPEEDS
 from optsched.studies.forked_training import Training, shared_steps, train
 
 SEEDS = range(3)

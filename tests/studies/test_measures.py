@@ -14,7 +14,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.studies.measures import MEASURES, measure
+from optsched.sweeps.measures.placed_gangs import MEASURES, measure
 
 
 def test_a_recurring_workload_read_segment_by_segment() -> None:

@@ -9,18 +9,19 @@ import pytest
 from optsched.studies.estimate import Change
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import findings
-from optsched.studies.measures import Measure, Measurement
 from optsched.studies.published import Published, verdict
+from optsched.sweeps.measurement import Measure, Measurement
 
 AT = {"few": Workload.of("machines", jobs=5), "many": Workload.of("machines", jobs=6)}
 ROWS = {"ours": "fifo", "theirs": "sjf"}
 MEASUREMENT = Measurement(
+    "none",
+    lambda policy, proven: {},
     {
         "time": Measure("time", "s", ""),
         "use": Measure("use", "share", ""),
         "limit": Measure("limit", "factor", "", of_workload=True),
     },
-    lambda policy, proven: {},
     "time",
 )
 

@@ -21,28 +21,10 @@ from optsched.policies.specification import specify
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
-from optsched.studies.findings import findings
-from optsched.studies.measures import certified_mean
-from optsched.studies.sjf_bsbf import (
-    ALL_ROWS,
-    DEFAULT,
-    PARTS,
-    RESTARTS,
-    ROWS,
-    SWEEP,
-    against,
-    by_workload,
-    worst,
-)
-from optsched.studies.sjf_bsbf_measures import (
-    MEASURES,
-    SHARING,
-    SMALL_MEASURES,
-    held_gpus,
-    measure,
-    measure_small,
-)
+from optsched.studies.findings import against, by_workload, findings, worst
 from optsched.studies.study import STUDIES, Reproduction
+from optsched.sweeps.measurement import certified_mean
+from optsched.sweeps.measures.sharing import MEASURES, SHARING, SMALL_MEASURES, held_gpus, measure, measure_small
 from studies.documents import cells
 
 pytestmark = pytest.mark.release
@@ -54,6 +36,8 @@ PAIRS = {"measured", "drawn", "vectors"}
 EXACT = {f"optimum-{gpus}-gpus" for gpus in (1, 2, 4)}
 GANGS = {"partners", "three-partners"}
 SWEEPS = {f"{gpus}-gpus-{half}" for gpus in (16, 64) for half in ("low", "high")}
+EXCLUSIVE = ("sjf", "fifo", "tiresias", "srtf")
+SWEEP = tuple(1 + k / 10 for k in range(11))
 SHARED = ("sjf-bsbf", "sjf-bsbf as published", "sjf-bsbf, nobody to come", "sjf-ffs")
 
 
@@ -71,7 +55,7 @@ def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any)
         assert 0 < m["p50_jct"] <= m["p95_jct"] <= m["makespan"]
         assert 0 < m["utilization"] <= 1
         assert m["queueing"] >= 0
-        sharing = row in PARTS or row in SHARED
+        sharing = row.startswith(("sjf-bsbf", "sjf-ffs"))
         assert sharing or (m["shared"], m["accumulated"]) == (0, 0), (name, row, column)
         assert not sharing or (m["preemptions"] == 0 and m["stretch"] >= 1 - 1e-9)
         assert "sub-batches" not in row or m["accumulated"] <= m["shared"]
@@ -80,7 +64,7 @@ def test_every_run_has_all_numbers_and_none_is_better_than_proven(document: Any)
 def test_exclusive_policies_do_not_feel_interference(document: Any) -> None:
     found = cells(document)
     for cluster in ("16-gpus", "64-gpus"):
-        for row in set(ROWS) - set(SHARED):
+        for row in EXCLUSIVE:
             one, two = found[f"{cluster}-low", row, "xi 1"], found[f"{cluster}-high", row, "xi 2"]
             assert one["mean_jct"] == two["mean_jct"]
             assert one["jct_ratio"] >= two["jct_ratio"]  # the class of schedules beside it shrinks
@@ -114,8 +98,7 @@ def test_the_default_size_covers_what_was_promised() -> None:
     made = STUDIES.get("sjf-bsbf")
     experiments = {each.name: each for each in made.declare(False)}
     assert set(experiments) == SWEEPS | SIDE | PAIRS | EXACT | GANGS | {"64-gpus-heavy"}
-    assert made.seeds == 20
-    assert [f"{xi:.1f}" for xi in SWEEP] == [f"{1 + k / 10:.1f}" for k in range(11)]
+    assert made.seeds() == 20
     for gpus in (16, 64):
         halves = [experiments[f"{gpus}-gpus-{half}"] for half in ("low", "high")]
         assert [column for each in halves for column in each.columns] == [f"xi {xi:g}" for xi in SWEEP]
@@ -123,12 +106,15 @@ def test_the_default_size_covers_what_was_promised() -> None:
     for name, jobs, gpus in (("64-gpus-low", 240, 64), ("64-gpus-heavy", 480, 64), ("16-gpus-high", 30, 16)):
         instance = next(iter(experiments[name].columns.values())).make(1)
         assert (instance.n, instance.cluster.gpus) == (jobs, gpus)
-    assert {"sjf", "fifo", "tiresias", "srtf", *SHARED} == set(ROWS)
-    assert set(ALL_ROWS) - set(ROWS) == {"tiresias 700"}
-    assert {f"{row}, restart {s} s" for row in ("tiresias", "srtf") for s in (0, 10, 30, 60)} <= set(RESTARTS)
+    rows = set(experiments["64-gpus-low"].rows)
+    assert {*EXCLUSIVE, *SHARED} == rows
+    assert set(experiments["loads-64-gpus"].rows) - rows == {"tiresias 700"}
+    assert {f"{row}, restart {s} s" for row in ("tiresias", "srtf") for s in (0, 10, 30, 60)} <= set(
+        experiments["restarts"].rows
+    )
     assert set(experiments["measured"].columns) >= {"P100", "V100", "K80"}
     assert "goodput" in experiments["elastic"].rows
-    assert DEFAULT.testbed["memory"] == 11e9
+    assert dict(experiments["16-gpus-low"].columns["xi 1"].parameters)["memory"] == 11e9
 
 
 @pytest.mark.parametrize("policy", ["sjf-bsbf", "sjf-ffs:accumulate=true", "srtf:restart=30+consolidated"])
@@ -194,7 +180,7 @@ def test_an_incomplete_search_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> 
     instance = generate("sharing-small", 1, jobs=5, gpus=1, xi=1.4)
     cut = sharing_optimum(instance, node_limit=1)
     assert not cut.complete
-    monkeypatch.setattr("optsched.studies.sjf_bsbf_measures.sharing_optimum", lambda _: cut)
+    monkeypatch.setattr("optsched.sweeps.measures.sharing.sharing_optimum", lambda _: cut)
     with pytest.raises(SimulationError, match="not complete"):
         measure_small("sjf-ffs", OptimumBounds(instance))
 

@@ -72,3 +72,17 @@ def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
         code, out, err = sweep("-o", name)
         assert (code, out, len(err.splitlines())) == (2, "", 1)
         assert not Path("grid.sqlite").exists()
+
+
+def test_numbers_of_a_measure_are_shown_as_their_means(sweep: Callable[..., tuple[int, str, str]]) -> None:
+    lines = ['policies = ["fifo", "sjf"]', "seeds = [1, 2]", 'measure = "sharing-optimum"', "[[instances]]"]
+    Path("grid.toml").write_text("\n".join([*lines, 'recipe = "sharing-small"', "jobs = 3", "gpus = 2"]))
+    code, out, _ = sweep()
+    assert code == 0
+    cells = json.loads(sweep("--json")[1])["cells"]
+    for policy in ("fifo", "sjf"):
+        mean = sum(cell["ratio"] for cell in cells if cell["policy"] == policy) / 2
+        assert mean >= 1
+        (row,) = [line for line in out.splitlines() if f" {policy} " in line.replace("│", " ")][:1]
+        assert f"{mean:.3f}"[:4] in row
+    assert "mean ratio" in out

@@ -25,7 +25,7 @@ due                     on the clock of ``arrival``; an empty field is no due da
 gpu_memory              bytes >= 0 on each GPU; an empty field is no need
 restart                 seconds >= 0 that it costs to resume it; an empty field leaves that to the policy
 checkpoint              bytes >= 0 that it reads to resume, at the storage bandwidth of the cluster
-user, group, model      text
+user                    text; so are ``group`` and ``model``
 ==========  ==========  ======================================================================================
 """
 
@@ -65,7 +65,7 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
         jobs["id"] = rows.unique(columns["id"])
-    else:  # the first job is 1, whatever stands above it in the file
+    else:  # the first job is 1, whatever lines are above it in the file
         jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
     for field in ("weight", "gpu_memory", "restart", "checkpoint"):
         if field in columns:

@@ -35,7 +35,7 @@ class TraceRequest:
     cluster : where the jobs are to run; None takes the one that the source brings (classical instances).
     columns : for dialect ``csv``: which column of the file holds what, ``{"arrival": "submitted", ...}``.
     skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
-    fragment : what stands after ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
+    fragment : what follows ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
     limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
     """
 
@@ -247,7 +247,7 @@ def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
 
 
 def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
-    # Rows that are invalid, and gangs too wide for the cluster that stood before the last job kept.
+    # Rows that are invalid, and gangs too wide for the cluster given before the last job kept.
     last = arrival.filter(kept).max()
     passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
     return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

@@ -1,6 +1,6 @@
 """Dialect ``gavel``: the traces of the Gavel simulator and its descendants. Tab-separated, no header, no quotes.
 
-The number of columns tells the variant:
+The number of columns names the variant:
 
 =======  ========================================================================================================
 columns  names in order

@@ -15,8 +15,8 @@ submit_time         ms >= 0                      ``arrival``
 iterations          number > 0                   ``iterations``: metadata, ``duration`` counts
 model_name          text                         ``model`` (each model has one batch size in these files)
 duration            ms > 0                       ``duration``; iterations x iteration_time differs from it
-batch_size, interval, iteration_time,            not kept: stage times belong to a (model, GPUs) and come with a
-resource_time_0..2, priority                     rate model; priority is 0 or 1 without a stated meaning
+the other columns                                not kept: stage times belong to a (model, GPUs) and come with a
+                                                 rate model; priority is 0 or 1 without a stated meaning
 ==================  ===========================  ================================================================
 
 Originals: of Rivendile/Muri (Apache-2.0; Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM

@@ -1,4 +1,4 @@
-"""Speeds for a trace that only names models: the throughput table that its jobs run at, with every gap filled and told."""
+"""Speeds for a trace that only names models: the throughput table that its jobs run at, with gaps filled and reported."""
 
 from __future__ import annotations
 

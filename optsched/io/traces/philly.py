@@ -16,7 +16,7 @@ cluster     name of the virtual cluster (the tenant)      ``group``
 ==========  ============================================  =====================================================
 
 Jobs have no id in the file; a job is named by the number of its line. The clock is local and knows no summer time:
-the hour that is repeated in November stands twice.
+the hour that is repeated in November occurs twice.
 
 Original: ``simulator/traces/philly.csv`` of petuum/adaptdl, branch osdi21-artifact, read whole as published (82,247 rows).
 It is not Microsoft's own log: that is ``cluster_job_log`` of msr-fiddle/philly-traces (CC-BY-4.0), JSON with attempts and

@@ -71,9 +71,9 @@ def _iterations(rows: Rows, application: pl.Series, batch: pl.Series, path: Path
     found = np.full(rows.count, np.nan)
     for name, (sizes, counts) in known.items():
         here = (application == name).fill_null(False)
-        told = f"a batch size of {name} from {sizes[0]:g} to {sizes[-1]:g}"
+        legal = f"a batch size of {name} from {sizes[0]:g} to {sizes[-1]:g}"
         outside = ((batch < sizes[0]) | (batch > sizes[-1])).fill_null(False)
-        rows.reject(here & outside, "batch_size", told, "iterations unknown")
+        rows.reject(here & outside, "batch_size", legal, "iterations unknown")
         at = np.flatnonzero(here.to_numpy())
         found[at] = np.interp(batch.to_numpy()[at], sizes, counts)
     return pl.Series("iterations", found)

@@ -1,7 +1,7 @@
 """`random_transfers`: problems on which communication rules are compared with the exact optimum.
 
 The law: sizes log-uniform on [0.01, 10] units; each release is 0 with probability 0.3, else uniform on [0, 0.7 W] with
-W = b sum M_j, the seconds of all transfers one after the other. Own design of this project (5.4 of its AdaDUAL sheet).
+W = b sum M_j, the seconds of all transfers one after the other. Own design of this project.
 """
 
 from __future__ import annotations

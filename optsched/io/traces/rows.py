@@ -65,10 +65,10 @@ class Rows:
             return
         self._good &= ~wrong
         texts = self._fields[field].filter(wrong) if field in self.columns else self.line.filter(wrong)
-        told = legal.filter(wrong) if isinstance(legal, pl.Series) else [legal] * len(texts)
+        hints = legal.filter(wrong) if isinstance(legal, pl.Series) else [legal] * len(texts)
         self._problems += [
             RowProblem(row, field, text, str(hint), message)
-            for row, text, hint in zip(self.line.filter(wrong), texts, told, strict=True)
+            for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
 
     def text(self, field: str, *, required: bool = True) -> pl.Series:
@@ -93,10 +93,10 @@ class Rows:
         required: bool = True,
     ) -> pl.Series:
         """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
-        told = _legal_number(least, above, whole) if legal is None else legal
+        expected = _legal_number(least, above, whole) if legal is None else legal
         text = self.text(field, required=False)
         if required:
-            self.reject(text.is_null(), field, told, "missing")
+            self.reject(text.is_null(), field, expected, "missing")
         number = text.cast(pl.Float64, strict=False)
         fine = number.is_finite()
         if least is not None:
@@ -108,7 +108,7 @@ class Rows:
         if whole:
             fine &= (number == number.floor()) & (number.abs() <= EXACT_INTEGERS)
         wrong = ~fine.fill_null(False) & text.is_not_null()
-        self.reject(wrong, field, told)
+        self.reject(wrong, field, expected)
         return number.to_frame().select(pl.when(~wrong).then(pl.col(field)).alias(field))[field]
 
     def positive(self, field: str) -> pl.Series:

@@ -36,7 +36,7 @@ def interference_of(
     rng: np.random.Generator,
     tables: Mapping[str, Interference] = MappingProxyType({}),
 ) -> Interference:
-    """What a value of the parameter means for jobs of these kinds; ``tables``: what its other words stand for."""
+    """What a value of the parameter means for jobs of these kinds; ``tables``: what its other words mean."""
     if isinstance(xi, float):
         return Interference(xi)
     if xi == EXPONENTIAL:

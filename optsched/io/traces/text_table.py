@@ -95,7 +95,7 @@ def read_text_table(
     separator : between fields; None takes the likeliest of ``, ; tab |`` from the first line.
     names : for files without header: the column names by number of columns (the number most rows have decides).
         Such files know no quotes. None: the first line is the header.
-    expected : what a user who gives JSON is told to give.
+    expected : what a user who gives JSON should give instead.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Dialect ``tiresias``: the job files of the Tiresias simulator and of many simulators derived from it.
 
-Comma-separated, with a header (columns may stand in any order, more columns are ignored)::
+Comma-separated, with a header (columns in any order, more columns are ignored)::
 
     job_id,num_gpu,submit_time,iterations,model_name,duration,interval
     0,1,0,606,vgg19,164,30

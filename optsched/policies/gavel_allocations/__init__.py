@@ -61,7 +61,7 @@ class JobClasses:
 class AllocationRule(ABC):
     """A rule of one run, without memory at first. ``InputError`` when it needs what ``setting`` does not say.
 
-    ``knowledge``: what it must be told of the jobs. ``aware``: it knows that types differ in speed; the round mechanism
+    ``knowledge``: what it must know of the jobs. ``aware``: it knows that types differ in speed; the round mechanism
     serves the types in a fixed order then, else in a random one. ``strict``: a job without a share does not run even where
     GPUs are idle.
     """

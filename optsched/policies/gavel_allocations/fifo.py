@@ -11,7 +11,7 @@ from optsched.problem.arrays import Floats
 
 @ALLOCATIONS.register("fifo_perf")
 class FifoPerf(AllocationRule):
-    """As `fifo`, each job on its fastest type with room."""
+    """As `fifo`, each job on its fastest type with free GPUs."""
 
     strict = True
 
@@ -47,7 +47,7 @@ class FifoPerf(AllocationRule):
 
 @ALLOCATIONS.register("fifo")
 class FifoShares(FifoPerf):
-    """Jobs in order of arrival; each has all of its time on one type drawn among those with room, and keeps it.
+    """Jobs in order of arrival; each has all of its time on one type drawn among those with free GPUs, and keeps it.
 
     The head of the queue inherits the type of a job that ended where it fits, else draws; it blocks those behind it.
     """

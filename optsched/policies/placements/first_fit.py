@@ -56,7 +56,7 @@ def first_fit() -> Placement:
     """The first g eligible free GPUs in order of (node, index), crossing nodes where needed.
 
     A gang starts whenever enough GPUs are free, as with ``count``, but its nodes are decided at the start. Where jobs share
-    GPUs: the first g with room for its memory. Complexity O(nodes), O(GPUs) where they share. Reference: the baseline FF of
+    GPUs: the first g with enough free memory. Complexity O(nodes), O(GPUs) where they share. Reference: the baseline FF of
     Wang et al., arXiv 2002.10105.
     """
     return Placement("first-fit", _count, any_free=True, shared=SharedRule(first_open))

@@ -133,7 +133,7 @@ def _settle(x: Mapping, s: int, c: int) -> None:
 @njit(**NESTED)
 def _opening(x: Mapping, share: int) -> tuple[int, int]:
     # The ends of the heaviest edge between two replicas that are left, of one stage or of neighbours; the lowest pair of
-    # equals. Without such an edge or room for two: the loneliest replica, and -1.
+    # equals. Without such an edge or two free GPUs: the loneliest replica, and -1.
     left, a, b, weight = x.whole[LEFT], -1, -1, -1.0
     if share >= 2:
         for s in range(x.stages):

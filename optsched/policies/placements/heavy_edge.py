@@ -1,6 +1,6 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
-The greedy of the A-SRPT sheet and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
+A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
 bytes of an iteration; servers are chosen best fit first, filled along the heaviest edges (both in `greedy_mapping`) and
 perhaps improved (`local_search_mapping`).
 
@@ -43,7 +43,7 @@ from optsched.speeds.stage_graph import iteration_time
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 ANY = 2**31
 
-# The settings of a variant stand behind the state of its random numbers, u64[1 + 4].
+# The settings of a variant follow the state of its random numbers, u64[1 + 4].
 SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.

@@ -1,7 +1,7 @@
 """A mapping of one job's replicas to servers while it is being sought, and its iteration time.
 
 Replicas of a stage are alike, so a mapping is a count a (stage, server). Candidates are the eligible servers with free
-GPUs, by number. Everything lies in two tables in the scratch room of `optsched.speeds.speed_records`: nothing is allocated,
+GPUs, by number. Everything lies in two tables in the scratch of `optsched.speeds.speed_records`: nothing is allocated,
 and few arrays are passed from function to function, which is what compiling and calling them costs.
 """
 

@@ -77,7 +77,7 @@ def _random_open(
 def random(seed: int = 0) -> Placement:
     """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs).
 
-    Where jobs share GPUs: g of those with room for the job's memory.
+    Where jobs share GPUs: g of those with enough free memory.
     """
     check_legal(seed >= 0, "random: seed", seed, "an integer >= 0")
     return Placement("random", _random, any_free=True, seed=seed, shared=SharedRule(_random_open))

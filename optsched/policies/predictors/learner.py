@@ -95,4 +95,4 @@ class Learner(ABC):
         """Back to the beginning."""
 
     def _settle(self) -> None:  # noqa: B027
-        """All runs of `fit` have been told."""
+        """All runs of `fit` have been shown."""

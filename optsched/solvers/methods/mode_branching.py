@@ -4,18 +4,18 @@
 
 Serial generation extended by modes: put the jobs one after the other, each in some mode (`optsched.models.mapped_modes`) at
 its earliest feasible start beside those before it. Fix the modes of an optimal schedule with the smallest sum of completions
-and list its jobs by (start, position): no job can move to the left, so every one stands where generation in this order puts
+and list its jobs by (start, position): no job can move to the left, so every one is where generation in this order puts
 it. Hence it is enough to look at
 
 * sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
-  which the jobs that still run leave room for the mode;
+  which the jobs that still run leave enough GPUs for the mode;
 * starts before some other open job could have come and gone (it would have, and nobody would be later);
 * of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
 
 A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
 runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
-shares nothing with this but the modes. Reference: 4.3 of the A-SRPT sheet; Sprecher and Drexl, Eur. J. Oper. Res. 107
-(1998), 431-450.
+shares nothing with this but the modes. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998),
+431-450.
 """
 
 from __future__ import annotations

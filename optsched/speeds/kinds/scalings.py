@@ -140,39 +140,39 @@ class ScaledKind:
         more, so that the least is a lower bound of every placement and the largest an upper one.
         """
         found: tuple[list[float], list[float]] = ([], [])
-        for room in self._rooms(sizes):
-            spans = len(room) > 1
+        for gpus in self._node_sets(sizes):
+            spans = len(gpus) > 1
             if self.scaling.measured is None:
                 found[spans][:] = [self.formula(spans)]
             else:
-                found[spans].extend(self._over(room))
+                found[spans].extend(self._over(gpus))
         return found
 
     def is_looked_through(self, sizes: Sequence[int]) -> bool:
         """Does `reach` look at every placement on nodes of these sizes, so that its least is that of one of them?"""
-        return self.scaling.measured is None or not any(map(self._is_too_many, self._rooms(sizes)))
+        return self.scaling.measured is None or not any(map(self._is_too_many, self._node_sets(sizes)))
 
-    def _rooms(self, sizes: Sequence[int]) -> list[list[int]]:
+    def _node_sets(self, sizes: Sequence[int]) -> list[list[int]]:
         # the largest k nodes, falling, for every k that the gang may be on
         falling = sorted(sizes, reverse=True)
-        rooms = (falling[:k] for k in range(1, min(self.gang, len(falling)) + 1))
-        return [room for room in rooms if sum(room) >= self.gang]
+        sets = (falling[:k] for k in range(1, min(self.gang, len(falling)) + 1))
+        return [gpus for gpus in sets if sum(gpus) >= self.gang]
 
-    def _is_too_many(self, room: list[int]) -> bool:
-        return len(room) > 4 or self.gang > 9 * len(room) or math.prod(room) > MANY
+    def _is_too_many(self, gpus: list[int]) -> bool:
+        return len(gpus) > 4 or self.gang > 9 * len(gpus) or math.prod(gpus) > MANY
 
-    def _over(self, room: list[int]) -> set[float]:
+    def _over(self, gpus: list[int]) -> set[float]:
         # seconds of the measured placements on so many nodes
-        if self._is_too_many(room):
+        if self._is_too_many(gpus):
             held = {name: sorted(map(int, str(name)), reverse=True) for name in self.by_id}
-            fits = [name for name, c in held.items() if len(c) == len(room) and all(map(operator.le, c, room))]
-            return {self.of_nodes(len(room)), *(self.by_id[name] for name in fits)}
+            fits = [name for name, c in held.items() if len(c) == len(gpus) and all(map(operator.le, c, gpus))]
+            return {self.of_nodes(len(gpus)), *(self.by_id[name] for name in fits)}
         seconds = set()
-        for split in itertools.product(*(range(1, most + 1) for most in room)):
+        for split in itertools.product(*(range(1, most + 1) for most in gpus)):
             if sum(split) == self.gang:
                 for order in set(itertools.permutations(split)):  # on the nodes; rotations are alike, others are not
                     name = placement_id(order)
-                    seconds.add(self.by_id[name] if name in self.by_id else self.of_nodes(len(room)))
+                    seconds.add(self.by_id[name] if name in self.by_id else self.of_nodes(len(gpus)))
         return seconds
 
 
@@ -320,33 +320,33 @@ class ScalingProfiles(NamedModel[Scaling]):
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
         """They state a batch size, and sub-batch 1 fits GPUs for the gang."""
-        problems, room_of = [], _rooms(cluster)
+        problems, memory_of = [], _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in self._scaled(table):
             if batch is None:
                 legal = "samples of an iteration over the whole gang, an integer >= 1"
                 problems.append(RowProblem(row + 1, "batch_size", None, legal, "missing"))
             elif 1 <= batch <= MOST_SAMPLES and gpus >= 1:
                 least = self.given[name].sub_batches(batch, gpus)[-1].memory
-                room = room_of(gpus, types)
+                held = memory_of(gpus, types)
                 if stated is not None and stated < least:
                     legal = f"at least the {least:g} bytes of {name} at sub-batch 1, or none"
                     problems.append(RowProblem(row + 1, "gpu_memory", stated, legal, "too little"))
-                elif stated is None and least > room:
-                    legal = f"at sub-batch 1 at most the {room:g} bytes that {gpus} GPUs of {cluster.spec} have for it"
+                elif stated is None and least > held:
+                    legal = f"at sub-batch 1 at most the {held:g} bytes that {gpus} GPUs of {cluster.spec} have each"
                     problems.append(RowProblem(row + 1, "gpu_memory", least, legal, f"{name} does not fit"))
         return problems[:REPORTED]
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """As stated, or of the largest sub-batch that its gang has room for.
+        """As stated, or of the largest sub-batch whose memory its gang has.
 
-        The room of a job: the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
+        That memory is the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
         though a smaller sub-batch might fit there.
         """
-        rows, memory, room_of = self._scaled(table), table["gpu_memory"].to_list(), _rooms(cluster)
+        rows, memory, memory_of = self._scaled(table), table["gpu_memory"].to_list(), _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in rows:
             if stated is None and self.given[name].knows_memory:
-                options, room = self.given[name].sub_batches(batch, gpus), room_of(gpus, types)
-                memory[row] = next((each.memory for each in options if each.memory <= room), options[-1].memory)
+                options, held = self.given[name].sub_batches(batch, gpus), memory_of(gpus, types)
+                memory[row] = next((each.memory for each in options if each.memory <= held), options[-1].memory)
         return pl.Series("gpu_memory", memory, dtype=pl.Float64) if rows else None
 
     def _scaled(self, table: pl.DataFrame) -> list[tuple[int, str, Any, int, float | None, Any]]:
@@ -357,11 +357,11 @@ class ScalingProfiles(NamedModel[Scaling]):
         return rows.select("__row", "profile", "batch_size", "gpus", "gpu_memory", "gpu_types").rows()
 
 
-def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
+def _memory_of_gangs(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
     # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
     known: dict[tuple[int, tuple[str, ...] | None], float] = {}
 
-    def room(gang: int, types: list[str] | None) -> float:
+    def memory_of(gang: int, types: list[str] | None) -> float:
         key = gang, None if types is None else tuple(types)
         if key not in known:
             groups = [group for group in cluster.nodes if group.suits(types, None)]
@@ -372,4 +372,4 @@ def _rooms(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
             known[key] = held[0] if held else float(cluster.node_memory.max())
         return known[key]
 
-    return room
+    return memory_of

@@ -1,4 +1,4 @@
-"""Jobs to map: strategies, the generator and the traps of the A-SRPT sheet, and the greedy as the sheet writes it down."""
+"""Jobs to map: strategies, random jobs, traps for the greedy rule, and that rule written down replica by replica."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Case:
 
 
 def alike(free: Sequence[int], intra: float = 25 * GB, cross: float = 1.25 * GB) -> Network:
-    """Servers of the sheet's check: 25 GB/s inside, 1.25 GB/s a GPU between."""
+    """Servers of one kind: 25 GB/s inside, 1.25 GB/s a GPU between."""
     n = len(free)
     return Network(np.maximum(np.array(free), 1), np.full(n, intra), np.full(n, cross))
 
@@ -86,8 +86,8 @@ def trap_of_every_greedy() -> Case:
     return Case(Profile.of_stages(stages), alike((2, 3, 4)), (2, 3, 4))
 
 
-def sheet_cases(seed: int) -> Iterator[Case]:
-    """Random jobs of the sheet's check (5.3), without end."""
+def random_cases(seed: int) -> Iterator[Case]:
+    """Random jobs, without end."""
     rng = np.random.default_rng(seed)
     while True:
         stages = [
@@ -114,7 +114,7 @@ def every_mapping(case: Case) -> Iterator[tuple[int, ...]]:
 
 
 def greedy_by_replicas(case: Case, first: tuple[int, int] | None = None) -> list[int]:
-    """The greedy, replica by replica on the graph of replicas, in the words of the sheet (3.2)."""
+    """The greedy, replica by replica on the graph of replicas."""
     graph, place = replica_graph(case.profile), {}
     unused = {m for m, gpus in enumerate(case.free) if gpus > 0}
     unplaced = set(graph)

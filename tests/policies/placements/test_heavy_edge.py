@@ -1,4 +1,4 @@
-"""``heavy-edge`` against the sheet's greedy written out, enumeration, and its own promises."""
+"""``heavy-edge`` against the greedy rule written out, enumeration, and its own promises."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
     * Rates: of the built-in table where it has the GPU type, else scaled by FP32 peak from the type nearest in peak; the
       weather model, of which nothing is known, 1 step/s on a V100, scaled by FP32 peak. Rates that are not measured are
       multiplied by a factor of their own, uniform in [1 - uneven, 1 + uneven]: the peak is a poor guide to real ones.
-    * A job lasts U(``shortest``, ``longest``) seconds on its fastest node (600 to 6000 s: as in the sheet's fork table).
+    * A job lasts U(``shortest``, ``longest``) seconds on its fastest node (600 to 6000 s: as where forks are measured).
     """
     jobs, where, uneven = values["jobs"], values["cluster"], values["uneven"]
     for field, value, legal in (

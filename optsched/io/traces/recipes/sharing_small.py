@@ -56,10 +56,10 @@ def sharing_small(rng: np.random.Generator, values: Values) -> Draw:
     """Small jobs that may share GPUs in pairs, as in the table of ratios to the optimum of SJF-BSBF.
 
     Seconds alone are log-uniform in 0.1..10, gangs uniform in 1..G. A job is released at 0 with probability 0.4, otherwise
-    uniformly in 0..``span`` x the total work; the total work is sum e_j. ``per_gpu`` divides sum n_j e_j by G instead: on 2
-    and 4 GPUs the means of the SJF-BSBF sheet agree with it better. ``xi`` is the slow-down of every pair, or ``exp``: 1 +
-    an exponential variate of mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to
-    seconds and drawn slow-downs to eighths, for values that floats hold. Objective: sum of flow times.
+    uniformly in 0..``span`` x the total work; the total work is sum e_j. ``per_gpu`` divides sum n_j e_j by G instead, so
+    that the load does not fall with G. ``xi`` is the slow-down of every pair, or ``exp``: 1 + an exponential variate of
+    mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to seconds and drawn slow-downs
+    to eighths, for values that floats hold. Objective: sum of flow times.
     """
     jobs, gpus, xi = values["jobs"], values["gpus"], values["xi"]
     duration = np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST), jobs))

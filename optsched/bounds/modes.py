@@ -1,8 +1,8 @@
-"""What a second of a job may cost: how much of its work, for how many GPUs of which type; one menu a class of schedules.
+"""The modes of jobs in a class of schedules: how much of its work a job does a second, on how many GPUs of which type.
 
-A *menu* of a job is a list of options (GPU type t, a seconds a unit of work, n GPUs of type t that it pays for). Of
-options one may be chosen at a time, or parts of several that are together at most one (class ``forking``: of every option
-at most one, all at once). At every moment of a schedule of the class, each job can be given parts of its options that do
+A *mode* of a job, as in multi-mode scheduling: GPU type t, a seconds a unit of work, n GPUs of type t that it pays for. One
+mode may be chosen at a time, or parts of several that are together at most one (class ``forking``: of every mode
+at most one, all at once). At every moment of a schedule of the class, each job can be given parts of its modes that do
 the work which it does then, so that all jobs together pay for no more GPUs of a type than there are. For a_jt the seconds
 of a unit of work on type t at best, n_j GPUs of a gang and G_t GPUs of a type:
 
@@ -36,14 +36,14 @@ from optsched.speeds.goodput import Goodputs
 from optsched.speeds.type_speeds import type_speeds
 
 FORKING, ELASTIC = "forking", ELASTIC_CLASSES[0]
-Option = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs paid for
+TypeMode = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs paid for
 
 
 @dataclass(frozen=True, eq=False)
-class Menus:
+class Modes:
     """n jobs of K kinds on T GPU types: ``gang`` i64[K], ``kind`` i64[n], ``work`` and ``release`` f64[n].
 
-    ``capacity`` i64[T] GPUs; ``options`` of every kind; ``adds``: are options taken all at once?
+    ``capacity`` i64[T] GPUs; ``by_kind``: modes of every kind; ``adds``: are modes taken all at once? O modes of all kinds.
     """
 
     types: tuple[str, ...]
@@ -52,42 +52,42 @@ class Menus:
     kind: Ints
     work: Floats
     release: Floats
-    options: list[tuple[Option, ...]]
+    by_kind: list[tuple[TypeMode, ...]]
     adds: bool
 
     @cached_property
     def start(self) -> Ints:
-        """Options ``start[k]`` .. ``start[k + 1]`` are those of kind k, i64[K + 1]."""
-        return np.cumsum([0, *map(len, self.options)])
+        """Modes ``start[k]`` .. ``start[k + 1]`` are those of kind k, i64[K + 1]."""
+        return np.cumsum([0, *map(len, self.by_kind)])
 
     @cached_property
     def gpu_type(self) -> Ints:
-        """Of every option, i64[O]."""
-        return np.array([t for t, _, _ in chain(*self.options)], dtype=np.int64)
+        """Of every mode, i64[O]."""
+        return np.array([t for t, _, _ in chain(*self.by_kind)], dtype=np.int64)
 
     @cached_property
     def pace(self) -> Floats:
-        """Seconds a unit of work of every option, f64[O]."""
-        return np.array([float(seconds) for _, seconds, _ in chain(*self.options)])
+        """Seconds a unit of work of every mode, f64[O]."""
+        return np.array([float(seconds) for _, seconds, _ in chain(*self.by_kind)])
 
     @cached_property
     def gpu_seconds(self) -> Floats:
-        """GPU-seconds a unit of work of every option, f64[O]."""
-        return np.array([float(seconds * gpus) for _, seconds, gpus in chain(*self.options)])
+        """GPU-seconds a unit of work of every mode, f64[O]."""
+        return np.array([float(seconds * gpus) for _, seconds, gpus in chain(*self.by_kind)])
 
     @cached_property
     def rate(self) -> Floats:
-        """Units of work a second of every option, f64[O]."""
-        return np.array([float(1 / seconds) for _, seconds, _ in chain(*self.options)])
+        """Units of work a second of every mode, f64[O]."""
+        return np.array([float(1 / seconds) for _, seconds, _ in chain(*self.by_kind)])
 
     @cached_property
     def gpus(self) -> Floats:
-        """GPUs that every option pays for, f64[O]."""
-        return np.array([float(gpus) for _, _, gpus in chain(*self.options)])
+        """GPUs that every mode pays for, f64[O]."""
+        return np.array([float(gpus) for _, _, gpus in chain(*self.by_kind)])
 
-    def least(self, of_option: Floats) -> Floats:
-        """The smallest of a kind's options, f64[K]."""
-        return np.minimum.reduceat(of_option, self.start[:-1]) if self.options else np.zeros(0)
+    def least(self, of_mode: Floats) -> Floats:
+        """The smallest of a kind's modes, f64[K]."""
+        return np.minimum.reduceat(of_mode, self.start[:-1]) if self.by_kind else np.zeros(0)
 
     @cached_property
     def fewest_gpu_seconds(self) -> Floats:
@@ -101,10 +101,10 @@ class Menus:
 
     @cached_property
     def fewest_seconds(self) -> list[Fraction]:
-        """Of a unit of work of every kind: its best option's, or those of all at once."""
+        """Of a unit of work of every kind: its best mode's, or those of all at once."""
         if self.adds:
-            return [1 / sum((1 / seconds for _, seconds, _ in menu), Fraction(0)) for menu in self.options]
-        return [min(seconds for _, seconds, _ in menu) for menu in self.options]
+            return [1 / sum((1 / seconds for _, seconds, _ in modes), Fraction(0)) for modes in self.by_kind]
+        return [min(seconds for _, seconds, _ in modes) for modes in self.by_kind]
 
     @cached_property
     def alone(self) -> Floats:
@@ -114,7 +114,7 @@ class Menus:
 
     def work_by_kind(self, work: Floats) -> Floats:
         """``work`` f64[n] added up by kind, f64[K]."""
-        return np.bincount(self.kind, weights=work, minlength=len(self.options)).astype(np.float64)
+        return np.bincount(self.kind, weights=work, minlength=len(self.by_kind)).astype(np.float64)
 
 
 def type_paces(instance: Instance) -> tuple[Floats, tuple[str, ...], Ints]:
@@ -126,43 +126,43 @@ def type_paces(instance: Instance) -> tuple[Floats, tuple[str, ...], Ints]:
         return 1.0 / np.maximum(together, spread), speeds.types, speeds.capacity
 
 
-def gang_menus(instance: Instance) -> Menus:
+def modes_of_gangs(instance: Instance) -> Modes:
     """Class ``gang``; `InputError` where a profile or a bandwidth is missing. O(n log n)."""
     pace, types, capacity = type_paces(instance)
     kinds, kind = np.unique(np.column_stack([instance.gpus.astype(np.float64), pace]), axis=0, return_inverse=True)
     gang = kinds[:, 0].astype(np.int64)
     rows = zip(gang.tolist(), kinds[:, 1:].tolist(), strict=True)
-    options = [tuple((t, Fraction(a), Fraction(g)) for t, a in enumerate(row) if math.isfinite(a)) for g, row in rows]
-    return Menus(types, capacity, gang, kind.reshape(-1), instance.work, instance.arrival, options, adds=False)
+    modes = [tuple((t, Fraction(a), Fraction(g)) for t, a in enumerate(row) if math.isfinite(a)) for g, row in rows]
+    return Modes(types, capacity, gang, kind.reshape(-1), instance.work, instance.arrival, modes, adds=False)
 
 
-def forking_menus(instance: Instance) -> Menus:
+def modes_of_copies(instance: Instance) -> Modes:
     """Class ``forking``."""
-    gangs = gang_menus(instance)
+    gangs = modes_of_gangs(instance)
     capacity = [Fraction(count) for count in gangs.capacity.tolist()]
-    options = [tuple((t, a * g / capacity[t], capacity[t]) for t, a, g in menu) for menu in gangs.options]
-    return replace(gangs, options=options, adds=True)
+    modes = [tuple((t, a * g / capacity[t], capacity[t]) for t, a, g in row) for row in gangs.by_kind]
+    return replace(gangs, by_kind=modes, adds=True)
 
 
-def elastic_menus(instance: Instance) -> Menus:
-    """Class ``elastic``: of an elastic job, the widths on the hull of GPUs over rate. O(n) and K G for K classes of jobs."""
-    gangs, goodputs = gang_menus(instance), Goodputs(instance)
+def modes_of_elastic(instance: Instance) -> Modes:
+    """Class ``elastic``: an elastic job has its GPUs on the hull of GPUs over rate. O(n) and K G for K classes of jobs."""
+    gangs, goodputs = modes_of_gangs(instance), Goodputs(instance)
     goodputs.require_few()
     elastic = goodputs.elastic
     known: dict[tuple[int, int], int] = {}
-    options: list[tuple[Option, ...]] = []
+    modes: list[tuple[TypeMode, ...]] = []
     gang, kind = list[int](), np.empty(instance.n, dtype=np.int64)
     for j, k in enumerate(gangs.kind.tolist()):
         limits = goodputs.limits(j) if elastic[j] else None
         key = (-1 if limits is None else id(limits), k)
         if key not in known:
-            known[key] = len(options)
+            known[key] = len(modes)
             widths = [] if limits is None else _useful(limits)
-            some = tuple((t, 1 / rate, gpus) for t, _, _ in gangs.options[k] for rate, gpus in widths)
-            options.append(gangs.options[k] if limits is None else some)
+            some = tuple((t, 1 / rate, gpus) for t, _, _ in gangs.by_kind[k] for rate, gpus in widths)
+            modes.append(gangs.by_kind[k] if limits is None else some)
             gang.append(int(gangs.gang[k]))
         kind[j] = known[key]
-    return replace(gangs, gang=np.array(gang, dtype=np.int64), kind=kind, options=options)
+    return replace(gangs, gang=np.array(gang, dtype=np.int64), kind=kind, by_kind=modes)
 
 
 def _useful(rates: Floats) -> list[tuple[Fraction, Fraction]]:

@@ -1,14 +1,12 @@
-"""What a study measures of a run: every number by name, with its unit and what it means."""
+"""``placed-gangs``: completion times beside the bound and the theorem, how gangs were placed, how wrong predictions were."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.guarantees.judge import Judgement, judgements
+from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.predictors.quality import quality
 from optsched.policies.specification import specify
@@ -16,37 +14,9 @@ from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import pipeline_factor
+from optsched.sweeps.measurement import Measure, kept, measurement, over
 
 OBJECTIVE = "total_completion_time"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
-
-    ``of_workload``: it says something about the workload and is the same for every policy. ``short``: seconds so few that
-    tables show them as such, not as hours. ``at_most``: a ratio to a lower bound, which the ratio to the optimum is at most.
-    """
-
-    head: str
-    unit: str
-    meaning: str
-    of_workload: bool = False
-    short: bool = False
-    at_most: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """What a study measures of a policy on an instance.
-
-    ``take(policy, proven)`` gives a number for every name in ``measures`` (nan where it is not defined), and may give more
-    that only sentences need. Rows are ``compared`` by one of them, for which less is better.
-    """
-
-    measures: Mapping[str, Measure]
-    take: Callable[[str, OptimumBounds], dict[str, float]]
-    compared: str
 
 
 MEASURES = {
@@ -77,8 +47,6 @@ MEASURES = {
     "error_p99": Measure("error p99", "factor", "99th percentile of the same"),
     "error_worst": Measure("error max", "factor", "largest of the same"),
 }
-# what became of the theorem, under the name ``kept``; nan: none applies
-KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
@@ -101,22 +69,6 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     found["guarantee"] = min((each.ratio for each in judged), default=math.nan)
     found["kept"] = kept(judged)
     return found | _placed(run) | _predicted(run)
-
-
-def kept(judged: Iterable[Judgement]) -> float:
-    """What became of theorems: the worst of their verdicts."""
-    return min(({True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged), default=math.nan)
-
-
-def certified_mean(proven: OptimumBounds, schedule_class: str | None = None) -> float:
-    """The certified lower bound on the mean JCT; nan where none is known."""
-    lower = proven.lower("total_flow_time", schedule_class)
-    return math.nan if lower is None else float(lower) / proven.instance.n
-
-
-def over(value: float, bound: float) -> float:
-    """A ratio; nan where there is nothing to compare with."""
-    return value / bound if bound > 0 else math.nan
 
 
 def _placed(run: Run) -> dict[str, float]:
@@ -156,4 +108,4 @@ def _predicted(run: Run) -> dict[str, float]:
     return dict(zip(names, (q.over_worst, q.under_worst, q.p50, q.p95, q.p99, q.worst), strict=True))
 
 
-PLACED_GANGS = Measurement(MEASURES, measure, "mean_jct")
+PLACED_GANGS = measurement("placed-gangs", measure, MEASURES, "mean_jct")

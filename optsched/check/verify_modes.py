@@ -1,6 +1,6 @@
 """Speeds of jobs, what a unit of their work may cost, and prices of GPU types, for verifiers without optsched.
 
-Beside verify_on_clusters.py, which reads them. A *menu*: options (GPU type, seconds a unit of work, GPUs paid for).
+Beside verify_on_clusters.py, which reads them. A *mode*: (GPU type, seconds a unit of work, GPUs paid for).
 **Theorem** makespan: after a moment jobs pay for the work that is left, GPUs and own time, no more than all of them cost for
 what is left of the time (optsched/bounds/makespan_prices.py).
 """
@@ -19,7 +19,7 @@ else:  # copied
     from verify_sharing import Needs, whole
     from verify_time_prices import LARGEST_PRICE
 
-Menu = tuple[tuple[str, Fraction, Fraction], ...]  # GPU type, seconds a unit of work, GPUs paid for
+ModeRows = tuple[tuple[str, Fraction, Fraction], ...]  # of a job: GPU type, seconds a unit of work, GPUs paid for
 
 
 class Speed(NamedTuple):
@@ -35,21 +35,21 @@ class PricesByType(NamedTuple):
 
     of: dict[str, int]
     capacity: int
-    menus: list[Menu]
+    modes: list[ModeRows]
     stated: Data
 
-    def cost(self, menu: Menu, own: int = 0) -> Fraction:
+    def cost(self, modes: ModeRows, own: int = 0) -> Fraction:
         """The least that a unit of work costs, with a price of the job's own time."""
-        return min((a * (own + n * self.of[t]) for t, a, n in menu), default=Fraction(0))
+        return min((a * (own + n * self.of[t]) for t, a, n in modes), default=Fraction(0))
 
 
-def by_id(menus: list[Menu]) -> list[Menu]:
+def by_id(rows: list[ModeRows]) -> list[ModeRows]:
     """One of each."""
-    return list({id(menu): menu for menu in menus}.values())
+    return list({id(row): row for row in rows}.values())
 
 
-class Told(Protocol):
-    """What optsched tells of jobs whose speed is not known here."""
+class SpeedSource(Protocol):
+    """Gives what this program does not know of some jobs: optsched's `Instance` is behind it."""
 
     def speed(self, job: int, *, elastic: bool) -> Speed | None:
         """None: it is known here."""
@@ -67,13 +67,13 @@ def makespan(case: Any, data: Data) -> tuple[Fraction, Data]:
     total = prices.capacity + sum(own.values())
     need(total > 0, "data.prices and data.own_prices are all 0", DUAL)
     worth, some = Fraction(0), not case.ids
-    known = {id(menu): (case.fastest(menu), prices.cost(menu)) for menu in by_id(prices.menus)}
-    for j, (release, left, menu) in enumerate(zip(case.release, case.work, prices.menus, strict=True)):
-        fastest, unit = known[id(menu)]
+    known = {id(modes): (case.fastest(modes), prices.cost(modes)) for modes in by_id(prices.modes)}
+    for j, (release, left, modes) in enumerate(zip(case.release, case.work, prices.modes, strict=True)):
+        fastest, unit = known[id(modes)]
         if moment * case.unit > release:
             left -= (moment - Fraction(release, case.unit)) * fastest
         if left > 0:
-            worth += left * (prices.cost(menu, own[case.ids[j]]) if case.ids[j] in own else unit)
+            worth += left * (prices.cost(modes, own[case.ids[j]]) if case.ids[j] in own else unit)
             some = True
     need(some, "all work may be done by data.moment: it bounds nothing", DUAL)
     stated = {"moment": written(moment), "own_prices": own, **prices.stated}

@@ -1,4 +1,4 @@
-"""What the study of SJF-BSBF measures: JCT, the certified bound beside it, who shared, what it cost, what GPUs did.
+"""``sharing``: JCT, the certified bound beside it, who shared, what it cost, what GPUs did; ``sharing-optimum``.
 
 G GPUs, g_j gang, e_j seconds alone at best, all from time 0 to the makespan. The bound is that of the class ``gpu-sharing``,
 to which exclusive schedules belong too, since a job may be alone on its GPUs; elastic runs have a class of their own.
@@ -19,7 +19,7 @@ from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.simulation.schedule_tables import first_starts
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
-from optsched.studies.measures import Measure, Measurement, certified_mean
+from optsched.sweeps.measurement import Measure, certified_mean, measurement
 
 MEASURES = {
     "mean_jct": Measure("mean JCT", "s", "mean of completion less arrival"),
@@ -146,7 +146,5 @@ def accumulated(schedule: Schedule) -> float:
     return float((schedule.steps > whole).mean())
 
 
-SMALL_RATIOS = Measurement(SMALL_MEASURES, measure_small, "ratio")
-SHARING = Measurement(MEASURES, measure, "mean_jct")
-_SHORT = {name: Measure(m.head, m.unit, m.meaning, m.of_workload, m.unit == "s") for name, m in MEASURES.items()}
-SHARING_OF_SECONDS = Measurement(_SHORT, measure, "mean_jct")
+SHARING = measurement("sharing", measure, MEASURES, "mean_jct")
+SHARING_OPTIMUM = measurement("sharing-optimum", measure_small, SMALL_MEASURES, "ratio")

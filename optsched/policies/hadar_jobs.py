@@ -60,7 +60,7 @@ ULPS = 4
 LONGEST = 0.25  # of a round
 
 
-class ActiveJobs:
+class HadarJobs:
     """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
     ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say.
 

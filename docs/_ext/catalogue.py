@@ -1,0 +1,233 @@
+"""Pages made from the registries: catalogues of what has a name, the API reference, a page a paper.
+
+What registers itself (a policy, a bound, a formulation, ...) is on the site without anybody's writing it down there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+import optsched
+from optsched.bounds import BOUNDS
+from optsched.cli.catalogue import KINDS, SUMMARIES, Entry, catalogue, entry
+from optsched.guarantees import GUARANTEES
+from optsched.guarantees.speed import SPEED_THEOREMS
+from optsched.io.traces.dialect import DIALECTS
+from optsched.models import FORMULATIONS
+from optsched.models.program import PROGRAMS
+from optsched.policies import POLICIES
+from optsched.policies.placements import PLACEMENTS
+from optsched.policies.predictors import PREDICTORS
+from optsched.simulation.policy import uses_of
+from optsched.solvers.method import METHODS
+from optsched.studies.study import STUDIES
+
+ONE_PAGE_EACH = ("policies", "models")
+ON_THEIR_OWN_PAGE = {"guarantees", "families", "lower-bounds", "studies"}  # docs/guarantees.md, docs/papers.md
+DOCUMENTED = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
+PARAMETERS = "\n\n| parameter | default | legal |\n|---|---|---|\n"
+
+
+def pages() -> dict[str, str]:
+    """Name of a source -> its text."""
+    found = {}
+    for kind in (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE):
+        found[f"catalogue/{kind}.md"] = _table(kind) if kind in ONE_PAGE_EACH else _all(kind)
+        if kind in ONE_PAGE_EACH:
+            found |= {f"catalogue/{kind}/{name}.md": f"# {name}\n\n{_about(kind, name)}" for name, _ in catalogue(kind)}
+    found |= {f"papers/{name}.md": _paper(name) for name in STUDIES.names()}
+    return found | _api()
+
+
+def listed() -> str:
+    """The list of all catalogues and of the API, for the page that they are below."""
+    kinds = (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE)
+    rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {SUMMARIES[kind]}" for kind in kinds]
+    return "\n".join(["* [API](api/index.md): every name of `optsched` and its namespaces, and `view`", *rows, ""])
+
+
+def papers() -> str:
+    """The list of the papers' pages."""
+    rows = [f"* [{name}](papers/{name}.md): {_plain(study.summary)}" for name, study in STUDIES.items()]
+    return "\n".join(["", *rows, ""])
+
+
+# --- catalogues -------------------------------------------------------------------------------------------------------
+
+
+def _table(kind: str) -> str:
+    rows = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
+    policies = kind == "policies"
+    more = " knowledge | guarantees |" if policies else ""
+    rows.append(f"| name | |{more}\n|---|---|{'---|' * more.count('|')}")
+    for name, text in catalogue(kind):
+        proven = ", ".join(f"[{theorem.id}](../guarantees.md#{theorem.id})" for theorem in _theorems(name))
+        known = f" {_knowledge(name)} | {proven} |" if policies else ""
+        rows.append(f"| [`{name}`]({kind}/{name}.md) | {_plain(text.partition(' [')[0])} |{known}")
+    tree = "\n".join(f"{kind}/{name}" for name, _ in catalogue(kind))
+    return "\n".join([*rows, f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"])
+
+
+def _all(kind: str) -> str:
+    parts = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
+    names = [name for name, _ in catalogue(kind)]
+    details = [_about(kind, name) for name in names]
+    if not any("\n" in each.strip() for each in details):
+        rows = [f"| `{name}` | {each.strip()} |" for name, each in zip(names, details, strict=True)]
+        return "\n".join([*parts, "| name | |\n|---|---|", *rows, ""])
+    return "\n".join([*parts, *(f"## {name}\n\n{each}" for name, each in zip(names, details, strict=True))])
+
+
+def _about(kind: str, name: str) -> str:
+    each = entry(kind, name)
+    parts = [_plain(each.text.partition(" [")[0])]
+    if kind == "policies":
+        uses = ", ".join(sorted(uses_of(POLICIES.get(name)))) or "nothing special"
+        parts.append(f"\n\n[Knowledge](../../glossary.md#knowledge): {_knowledge(name)}. Uses: {uses}.")
+    if kind == "bounds":
+        bound = BOUNDS.get(name)
+        parts.append(f"; {', '.join(sorted(bound.objectives))}; classes {', '.join(bound.classes)}")
+    parts.append(_parameters(each))
+    parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in each.facts]
+    if kind == "policies":
+        return "".join([*parts, _documentation(kind, name), _guaranteed(name), "\n"])
+    return "".join(parts) + _documentation(kind, name) + "\n"
+
+
+def _parameters(each: Entry) -> str:
+    if not each.parameters:
+        return ""
+    rows = [f"| `{one.name}` | `{one.default or ' '}` | {_plain(one.meaning)} |" for one in each.parameters]
+    written = f"\n\n```text\n{each.written}\n```" if each.written else ""
+    return PARAMETERS + "\n".join(rows) + written
+
+
+def _theorems(policy: str) -> list[Any]:
+    every = [theorem for registry in (GUARANTEES, SPEED_THEOREMS) for _, theorem in registry.items()]
+    return [theorem for theorem in every if policy in theorem.policies]
+
+
+def _guaranteed(policy: str) -> str:
+    rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_plain(t.statement)}" for t in _theorems(policy)]
+    return "\n\n## Guarantees\n\n" + (
+        "\n".join(rows) or "None is known. Runs stand beside certified bounds all the same."
+    )
+
+
+def _knowledge(policy: str) -> str:
+    return str(POLICIES.get(policy)().knowledge)  # of some it depends on the parameters: here, on the usual ones
+
+
+def _documentation(kind: str, name: str) -> str:
+    """What the code says of it: the docstring of a thing, or of the module that a formulation or a dialect is."""
+    if kind in DOCUMENTED:
+        _, _, text = (inspect.getdoc(DOCUMENTED[kind].get(name)) or "").partition("\n")
+    elif kind == "models":
+        made = FORMULATIONS.get(name).build if name in FORMULATIONS else None
+        made = made or (METHODS.get(name).run if name in METHODS else PROGRAMS.get(name).build)
+        text = _mathematics(inspect.getdoc(inspect.getmodule(made)) or "")
+    elif kind == "dialects":
+        text = inspect.getdoc(inspect.getmodule(DIALECTS.get(name).reader)) or ""
+    else:
+        text = ""
+    return f"\n\n{_rst(text)}" if text.strip() else ""
+
+
+def _mathematics(text: str) -> str:
+    """The docstring of a formulation: what stands apart is set as it is, and every label begins a paragraph."""
+    parts = []
+    for part in text.split("\n\n"):
+        apart = all(line.startswith("    ") for line in part.splitlines())
+        if apart and not (parts and parts[-1].endswith("::")):
+            part = "::\n\n" + part
+        elif not apart:
+            part = re.sub(r"^([A-Z][A-Za-z-]*(?:, [^:\n]+)?): ", r"\n**\1:** ", part, flags=re.MULTILINE)
+        parts.append(part.strip("\n"))
+    return "\n\n".join(parts)
+
+
+def _rst(text: str) -> str:
+    lines = "\n".join(no_substitutions(text.strip().splitlines()))
+    return f"```{{eval-rst}}\n{lines}\n```\n"
+
+
+def readable(lines: list[str]) -> list[str]:
+    """Lines of a docstring for napoleon: |x| is an absolute value, what follows ``name :`` is what it is, no type, and an
+    example is no part of the section before it.
+    """
+    told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in no_substitutions(lines)]
+    example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
+    if "Raises" in told[:example] or "Parameters" in told[:example]:
+        told[example:example] = ["Examples", "--------"]
+    return "\n".join(told).split("\n")
+
+
+def no_substitutions(lines: list[str]) -> list[str]:
+    return [re.sub(r"(?<![\w`])\|(?=\S)([^|]*)\|", r"\|\1\|", line) if line[:4].strip() else line for line in lines]
+
+
+def _plain(text: str) -> str:
+    # what Markdown would read as marks, or as the border of a cell
+    return re.sub(r"([|*_<\[\]])", r"\\\1", text)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _paper(name: str) -> str:
+    study = STUDIES.get(name)
+    text = inspect.getdoc(inspect.getmodule(study.declare)) or ""
+    parts = [
+        f"# {name}: the paper and its study",
+        f"{_sentence(_plain(study.summary))}. What came out: see [papers](../papers.md).",
+        f"```sh\noptsched reproduce {name} --small\n```",
+        f"{_rst(text.partition(chr(10))[2])}\n## How it is measured",
+        f"{_sentence(_plain(study.method))}.\n",
+    ]
+    return "\n\n".join(parts)
+
+
+# --- API --------------------------------------------------------------------------------------------------------------
+
+VIEW = "optsched.simulation.policy_view.View"
+
+
+def _api() -> dict[str, str]:
+    """A page a package: the names of `optsched` that live there, and those of a namespace; `view` has its own page."""
+    homes: dict[str, list[str]] = {package: [] for package in optsched._NAMESPACES}
+    for name in optsched._HOMES:
+        homes.setdefault(optsched._HOMES[name].partition(".")[0], []).append(name)
+    found, rows = {}, []
+    for package, names in sorted(homes.items()):
+        module = importlib.import_module(f"optsched.{package}")
+        parts = [f"# {package}\n\n{_rst(inspect.getdoc(module) or '')}"]
+        inner = [f"{package}.{name}" for name in module.__all__] if package in optsched._NAMESPACES else []
+        for name in [*names, *inner]:
+            thing = attrgetter(name)(optsched)
+            parts.append(_rst(_directive(f"optsched.{name}", thing)))
+            about = (inspect.getdoc(thing) or "").partition("\n")[0]
+            rows.append((name, f"| {{py:obj}}`osd.{name} <optsched.{name}>` | {_plain(about.replace('`', ''))} |"))
+        found[f"api/{package}.md"] = "\n".join(parts)
+    found["api/view.md"] = f"# view\n\nWhat a policy is handed.\n\n{_rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
+    spaces = "\n".join(f"* [`osd.{package}`]({package}.md)" for package in optsched._NAMESPACES)
+    head = f"# API\n\n`import optsched as osd`\n\n* [`view`](view.md): of a policy\n{spaces}\n"
+    tree = "\n".join(["view", *sorted(homes)])
+    table = "\n".join(["\n| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
+    found["api/index.md"] = f"{head}{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    return found
+
+
+MEMBERS = "\n   :members:"
+
+
+def _directive(name: str, thing: Any) -> str:
+    if not inspect.isclass(thing):
+        return f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}"
+    plain = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
+    return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{plain}"

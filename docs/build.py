@@ -1,0 +1,172 @@
+"""``make docs``: the documentation site, in build/docs/html.
+
+Its sources are put together in build/docs/source: the pages of docs/ with links that fit, the notebooks, CONTRIBUTING.md
+and CHANGELOG.md, and what `_ext/catalogue.py` writes from the registries. Pages are plain Markdown, so that they can be read
+without a site: the list of links of a page that has sections below it *is* its table of contents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+BUILT = ROOT / "build" / "docs"
+SOURCE, HTML = BUILT / "source", BUILT / "html"
+SECTIONS = (
+    "index",
+    "how-to",
+    "guide",
+    "reference",
+    "papers",
+    "notebooks",
+)  # pages whose links make up the tree of the site
+BLOB = "https://github.com/optsched/optsched/blob/main/"
+PLACED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(DOCS / "_ext")]
+
+
+def pages() -> dict[str, str | bytes]:
+    """Name of a source -> its content: pages with their pictures, files of the root, catalogues."""
+    import catalogue
+
+    found: dict[str, str | bytes] = {}
+    for path in DOCS.rglob("*.md"):
+        name = path.relative_to(DOCS).as_posix()
+        found[name], drawn = illustrated(name, linked(path.read_text(encoding="utf-8"), name))
+        found |= drawn
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        found[PLACED[name]] = linked((ROOT / name).read_text(encoding="utf-8"), "../" + name)
+    for name, text in catalogue.pages().items():
+        found.setdefault(name, text)  # a page that somebody has written goes first
+    found["reference.md"] += catalogue.listed()
+    found["papers.md"] += catalogue.papers()
+    found["notebooks.md"] += "".join(f"* [{title(path)}](notebooks/{path.name})\n" for path in notebooks())
+    for section in SECTIONS:
+        tree = re.findall(r"^\* \[[^]]+\]\(([^)#:]+)\.(?:md|ipynb)\)", found[section + ".md"], re.MULTILINE)
+        entries = "\n".join(dict.fromkeys(tree))
+        found[section + ".md"] += f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
+    return found
+
+
+def linked(text: str, name: str) -> str:
+    """The page with links that lead to other pages of the site, and for what is no page to the repository."""
+    folder = (DOCS / name).resolve().parent
+
+    def link(match: re.Match[str]) -> str:
+        place, mark, fragment = match[1].partition("#")
+        if "://" in place or not place:
+            return match[0]
+        target = (folder / place).resolve().relative_to(ROOT).as_posix()
+        if target in PLACED:
+            target = PLACED[target]
+        elif target.startswith("docs/") and target.endswith((".md", ".png")):
+            target = target.removeprefix("docs/")
+        elif not target.endswith(".ipynb"):
+            return f"]({BLOB}{target})"
+        return f"]({os.path.relpath(target, Path(name.removeprefix('../')).parent)}{mark}{fragment})"
+
+    parts = re.split(r"(^```.*?^```$)", text.replace("[README](../README.md) | ", ""), flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if k % 2 else re.sub(r"\]\(([^)\s]+)\)", link, part) for k, part in enumerate(parts))
+
+
+def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
+    """The page with every picture that its blocks draw, right after the block; played as the tests play it, kept until
+    the page or what draws changes.
+    """
+    from pages.page import Page
+    from pages.player import play
+
+    from optsched.plot.canvas import ShownFigure, png_of
+
+    page = Page(DOCS / name)
+    if not any(re.search(r"\bosd\.plot\.|^optsched plot ", block.text, re.MULTILINE) for block in page.blocks):
+        return text, {}
+    drawing = [path.read_bytes() for path in sorted((ROOT / "optsched" / "plot").glob("*.py"))]
+    kept = BUILT / "drawn" / hashlib.sha256(b"".join([page.text.encode(), *drawing])).hexdigest()[:16]
+    if not kept.exists():
+        figures: list[ShownFigure] = []
+        begun = ShownFigure.__init__
+
+        def noted(figure: ShownFigure, *given: object, **options: object) -> None:
+            begun(figure, *given, **options)
+            figures.append(figure)
+
+        ShownFigure.__init__ = noted
+        made = {}
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for played in play(page, Path(folder)):
+                for k, figure in enumerate(figures):
+                    made[f"{page.blocks.index(played.block)}-{k}.png"] = png_of(figure)
+                figures.clear()
+        ShownFigure.__init__ = begun
+        kept.mkdir(parents=True)  # all of a page, or nothing
+        for file, content in made.items():
+            (kept / file).write_bytes(content)
+    found = {}
+    for at, k in sorted((tuple(map(int, path.stem.split("-"))) for path in kept.iterdir()), reverse=True):
+        block, stem = page.blocks[at], f"drawn/{name.removesuffix('.md').replace('/', '-')}-{at}-{k}.png"
+        shown = rf"^```{block.language}\n{re.escape(block.text)}```\n+(```text\n.*?^```\n)?"  # with what it prints
+        end = re.search(shown, text, re.MULTILINE | re.DOTALL).end()
+        text = f"{text[:end]}\n![What these lines draw]({'../' * name.count('/')}{stem})\n\n{text[end:]}"
+        found[stem] = (kept / f"{at}-{k}.png").read_bytes()
+    return text, found
+
+
+def notebooks() -> list[Path]:
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def title(notebook: Path) -> str:
+    """The first heading of a notebook."""
+    import json
+
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    lines = (line for cell in cells if cell["cell_type"] == "markdown" for line in cell["source"])
+    return next(line.removeprefix("# ").strip() for line in lines if line.startswith("# "))
+
+
+def assemble() -> None:
+    """Write what has changed; remove what is no longer there."""
+    contents = {name: each.encode() if isinstance(each, str) else each for name, each in pages().items()}
+    contents |= {f"notebooks/{path.name}": path.read_bytes() for path in notebooks()}
+    contents |= {path.name: path.read_bytes() for path in DOCS.glob("*.png")}
+    for path in [*SOURCE.rglob("*")]:
+        if path.is_file() and path.relative_to(SOURCE).as_posix() not in contents:
+            path.unlink()
+            (HTML / path.relative_to(SOURCE)).with_suffix(".html").unlink(missing_ok=True)
+    for name, content in contents.items():
+        path = SOURCE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_bytes() != content:
+            path.write_bytes(content)
+
+
+def main() -> int:
+    """Build; 1 where Sphinx warns of anything."""
+    from sphinx.cmd.build import main as sphinx
+
+    began = time.perf_counter()
+    if "--fresh" in sys.argv[1:]:
+        shutil.rmtree(BUILT, ignore_errors=True)
+    assemble()
+    options = ["-W", "--keep-going", "-q", "-c", str(DOCS), "-d", str(BUILT / "doctrees")]
+    failed = sphinx([*options, str(SOURCE), str(HTML)])
+    files = [path for path in HTML.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    count = sum(path.suffix == ".html" for path in files)
+    print(f"{HTML.relative_to(ROOT)}: {count} pages, {size:.1f} MB, {time.perf_counter() - began:.0f} s")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

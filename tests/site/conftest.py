@@ -1,0 +1,20 @@
+"""The site is built once, as ``make docs`` builds it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages.page import ROOT
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the site; a warning of Sphinx, or a cell of a notebook that fails, fails all tests of it."""
+    pytest.importorskip("myst_nb", reason="the extra optsched[docs] is not installed")
+    built = subprocess.run([sys.executable, "docs/build.py"], cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    print(built.stdout)
+    return ROOT / "build" / "docs" / "html"

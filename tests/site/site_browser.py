@@ -1,0 +1,49 @@
+"""A site on the loopback interface, and a headless Chromium that may look at nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which the files of a folder are served."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser of this machine; the test is skipped, and says so, where there is none."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="the extra optsched[docs] is not installed")
+    with playwright.sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=program, args=OPTIONS)
+        yield browser
+        browser.close()
