@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SITE   := $(VENV)/.installed-site
+CLUSTERS := $(VENV)/.installed-clusters
 RUNS   := $(VENV)/.installed-to-run
 TOOLS  := .[test,dev]
 JOBS   ?= 2
@@ -18,7 +20,9 @@ endif
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
 
-test: lint types unit
+# types are checked beside the tests, which leave a processor idle at their beginning and end
+test: lint
+	@$(MAKE) --no-print-directory -j2 types unit
 
 setup: $(STAMP)
 
@@ -43,6 +47,14 @@ $(RUNS): pyproject.toml
 $(STAMP): pyproject.toml
 	$(call install,$(TOOLS))
 	@touch $(RUNS) $(STAMP)
+
+$(SITE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $(SITE)
+
+$(CLUSTERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
+	@touch $(CLUSTERS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -76,18 +88,15 @@ install-check: $(STAMP)
 	OPTSCHED_WHOLE=$(WHOLE) $(BIN)/pytest -q -rs -n $(JOBS) --dist loadgroup -m install tests/install
 
 # sweeps on a Dask scheduler with two workers and on a Ray head, started here
-clusters: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
+clusters: $(CLUSTERS)
 	$(BIN)/pytest -q -rs -m clusters tests/sweeps
 
 # the documentation site, in build/docs/html, with the notebooks executed; warnings are errors
-docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+docs: $(SITE)
 	$(BIN)/python docs/build.py
 
 # the same, with every link checked and every page opened in a browser, where one is installed
-site: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+site: $(SITE)
 	$(BIN)/pytest -q -rs -m site tests/site
 
 # what README.md and docs/ show of the program's output, and their pictures, made again
