@@ -69,6 +69,7 @@ def test_a_notebook_is_stored_without_outputs_and_asks_one_question(path: Path) 
     heads = [line for cell in cells(path, "markdown") for line in cell["source"] if line.startswith("# ")]
     assert len(heads) == 1
     assert heads[0].strip().endswith("?"), "the title is its question"
+    assert sum("osd.plot." in "".join(cell["source"]) for cell in cells(path, "code")) >= 3, "it shows what it found"
 
 
 @pytest.mark.parametrize(

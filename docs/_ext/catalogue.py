@@ -25,7 +25,7 @@ from optsched.policies.placements import PLACEMENTS
 from optsched.policies.predictors import PREDICTORS
 from optsched.simulation.policy import uses_of
 from optsched.solvers.method import METHODS
-from optsched.studies.study import STUDIES
+from optsched.studies.study import METHOD, STUDIES
 
 ONE_PAGE_EACH = ("policies", "models")
 ON_THEIR_OWN_PAGE = {"guarantees", "families", "lower-bounds", "studies"}  # docs/guarantees.md, docs/papers.md
@@ -182,13 +182,13 @@ def _sentence(text: str) -> str:
 
 def _paper(name: str) -> str:
     study = STUDIES.get(name)
-    text = inspect.getdoc(inspect.getmodule(study.declare)) or ""
+    experiments = dict.fromkeys(f"* {_sentence(_plain(each.question))}" for each in study.declare(small=True))
     parts = [
         f"# {name}: the paper and its study",
         f"{_sentence(_plain(study.summary))}. What came out: see [papers](../papers.md).",
         f"```sh\noptsched reproduce {name} --small\n```",
-        f"{_rst(text.partition(chr(10))[2])}\n## How it is measured",
-        f"{_sentence(_plain(study.method))}.\n",
+        "## What is asked\n\n" + "\n".join(experiments),
+        f"## How it is measured\n\n{_sentence(_plain(study.document.get('method', METHOD)))}.\n",
     ]
     return "\n\n".join(parts)
 

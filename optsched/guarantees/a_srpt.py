@@ -41,7 +41,12 @@ TIE = 1e-9  # relative: virtual lengths that differ by rounding alone may be ser
 
 @dataclass(frozen=True)
 class Factors:
-    """What the theorem multiplies (see the module)."""
+    """What the theorem of A-SRPT multiplies.
+
+    ``tau``, ``beta``, ``overtake``: parameters of the policy. ``rho``: slowest over fastest pace of a job, the largest;
+    ``rho_1`` and ``rho_2`` split it at the pace that the virtual machine takes. ``kappa`` = G / (G - g_max + 1). ``over``,
+    ``under``: the worst factors, >= 1, by which a prediction was above and below the truth.
+    """
 
     tau: float
     beta: float

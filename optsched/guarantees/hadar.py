@@ -46,9 +46,10 @@ UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """What a run of ``policy`` noted: H resources, R rounds that began at ``zero`` + i ``round``.
+    """The dual solution of a run of ``hadar-commit``, as it noted it; see `dual_solution`, which makes it.
 
-    ``run`` is `Run.relative`: notes count from the first arrival.
+    Resources: H kinds of GPUs on kinds of nodes. Rounds: R of ``policy.round`` seconds, round i from ``zero`` + i round on.
+    ``run`` is `Run.relative`: what it notes counts from the first arrival. Values are in the unit of the total utility.
     """
 
     policy: Any
@@ -63,17 +64,17 @@ class DualSolution:
 
     @property
     def payoff(self) -> Floats:
-        """mu_j, f64[n]."""
+        """mu_j, what the plan of each job was worth beyond what it paid: f64[n]."""
         return np.asarray(self.run.notes["hadar_payoff"])
 
     @property
     def prices(self) -> Floats:
-        """k_q at the end, f64[R, H]."""
+        """k_q, what a GPU of a resource costs in a round at the end: f64[R, H]."""
         return np.asarray(self.run.notes["hadar_prices"])
 
     @property
     def capacity(self) -> Ints:
-        """c_q, i64[H]."""
+        """c_q, how many GPUs a resource has: i64[H]."""
         return np.asarray(self.run.notes["hadar_capacity"]).astype(np.int64)
 
     @cached_property
@@ -87,22 +88,22 @@ class DualSolution:
 
     @cached_property
     def primal(self) -> float:
-        """P."""
+        """P, what all plans that were bought are worth."""
         return math.fsum(self.run.notes["hadar_utility"].tolist())
 
     @cached_property
     def sold_value(self) -> float:
-        """sum_q c_q k_q."""
+        """sum_q c_q k_q, what all GPUs of all rounds are worth at the final prices."""
         return math.fsum((self.prices * self.capacity).ravel().tolist())
 
     @property
     def dual(self) -> float:
-        """D."""
+        """D = payoffs + what is sold: no choice of plans is worth more."""
         return math.fsum(self.payoff.tolist()) + self.sold_value
 
     @property
     def initial(self) -> float:
-        """D_0 + J."""
+        """D_0 + J, what the dual was worth before anything was sold, and what raised prices added."""
         low, _, jumps, _ = self._constants
         return low * float(self.capacity.sum()) * len(self.prices) + jumps
 
