@@ -58,12 +58,14 @@ def test_every_column_is_explained() -> None:
     assert columns == explained
 
 
+@pytest.mark.release
 def test_a_policy_of_ones_own_makes_a_difference() -> None:
     (block,) = [each.text for each in PAGE.blocks if "def decide" in each.text]
     ratios = {name: float(ratio) for name, ratio in (line.split() for line in python(block).splitlines())}
     assert ratios["packed"] < 0.9 * ratios["srtf"]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("picture", DRAWN, ids=lambda picture: picture.name)
 def test_pictures_are_what_is_drawn_now(picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -55,8 +55,9 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
 def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
     # these are for people and for the checks; every other one is for code of the package
     tools = {"notebooks", "docs", "test", "dev"}
+    imported = imported_distributions()
     for extra in EXTRAS.keys() - tools:
-        assert names(EXTRAS[extra]) <= imported_distributions(), extra
+        assert names(EXTRAS[extra]) <= imported, extra
     assert set(re.findall(r"`(?:optsched)?\[(\w+)\]`", README)) == set(EXTRAS)
     assert list((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -1,4 +1,4 @@
-"""A picture is shown by IPython where pyplot was never asked for one."""
+"""A picture is shown by IPython where pyplot was never asked for one; `tests/site` looks at every notebook that draws."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from optsched.studies.study import STUDIES, run_all
 from optsched.sweeps.measures.typed_gangs import measure_mix
 
 COPIES = (1, 2, 5)
-# Measured once by another program, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
-SHEET = {
+# By another program, 20 instances a row: no-fork / fork optimum, occupied CRU and TTD / fork LP with 1, 2, 5 copies.
+MEASURED = {
     1: (2.79, (0.20, 0.40, 1.00), (2.88, 1.58, 1.03)),
     3: (1.48, (0.51, 0.99, 0.99), (1.54, 1.10, 1.10)),
     4: (1.25, (0.66, 0.99, 0.99), (1.36, 1.12, 1.14)),
@@ -93,9 +93,9 @@ def test_the_table_of_the_sheet_within_sampling_error() -> None:
     numbers, missed = run_all([experiment], seeds), []
     for column, workload in experiment.columns.items():
         jobs = dict(workload.parameters)["jobs"]
-        if jobs not in SHEET:
+        if jobs not in MEASURED:
             continue
-        most, occupied, ratio = SHEET[jobs]
+        most, occupied, ratio = MEASURED[jobs]
         for k, row in enumerate(experiment.rows):
             found = [numbers[workload, seed, experiment.policy(row, column)] for seed in seeds]
             for name, told in (("most", most), ("occupied", occupied[k]), ("fork_ratio", ratio[k])):

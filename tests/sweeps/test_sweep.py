@@ -132,6 +132,7 @@ def dies_once(key: str) -> CellResult:
     return CellResult(key, {"x": 1.0})
 
 
+@pytest.mark.release
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_workers_that_die(tmp_path: Path) -> None:
     keys = [str(tmp_path / f"{k}{'.once' if k in (3, 17) else ''}") for k in range(30)]
@@ -152,6 +153,7 @@ LONG: dict[str, Any] = {**GRID, "seeds": list(range(1, 21)), "instances": [{"rec
 LONGER: dict[str, Any] = {**LONG, "seeds": list(range(1, 1001)), "instances": [{"recipe": "rigid", "jobs": 6}]}
 
 
+@pytest.mark.release
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(
     ("name", "kills"), [("LONG", 3), pytest.param("LONGER", 10, marks=pytest.mark.study)], ids=["40", "2000"]
