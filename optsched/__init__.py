@@ -17,7 +17,7 @@ import os.path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optsched import plot
+    from optsched import guarantees, online, plot, speeds
     from optsched.adversary.attack import Attack, attack
     from optsched.bounds import Certificate, CertificateError, NoBoundError, bound
     from optsched.check.referee import check_schedule
@@ -70,6 +70,8 @@ if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
     os.path.join(_TOP, "models", "formulation.py")
 ):
     __path__.append(_TOP)
+
+_NAMESPACES = ("guarantees", "online", "plot", "speeds")  # packages whose ``__all__`` is public
 
 _HOMES = {
     "Attack": "adversary.attack",
@@ -198,14 +200,17 @@ __all__ = [
     "fit_scaling",
     "formulate",
     "generate",
+    "guarantees",
     "load",
     "map_job",
+    "online",
     "plot",
     "read_throughputs",
     "simulate",
     "solve",
     "solve_model",
     "solve_program",
+    "speeds",
     "sweep",
     "zoo_profile",
 ]
@@ -214,8 +219,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
 
     def __getattr__(name: str) -> Any:
-        if name == "plot":
-            return importlib.import_module("optsched.plot")
+        if name in _NAMESPACES:
+            return importlib.import_module(f"optsched.{name}")
         if name not in _HOMES:
             raise AttributeError(_unknown(name))
         value = getattr(importlib.import_module(f"optsched.{_HOMES[name]}"), name)

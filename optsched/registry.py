@@ -7,8 +7,8 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from typing import Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from optsched.errors import InputError
 
@@ -118,3 +118,19 @@ class Registry(Generic[T]):
             if name in self._things:
                 return
             importlib.import_module(f"{self._package}.{table}")
+
+
+def when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose public names are imported when they are first used: name -> its module there.
+
+    A name must not be that of a module of the package: once imported, the module would stand in its place.
+    """
+
+    def getattribute(name: str) -> Any:
+        if name not in homes:
+            near = difflib.get_close_matches(name, homes, n=1)
+            said = f": did you mean {near[0]}?" if near else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{said}")
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return getattribute

@@ -30,8 +30,8 @@ def names_for_type_checkers() -> dict[str, str]:
 
 def test_type_checkers_and_the_loader_know_the_same_names_from_the_same_modules() -> None:
     loaded = {name: f"optsched.{home}" for name, home in osd._HOMES.items()}
-    assert names_for_type_checkers() == {"plot": "optsched", **loaded}
-    assert sorted(osd.__all__) == sorted({*osd._HOMES, "plot"})
+    assert names_for_type_checkers() == {**dict.fromkeys(osd._NAMESPACES, "optsched"), **loaded}
+    assert sorted(osd.__all__) == sorted({*osd._HOMES, *osd._NAMESPACES})
     assert set(osd.__all__) <= set(dir(osd))
 
 

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 import optsched
@@ -24,7 +25,7 @@ from optsched.policies.placements import PLACEMENTS
 from optsched.policies.predictors import PREDICTORS
 from optsched.simulation.policy import uses_of
 from optsched.solvers.method import METHODS
-from optsched.studies.study import STUDIES
+from optsched.studies.study import METHOD, STUDIES
 
 ONE_PAGE_EACH = ("policies", "models")
 ON_THEIR_OWN_PAGE = {"guarantees", "families", "lower-bounds", "studies"}  # docs/guarantees.md, docs/papers.md
@@ -47,7 +48,7 @@ def listed() -> str:
     """The list of all catalogues and of the API, for the page that they are below."""
     kinds = (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE)
     rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {SUMMARIES[kind]}" for kind in kinds]
-    return "\n".join(["* [API](api/index.md): every name of `optsched`, the `view` of a policy, `osd.plot`", *rows, ""])
+    return "\n".join(["* [API](api/index.md): every name of `optsched` and its namespaces, and `view`", *rows, ""])
 
 
 def papers() -> str:
@@ -181,13 +182,13 @@ def _sentence(text: str) -> str:
 
 def _paper(name: str) -> str:
     study = STUDIES.get(name)
-    text = inspect.getdoc(inspect.getmodule(study.declare)) or ""
+    experiments = dict.fromkeys(f"* {_sentence(_plain(each.question))}" for each in study.declare(small=True))
     parts = [
         f"# {name}: the paper and its study",
         f"{_sentence(_plain(study.summary))}. What came out: see [papers](../papers.md).",
         f"```sh\noptsched reproduce {name} --small\n```",
-        f"{_rst(text.partition(chr(10))[2])}\n## How it is measured",
-        f"{_sentence(_plain(study.method))}.\n",
+        "## What is asked\n\n" + "\n".join(experiments),
+        f"## How it is measured\n\n{_sentence(_plain(study.document.get('method', METHOD)))}.\n",
     ]
     return "\n\n".join(parts)
 
@@ -198,24 +199,25 @@ VIEW = "optsched.simulation.policy_view.View"
 
 
 def _api() -> dict[str, str]:
-    """A page a package with the names of `optsched` that live there; `view` and `osd.plot` have their own."""
-    homes: dict[str, list[str]] = {}
-    for name in (each for each in optsched.__all__ if each != "plot"):
+    """A page a package: the names of `optsched` that live there, and those of a namespace; `view` has its own page."""
+    homes: dict[str, list[str]] = {package: [] for package in optsched._NAMESPACES}
+    for name in optsched._HOMES:
         homes.setdefault(optsched._HOMES[name].partition(".")[0], []).append(name)
     found, rows = {}, []
     for package, names in sorted(homes.items()):
-        text = inspect.getdoc(importlib.import_module(f"optsched.{package}")) or ""
-        parts = [f"# {package}\n\n{_rst(text)}"]
-        for name in names:
-            parts.append(_rst(_directive(f"optsched.{name}", getattr(optsched, name))))
-            about = (inspect.getdoc(getattr(optsched, name)) or "").partition("\n")[0]
+        module = importlib.import_module(f"optsched.{package}")
+        parts = [f"# {package}\n\n{_rst(inspect.getdoc(module) or '')}"]
+        inner = [f"{package}.{name}" for name in module.__all__] if package in optsched._NAMESPACES else []
+        for name in [*names, *inner]:
+            thing = attrgetter(name)(optsched)
+            parts.append(_rst(_directive(f"optsched.{name}", thing)))
+            about = (inspect.getdoc(thing) or "").partition("\n")[0]
             rows.append((name, f"| {{py:obj}}`osd.{name} <optsched.{name}>` | {_plain(about.replace('`', ''))} |"))
         found[f"api/{package}.md"] = "\n".join(parts)
     found["api/view.md"] = f"# view\n\nWhat a policy is handed.\n\n{_rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
-    drawn = [_rst(_directive(f"optsched.plot.{name}", getattr(optsched.plot, name))) for name in optsched.plot.__all__]
-    found["api/plot.md"] = "\n".join(["# osd.plot\n", *drawn])
-    head = "# API\n\n`import optsched as osd`\n\n* [`view`](view.md): of a policy\n* [`osd.plot`](plot.md): pictures\n"
-    tree = "\n".join(["view", "plot", *sorted(homes)])
+    spaces = "\n".join(f"* [`osd.{package}`]({package}.md)" for package in optsched._NAMESPACES)
+    head = f"# API\n\n`import optsched as osd`\n\n* [`view`](view.md): of a policy\n{spaces}\n"
+    tree = "\n".join(["view", *sorted(homes)])
     table = "\n".join(["\n| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
     found["api/index.md"] = f"{head}{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     return found

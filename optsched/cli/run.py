@@ -309,7 +309,7 @@ def ratio(
     optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """
     from optsched.guarantees.evaluate import ratios
-    from optsched.guarantees.robustness import errors_in, robustness
+    from optsched.guarantees.robustness import errors_in, robustness_curves
     from optsched.guarantees.speed import speed_in
     from optsched.guarantees.suites import drawn
     from optsched.guarantees.suites import suite as suite_of
@@ -337,7 +337,7 @@ def ratio(
             table = ratios(members, list(policy), objective, speed=at, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
-            curves = robustness(
+            curves = robustness_curves(
                 members, list(policy), objective, errors=levels, draws=draws, progress=step, so_far=done.append
             )
             table = curves.table

@@ -5,8 +5,47 @@ A new theorem is one new file that registers a `Guarantee` under its name, and b
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from optsched.guarantees.family import FAMILIES, Family
 from optsched.guarantees.guarantee import GUARANTEES, Guarantee, TightFamily
 from optsched.guarantees.judge import Judgement
+from optsched.registry import when_used
 
-__all__ = ["FAMILIES", "GUARANTEES", "Family", "Guarantee", "Judgement", "TightFamily"]
+if TYPE_CHECKING:
+    from optsched.guarantees.a_srpt import Factors, a_srpt_factors, a_srpt_limits
+    from optsched.guarantees.evaluate import RatioTable, ratios
+    from optsched.guarantees.hadar import DualSolution, dual_solution
+    from optsched.guarantees.robustness import Robustness, robustness_curves
+
+__all__ = [
+    "FAMILIES",
+    "GUARANTEES",
+    "DualSolution",
+    "Factors",
+    "Family",
+    "Guarantee",
+    "Judgement",
+    "RatioTable",
+    "Robustness",
+    "TightFamily",
+    "a_srpt_factors",
+    "a_srpt_limits",
+    "dual_solution",
+    "ratios",
+    "robustness_curves",
+]
+
+if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
+    _HOMES = {
+        "DualSolution": "hadar",
+        "Factors": "a_srpt",
+        "RatioTable": "evaluate",
+        "Robustness": "robustness",
+        "a_srpt_factors": "a_srpt",
+        "a_srpt_limits": "a_srpt",
+        "dual_solution": "hadar",
+        "ratios": "evaluate",
+        "robustness_curves": "robustness",
+    }
+    __getattr__ = when_used(__name__, _HOMES)

@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, one_gpu_type, own_network, policy_is
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, late_findings
+from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
@@ -39,7 +41,12 @@ TIE = 1e-9  # relative: virtual lengths that differ by rounding alone may be ser
 
 @dataclass(frozen=True)
 class Factors:
-    """What the theorem multiplies (see the module)."""
+    """What the theorem of A-SRPT multiplies.
+
+    ``tau``, ``beta``, ``overtake``: parameters of the policy. ``rho``: slowest over fastest pace of a job, the largest;
+    ``rho_1`` and ``rho_2`` split it at the pace that the virtual machine takes. ``kappa`` = G / (G - g_max + 1). ``over``,
+    ``under``: the worst factors, >= 1, by which a prediction was above and below the truth.
+    """
 
     tau: float
     beta: float
@@ -133,13 +140,48 @@ def factors(policy: Any, run: Run) -> Factors:
     )
 
 
-def _audit(policy: Any, run: Run) -> list[str]:
-    run = run.relative  # what was noted counts from the first arrival
-    instance, beta = run.instance, policy.beta
+def a_srpt_factors(run: Run) -> Factors:
+    """The factors of A-SRPT's theorem for a run of ``a-srpt``, from the jobs, the cluster and what was predicted.
+
+    ``.ratio`` is what is promised, ``.rho`` how much slower the worst placement is, ``.kappa`` what wide gangs cost; see
+    `optsched.guarantees.a_srpt`. Raises `InputError` for the run of another policy. O(n).
+    """
+    return factors(_policy_of(run), run)
+
+
+def a_srpt_limits(run: Run) -> Floats:
+    """When the theorem says that each job of a run of ``a-srpt`` is done at the latest: f64[n], seconds on its clock.
+
+    The inequality C_j <= (...) B_j + n_j slowest_j of the module, which adds up to the guarantee and is audited in every run
+    that reports one. Raises `InputError` for the run of another policy. O(n log n).
+    """
+    return _limits(_policy_of(run), run.relative)[0] + run.instance.epoch
+
+
+def _policy_of(run: Run) -> Any:
+    policy = specify(run.policy).policy if run.policy.partition(":")[0].partition("+")[0] in A_SRPT.policies else None
+    check_legal(policy is not None, "run", run.policy, "a run of a-srpt")
+    return policy
+
+
+def _limits(policy: Any, run: Run) -> tuple[Floats, Floats, Floats, float]:
+    """Latest completions, and what they are made of: virtual lengths, slowest alphas, and the factor of beta points."""
+    instance = run.instance
     fastest, slowest = paces(instance)
     length = instance.gpus * _predicted(run) * _nominal(policy, run, fastest, slowest) / instance.cluster.gpus
     factor = factors(policy, run).of_beta_point
-    limit = factor * virtual_srpt(instance.arrival, length, beta) + instance.work * slowest
+    return (
+        factor * virtual_srpt(instance.arrival, length, policy.beta) + instance.work * slowest,
+        length,
+        slowest,
+        factor,
+    )
+
+
+def _audit(policy: Any, run: Run) -> list[str]:
+    run = run.relative  # what was noted counts from the first arrival
+    instance, beta = run.instance, policy.beta
+    limit, length, slowest, factor = _limits(policy, run)
     suspects = late(run, limit)
     for j in suspects[:SHOWN_JOBS].tolist():
         # Equal lengths, computed in another order, may be served in the other order: let the suspect lose its ties.

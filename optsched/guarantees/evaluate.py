@@ -16,8 +16,10 @@ from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, serves, specify
+from optsched.problem.html import number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
+from optsched.problem.table import Table
 from optsched.simulation.run import Run
 
 PERCENTILES = (50, 90, 99)
@@ -128,7 +130,7 @@ class PolicyRatios:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RatioTable:
     """Policies over a suite. ``objective`` is None where every instance was measured on its own and they differ; ``speed``:
     that of the machines of the policies where it is not that of the optimum.
@@ -155,6 +157,19 @@ class RatioTable:
         """(instance, judgement) of every theorem that does not hold."""
         rows = [each for policy in self.policies for each in policy.measured]
         return [(each.instance, judgement) for each in rows for judgement in violated(each.judged)]
+
+    def __repr__(self) -> str:
+        worst = ", ".join(f"{each.policy} {number(each.worst)}" for each in self.policies)
+        return f"RatioTable({self.suite}, worst ratio: {worst})"
+
+    def frame(self) -> Table:
+        """A polars table, one row a policy and instance: value, bound, ratio, what it is to (``optimum`` or ``bound``)."""
+        rows = [
+            {"policy": each.policy, **each.to_json(), "bound": each.bound.value if each.bound else None}
+            for policy in self.policies
+            for each in policy.measured
+        ]
+        return Table([{k: v for k, v in row.items() if k != "guarantee"} for row in rows], infer_schema_length=None)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``ratio --json``."""

@@ -26,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_reservations import Request, Reservations
+from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
@@ -44,9 +46,10 @@ UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """What a run of ``policy`` noted: H resources, R rounds that began at ``zero`` + i ``round``.
+    """The dual solution of a run of ``hadar-commit``, as it noted it; see `dual_solution`, which makes it.
 
-    ``run`` is `Run.relative`: notes count from the first arrival.
+    Resources: H kinds of GPUs on kinds of nodes. Rounds: R of ``policy.round`` seconds, round i from ``zero`` + i round on.
+    ``run`` is `Run.relative`: what it notes counts from the first arrival. Values are in the unit of the total utility.
     """
 
     policy: Any
@@ -61,17 +64,17 @@ class DualSolution:
 
     @property
     def payoff(self) -> Floats:
-        """mu_j, f64[n]."""
+        """mu_j, what the plan of each job was worth beyond what it paid: f64[n]."""
         return np.asarray(self.run.notes["hadar_payoff"])
 
     @property
     def prices(self) -> Floats:
-        """k_q at the end, f64[R, H]."""
+        """k_q, what a GPU of a resource costs in a round at the end: f64[R, H]."""
         return np.asarray(self.run.notes["hadar_prices"])
 
     @property
     def capacity(self) -> Ints:
-        """c_q, i64[H]."""
+        """c_q, how many GPUs a resource has: i64[H]."""
         return np.asarray(self.run.notes["hadar_capacity"]).astype(np.int64)
 
     @cached_property
@@ -85,22 +88,22 @@ class DualSolution:
 
     @cached_property
     def primal(self) -> float:
-        """P."""
+        """P, what all plans that were bought are worth."""
         return math.fsum(self.run.notes["hadar_utility"].tolist())
 
     @cached_property
     def sold_value(self) -> float:
-        """sum_q c_q k_q."""
+        """sum_q c_q k_q, what all GPUs of all rounds are worth at the final prices."""
         return math.fsum((self.prices * self.capacity).ravel().tolist())
 
     @property
     def dual(self) -> float:
-        """D."""
+        """D = payoffs + what is sold: no choice of plans is worth more."""
         return math.fsum(self.payoff.tolist()) + self.sold_value
 
     @property
     def initial(self) -> float:
-        """D_0 + J."""
+        """D_0 + J, what the dual was worth before anything was sold, and what raised prices added."""
         low, _, jumps, _ = self._constants
         return low * float(self.capacity.sum()) * len(self.prices) + jumps
 
@@ -118,8 +121,18 @@ class DualSolution:
 _last: list[DualSolution] = []  # of the run that was judged last: its factor is asked for more than once
 
 
-def dual_solution(policy: Any, run: Run) -> DualSolution:
-    """The dual solution of a run of ``policy``."""
+def dual_solution(run: Run) -> DualSolution:
+    """The dual solution that the prices of a run of ``hadar-commit`` are: what they prove of every other schedule.
+
+    ``.primal`` P, what its plans are worth, ``.dual`` D, no plans are worth more, ``.every_schedule`` D', no gang schedule
+    whatever is; ``.price_of.charged_ratio`` R_eff, ``.prices``, ``.payoff``, ``.capacity``. Raises `InputError` for the run
+    of another policy.
+    """
+    check_legal("hadar_prices" in run.notes, "run", run.policy, "a run of hadar-commit")
+    return _dual_solution(specify(run.policy).policy, run)
+
+
+def _dual_solution(policy: Any, run: Run) -> DualSolution:
     if not _last or _last[0].run is not run.relative or _last[0].policy is not policy:
         _last[:] = [DualSolution(policy, run)]
     return _last[0]
@@ -184,7 +197,7 @@ def _rates(instance: Instance, solution: DualSolution) -> tuple[Floats, Floats]:
 
 def factor(policy: Any, run: Run) -> float:
     """The ratio of the theorem for a run; inf when no plan is worth anything."""
-    solution = dual_solution(policy, run)
+    solution = _dual_solution(policy, run)
     if run.instance.n == 0:
         return 1.0
     if solution.primal <= 0 or solution.price_of is None:
@@ -198,7 +211,7 @@ def _adds_up_throughputs(policy: Any, placement: Placement, instance: Instance) 
 
 
 def _audit(policy: Any, run: Run) -> list[str]:
-    solution = dual_solution(policy, run)
+    solution = _dual_solution(policy, run)
     return list(_findings(solution)) if run.instance.n else []
 
 

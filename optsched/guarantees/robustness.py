@@ -110,7 +110,7 @@ def errors_in(text: str) -> list[float]:
     return found
 
 
-def robustness(
+def robustness_curves(
     over: str | Suite,
     policies: PolicyLike | list[PolicyLike] | tuple[PolicyLike, ...] | None = None,
     objective: str | None = None,

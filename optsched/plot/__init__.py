@@ -12,6 +12,7 @@ from optsched.plot.occupancy import occupancy, over_time, overview
 from optsched.plot.proofs import convergence, prices
 from optsched.plot.ratios import ratios
 from optsched.plot.robustness import robustness
+from optsched.plot.sliders import sliders
 from optsched.plot.task_gantt import tasks
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "ratios",
     "robustness",
     "save",
+    "sliders",
     "tasks",
 ]

@@ -116,6 +116,7 @@ def name_lines(ax: Axes, points: float = 11.0) -> None:
     if figure is None or figure.get_layout_engine() is None:
         legend(ax)
         return
+    ax.get_ylim()  # limits that follow from the data are not there before somebody asks for them
     high = ax.get_window_extent().height * 72 / figure.dpi
     to_axes = (ax.transData - ax.transAxes).transform
     wanted = [float(to_axes((1, float(np.asarray(line.get_ydata())[-1])))[1]) * high for line in named]

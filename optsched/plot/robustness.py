@@ -42,8 +42,7 @@ def robustness(
         When a field is missing or not of its type.
 
     >>> import optsched as osd
-    >>> from optsched.guarantees.robustness import robustness
-    >>> axes = osd.plot.robustness(robustness("ddl-04-1", "spwf", errors=(1, 2)).to_json())
+    >>> axes = osd.plot.robustness(osd.guarantees.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())
     >>> axes.get_ylabel()
     'ratio to the best possible (worst solid, mean dashed)'
     """

@@ -1,1 +1,9 @@
-"""How fast a job runs: one rate model a file."""
+"""How fast a job runs: one rate model a file. In public: when two jobs, or two transfers, should run at once."""
+
+from __future__ import annotations
+
+from optsched.speeds.duration import paces
+from optsched.speeds.sharing_pair import SharingPair, share_threshold, sharing_pair
+from optsched.speeds.two_transfers import adadual_ratio, two_transfers
+
+__all__ = ["SharingPair", "adadual_ratio", "paces", "share_threshold", "sharing_pair", "two_transfers"]

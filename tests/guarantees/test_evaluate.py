@@ -100,3 +100,14 @@ def test_a_stated_optimum_that_a_run_refutes_is_an_error(tmp_path: Path) -> None
     Instance([Job("a", duration=4)], "1x1", objective="makespan", optimum=wrong).save(tmp_path / "wrong.json")
     with pytest.raises(InputError, match="refuted"):
         ratios(str(tmp_path), "fifo")
+
+
+def test_a_table_of_ratios_is_a_frame_and_says_the_worst() -> None:
+    table = ratios("rigid-small", ["fifo", "srtf"])
+    frame = table.frame()
+    assert frame.height == 10
+    assert frame.columns == ["policy", "instance", "objective", "value", "bound", "ratio", "ratio_to"]
+    for policy in table.policies:
+        mine = frame.filter(frame["policy"] == policy.policy)
+        assert mine["ratio"].to_list() == [value / bound for value, bound in mine.select("value", "bound").iter_rows()]
+        assert f"{policy.policy} {mine['ratio'].max():.3f}" in repr(table)

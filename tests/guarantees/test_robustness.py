@@ -12,7 +12,7 @@ import pytest
 import optsched as osd
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import ratios
-from optsched.guarantees.robustness import assisted, errors_in, robustness
+from optsched.guarantees.robustness import assisted, errors_in, robustness_curves
 from optsched.guarantees.suites import drawn
 
 
@@ -23,7 +23,7 @@ def test_all_policies_that_take_a_predictor_are_known() -> None:
 
 def test_a_curve_is_what_the_runs_at_every_error_give() -> None:
     suite = drawn("recurring", 3, jobs=12, cluster="2x4")
-    found = robustness(suite, ["a-srpt:tau=0.5", "spjf+count"], errors=(4, 1), draws=2)
+    found = robustness_curves(suite, ["a-srpt:tau=0.5", "spjf+count"], errors=(4, 1), draws=2)
     for curve, policy in zip(found.curves, ("a-srpt:tau=0.5,predictor=", "spjf:predictor="), strict=True):
         place = "+count" if "spjf" in policy else ""
         assert [point.error for point in curve.points] == [1, 4]
@@ -54,7 +54,7 @@ def test_a_curve_is_what_the_runs_at_every_error_give() -> None:
 )
 def test_what_has_no_curve_is_told_in_a_line(policies: str, errors: tuple[float, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        robustness("ddl-04-1", policies, errors=errors)
+        robustness_curves("ddl-04-1", policies, errors=errors)
     with pytest.raises(InputError, match="errors = 'x'"):
         errors_in("1,x")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import statistics
 from typing import Any
 
@@ -166,3 +167,19 @@ def test_signed_errors_come_from_runs_and_have_both_sides() -> None:
         osd.plot.error_histogram({"a": [0.5, 2]}, signed=False)
     with pytest.raises(InputError, match="fifo takes no predictions"):
         osd.plot.error_histogram({"a": osd.simulate("rigid-06-1", "fifo")})
+
+
+def test_lines_without_bands_are_named_at_their_ends_too() -> None:
+    rows = [{"x": x, "y": slope * x, "by": f"slope {slope}"} for slope in (0, 1, 2) for x in (0, 5, 10)]
+    axes = osd.plot.lines(rows, x="x", y="y", by="by").axes[0]
+    named = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert named == pytest.approx({"slope 0": 0, "slope 1": 10, "slope 2": 20}, abs=1e-6)
+
+
+def test_a_long_key_has_its_place() -> None:
+    rows = [{"policy": f"a policy with its parameters {k}", "load": 1, "y": 1.0} for k in range(3)]
+    figure = osd.plot.bars(rows, value="y", by="load", group="policy")
+    figure.savefig(io.BytesIO())
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
