@@ -129,7 +129,7 @@ class Report:
         }
 
     def frame(self) -> Table:
-        """A polars table: policy, knowledge, value, bound, ratio, guarantee, metrics and GPU-hours, one row a policy."""
+        """A polars table, one row a policy: knowledge, value, bound with its kind and class, ratio, guarantee, metrics, GPU-hours."""
         rows = []
         for line in self.lines:
             document = line.to_json()
@@ -137,12 +137,11 @@ class Report:
             metrics = document.pop("metrics")
             hours = {f"gpu_hours_{key}": value for key, value in metrics.pop("gpu_hours").items()}
             head = {key: document[key] for key in ("policy", "knowledge", "value")}
+            head |= {"bound": shown["value"], "bound_kind": shown["kind"], "bound_class": shown["class"]}
             tail = {key: document[key] for key in ("ratio", "ratio_to")}
             theorem = _columns_of(line.guarantee)
-            rows.append(
-                {**head, "bound": shown["value"], "bound_kind": shown["kind"], **tail, **theorem, **metrics, **hours}
-                | {"events": document["events"], "seconds": document["seconds"]}
-            )
+            counts = {key: document[key] for key in ("events", "seconds")}
+            rows.append(head | tail | theorem | metrics | hours | counts)
         return Table(rows, infer_schema_length=None)
 
 
