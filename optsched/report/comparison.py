@@ -129,7 +129,7 @@ class Report:
         }
 
     def frame(self) -> Table:
-        """A polars table, one row a policy: knowledge, value, bound with its kind and class, ratio, guarantee, metrics, GPU-hours."""
+        """A polars table, one row a policy: knowledge, value, bound and its class, ratio, guarantee, metrics, GPU-hours."""
         rows = []
         for line in self.lines:
             document = line.to_json()
