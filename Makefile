@@ -20,9 +20,7 @@ endif
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
 
-# types are checked beside the tests, which leave a processor idle at their beginning and end
-test: lint
-	@$(MAKE) --no-print-directory -j2 types unit
+test: lint types unit
 
 setup: $(STAMP)
 
