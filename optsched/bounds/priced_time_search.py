@@ -42,9 +42,11 @@ def responses(costs: SumCosts, modes: Modes, priced: PricedTime) -> tuple[Floats
     return least, largest
 
 
-def _jobs(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+def _jobs(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Floats, Ints]:
     # copies: the compiler makes another version of its code for arrays that may not be written
-    return costs.release.copy(), costs.weight.copy(), costs.counted.copy(), modes.work.copy(), modes.kind.copy()
+    given = (costs.release, costs.weight, costs.counted, costs.gain, modes.work)
+    release, weight, counted, gain, work = (each.copy() for each in given)
+    return release, weight, counted, gain, work, modes.kind.copy()
 
 
 def _arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
@@ -110,16 +112,26 @@ def _ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: 
 @njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
 def _respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
-    releases, weights, counts, works, kind = jobs
+    releases, weights, counts, gains, works, kind = jobs
     start, gpu_type, rate, charge = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
     for j in range(releases.size):
         a, b = start[kind[j]], start[kind[j] + 1]
         own = (gpu_type[a:b], rate[a:b], charge[a:b])
-        job = (releases[j], weights[j], counts[j], works[j])
+        job = (releases[j], weights[j], counts[j], gains[j], works[j])
         least[j], largest[j], end = _cheapest(moments, price, job, own, adds, np.inf, used)
         _cheapest(moments, price, job, own, adds, end, used)
     return least, largest, used
+
+
+@njit
+def _cost(job, end):  # type: ignore[no-untyped-def]
+    """What the job costs that ends then; rises with the end."""
+    release, weight, counted, gain, _ = job
+    cost = weight * max(end - counted, 0.0)
+    if gain > 0.0:
+        cost = cost - gain / (end - release) if end > release else -np.inf
+    return cost
 
 
 @njit
@@ -129,7 +141,7 @@ def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no
     The work that is done so far is kept in pieces by rising price of a unit; what is not done yet is the dearest. A longer
     stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
-    release, weight, counted, work = job
+    release, _, counted, _, work = job
     gpu_type, rate, charge = modes
     cells, most = price.shape[0], rate.size
     unit, amount = np.empty((cells + 2) * most + 1), np.empty((cells + 2) * most + 1)
@@ -144,7 +156,7 @@ def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no
     while k < cells and moments[k + 1] <= release:
         k += 1
     now = release
-    while k <= cells and now < until and weight * (now - counted) < best:
+    while k <= cells and now < until and _cost(job, now) < best:
         end = min(moments[k + 1] if k < cells else np.inf, until)
         m = _steps(price[k] if k < cells else free, modes, adds, steps[k], source[k], target[k])
         got[:] = 0.0
@@ -178,7 +190,7 @@ def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no
             largest = max(largest, paid)
             now = now + seconds if seconds < end - now else end
             if pieces == 0 or unit[pieces - 1] < np.inf:
-                value = weight * max(now - counted, 0.0) + paid
+                value = _cost(job, now) + paid
                 if value < best:
                     best, best_end = value, now
         for i in range(m):

@@ -33,6 +33,7 @@ class SumCosts:
     """Arrays f64[n] of an objective: ``weight`` w_j, ``release``, ``duration``, ``counted`` c_j (seconds).
 
     Jobs without a due date cost nothing: their weight here is 0. ``late`` marks the jobs with release + duration > c_j.
+    Of ``total_utility`` a job costs ``- gain_j / (C_j - r_j)``, gain_j = w_j N_j, beside its ``weight``, which is 0.
     """
 
     objective: str
@@ -41,6 +42,7 @@ class SumCosts:
     duration: Floats
     counted: Floats
     late: Bools
+    gain: Floats
 
     def alone(self, weight: Floats) -> Fraction:
         """``sum weight_j max(0, r_j + p_j - c_j)``: the cost when nobody ever waits."""
@@ -75,8 +77,11 @@ def costs_with(instance: Instance, objective: str, duration: Floats) -> SumCosts
         promised = np.isfinite(instance.due)
         weight = np.where(promised, weight, 0.0)
         counted = np.where(promised, instance.due, 0.0)
+    elif objective == UTILITY:
+        weight = np.zeros(instance.n)
     late = ends_after(release, duration, counted) if objective in TARDINESS else np.ones(instance.n, dtype=bool)
-    return SumCosts(objective, weight, release, duration, counted, late)
+    gain = instance.weight * instance.work if objective == UTILITY else np.zeros(instance.n)
+    return SumCosts(objective, weight, release, duration, counted, late, gain)
 
 
 def ends_after(release: Floats, duration: Floats, moment: Floats) -> Bools:

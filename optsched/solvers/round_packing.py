@@ -1,0 +1,248 @@
+"""`pack_rounds`: Hadar's packing LP over all schedules in rounds at the size of its experiments, and a choice of schedules.
+
+**LP** by column generation (`optsched.solvers.column_generation`, `optsched.solvers.round_columns`), first with one capacity
+row a block of rounds, then for finer and finer blocks: the LP of a coarse level is a relaxation with a master of few rows,
+its columns are columns of the next level, and its prices, the same in all rounds of a block, are prices there.
+**Integers** price-and-branch: HiGHS chooses among the columns found, those whose reduced cost leaves a chance; machines are
+given to gangs round by round, the largest first; whoever finds none, or was left out, is put where it ends first among the
+others; then jobs move to earlier ends one by one until none can.
+**Guarantee** value <= optimum of integral schedules <= optimum of the LP <= ``bound``, which is exact.
+**Reference** Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918, whose primal and dual these are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from optsched.deadline import NEVER, Deadline
+from optsched.models.hadar_rounds import RoundProblem
+from optsched.problem.arrays import Floats, Ints
+from optsched.solvers.column_generation import Generated, PricedColumns, generate_columns
+from optsched.solvers.round_columns import RoundColumns
+from optsched.solvers.round_places import Placed, RoundPlaces
+from optsched.solvers.session import Progress
+
+BLOCKS = (64, 16, 4, 1)
+COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the last one, and the last
+KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
+# Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
+NEARLY, SOME, FIXED, MOST_DIVES, DIVE = 1 - 1e-6, 1e-6, 0.3, 60, 2
+
+
+@dataclass(frozen=True, eq=False)
+class RoundPacking:
+    """The LP's optimum lies in [``value``, ``bound``]; ``chosen_value`` is the total utility of ``chosen``, one schedule a
+    job.
+
+    ``price`` f64[T, H, R] of a device in a round, which prove ``bound``; ``payoff`` f64[n] is what jobs gain at them, at
+    most; ``share`` of every column in the LP, f64[K], and its job, i64[K]. ``rounds`` of pricing.
+    """
+
+    problem: RoundProblem
+    value: float
+    bound: Fraction
+    price: Floats
+    payoff: Floats
+    columns: int
+    rounds: int
+    chosen: Placed = field(repr=False)
+    chosen_value: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / bound of the LP, as floats."""
+        return float(self.bound - Fraction(self.value)) / float(self.bound) if self.bound else 0.0
+
+
+def pack_rounds(
+    problem: RoundProblem,
+    *,
+    integer: bool = True,
+    tolerance: float = FINE,
+    deadline: Deadline = NEVER,
+    progress: Callable[[Progress], None] | None = None,
+) -> RoundPacking:
+    """Solve the LP, and with ``integer`` choose schedules.
+
+    Parameters
+    ----------
+    tolerance : relative gap of the LP at which to stop.
+    deadline : for both; half of the time that is left is the LP's where schedules are chosen.
+    progress : called with (LP value, bound) after every round of pricing, then with (value of the choice, bound).
+    """
+    began = time.perf_counter()
+    columns = RoundColumns(problem)
+    first = deadline.share(0.5) if integer else deadline
+    found, duals = _levels(columns, tolerance, first, progress)
+    prices = columns.integers(duals[: columns.rows - problem.n])
+    payoff, _ = columns.best(prices)
+    bound = columns.bound(prices, payoff)
+    places = RoundPlaces(columns)
+    if integer:
+        _choose(columns, found, duals, places, deadline)
+    placed = places.placed()
+    value = sum(float(columns.utility[j, schedule[-1][0]]) for j, schedule in enumerate(placed) if schedule)
+    if progress is not None and integer:
+        gap = (float(bound) - value) / value if value else math.inf
+        progress(Progress(value, float(bound), gap, found.rounds, time.perf_counter() - began))
+    per_machine = np.zeros((problem.rounds, problem.machines, problem.types))
+    for q, (g, r) in enumerate(columns.cells.where):
+        of_cell = np.ldexp(prices[:, q].astype(np.float64), -columns.scale)
+        per_machine[:, columns.cells.group == g, r] = of_cell[:, None]
+    gained = np.ldexp(payoff.astype(np.float64), -columns.scale)
+    return RoundPacking(
+        problem, found.value, bound, per_machine, gained, found.columns.value.size, found.rounds, placed, value
+    )
+
+
+def _levels(
+    columns: RoundColumns, tolerance: float, deadline: Deadline, progress: Callable[[Progress], None] | None
+) -> tuple[Generated, Floats]:
+    """(the LP with a row a round, the best duals of all levels)."""
+    start, duals = PricedColumns(np.zeros(0), sp.csc_array((columns.rows, 0)), math.nan), np.zeros(columns.rows)
+    bound, rounds = math.inf, 0
+    blocks = [block for block in BLOCKS if block == 1 or 4 * block <= columns.problem.rounds]
+    for block in blocks:
+        level, asked = _Level(columns, block), list[PricedColumns]()
+
+        def price(y: Floats, level: _Level = level, asked: list[PricedColumns] = asked) -> PricedColumns:
+            priced = columns.price(level.spread(y))
+            asked.append(priced)
+            return PricedColumns(priced.value, level.gathered(priced.A), priced.bound)
+
+        found = generate_columns(
+            price,
+            np.full(level.upper.size, -math.inf),
+            level.upper,
+            sense=-1,
+            start=PricedColumns(start.value, level.gathered(start.A), math.nan),
+            duals=level.mean(duals),
+            tolerance=tolerance if block == 1 else max(COARSE, tolerance),
+            deadline=deadline if block == 1 else deadline.share(0.3),
+            progress=progress,
+        )
+        rounds += found.rounds
+        if found.bound <= bound:
+            bound, duals = found.bound, level.spread(found.duals)
+        if block == 1:
+            return Generated(found.value, bound, duals, found.x, found.columns, rounds, found.finished), duals
+        start = _kept([start, *asked], duals, columns.rows * KEPT)
+    raise AssertionError("the last level has blocks of one round")
+
+
+class _Level:
+    """Capacity rows of blocks of rounds: row (b, q) is the sum of the rows (t, q) of its rounds."""
+
+    def __init__(self, columns: RoundColumns, block: int) -> None:
+        Q, n = columns.cells.capacity.size, columns.problem.n
+        fine = columns.rows - n
+        t, q = np.divmod(np.arange(fine), Q)
+        blocks = -(-columns.problem.rounds // block)
+        row = np.concatenate([t // block * Q + q, blocks * Q + np.arange(n)])
+        self.sums = sp.csr_array((np.ones(fine + n), (row, np.arange(fine + n))), shape=(blocks * Q + n, fine + n))
+        self.size, self.upper = np.asarray(self.sums.sum(axis=1)).ravel(), self.sums @ columns.upper
+
+    def gathered(self, A: sp.csc_array) -> sp.csc_array:
+        """Columns of rounds as columns of blocks."""
+        return sp.csc_array(self.sums @ A)
+
+    def spread(self, duals: Floats) -> Floats:
+        """Duals of blocks as duals of rounds."""
+        return np.asarray(self.sums.T @ duals)
+
+    def mean(self, duals: Floats) -> Floats:
+        """Duals of rounds as duals of blocks."""
+        return np.asarray(self.sums @ duals) / self.size
+
+
+def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns:
+    """The columns of the best reduced cost, none twice."""
+    value = np.concatenate([each.value for each in found])
+    A = sp.csc_array(sp.hstack([each.A for each in found], format="csc"))
+    reduced = value - A.T @ duals
+    chosen, seen = list[int](), set[bytes]()
+    for k in np.argsort(-reduced, kind="stable").tolist():
+        part = slice(A.indptr[k], A.indptr[k + 1])
+        key = A.indices[part].tobytes() + A.data[part].tobytes()
+        if key not in seen:
+            seen.add(key)
+            chosen.append(k)
+        if len(chosen) == most:
+            break
+    return PricedColumns(value[chosen], sp.csc_array(A[:, chosen]), math.nan)
+
+
+def _choose(columns: RoundColumns, found: Generated, duals: Floats, places: RoundPlaces, deadline: Deadline) -> None:
+    """Diving, machines, and moves to earlier ends."""
+    pool, share = found.columns, found.x
+    for _ in range(MOST_DIVES):
+        fixed = _largest(columns, pool, share)
+        if not fixed:
+            break
+        places.place(_rounds(columns, pool, fixed))
+        if not columns.active.any() or deadline.passed:
+            break
+        level = generate_columns(
+            columns.price,
+            np.full(columns.rows, -math.inf),
+            np.concatenate([columns.free.ravel(), columns.active]).astype(float),
+            sense=-1,
+            start=_that_fit(columns, pool),
+            duals=duals,
+            most_rounds=DIVE,
+            deadline=deadline,
+        )
+        duals, pool, share = level.duals, level.columns, level.x
+    places.improve(deadline)
+
+
+def _that_fit(columns: RoundColumns, pool: PricedColumns) -> PricedColumns:
+    """The columns of active jobs that the free devices allow."""
+    upper = np.concatenate([columns.free.ravel(), columns.active])
+    fits = np.ones(pool.value.size, dtype=bool)
+    np.logical_and.at(
+        fits, np.repeat(np.arange(fits.size), np.diff(pool.A.indptr)), pool.A.data <= upper[pool.A.indices]
+    )
+    return PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan)
+
+
+def _largest(columns: RoundColumns, pool: PricedColumns, share: Floats) -> list[int]:
+    """Columns to fix: all of a share of nearly 1, and of the others those of the largest share that fit; they are booked."""
+    first, chosen = columns.rows - columns.problem.n, list[int]()
+    want = max(1, math.ceil(FIXED * int(columns.active.sum())))
+    for k in np.argsort(-share, kind="stable").tolist():
+        if share[k] < SOME or (share[k] < NEARLY and len(chosen) >= want):
+            break
+        part = slice(pool.A.indptr[k], pool.A.indptr[k + 1])
+        row, held = pool.A.indices[part], pool.A.data[part].astype(np.int64)
+        of_job = row >= first
+        j, at = int(row[of_job][0]) - first, row[~of_job]
+        free = columns.free.ravel()
+        if columns.active[j] and bool((held[~of_job] <= free[at]).all()):
+            free[at] -= held[~of_job]
+            columns.active[j] = False
+            chosen.append(k)
+    return chosen
+
+
+def _rounds(
+    columns: RoundColumns, pool: PricedColumns, taken: list[int]
+) -> Iterator[tuple[int, list[tuple[int, Ints]]]]:
+    """(job, [(round, devices of every cell i64[Q])]) of chosen columns."""
+    Q, first = columns.cells.capacity.size, columns.rows - columns.problem.n
+    for k in taken:
+        part = slice(pool.A.indptr[k], pool.A.indptr[k + 1])
+        row, held = pool.A.indices[part], pool.A.data[part]
+        job = int(row.max()) - first
+        rounds: dict[int, Ints] = {}
+        for i, devices in zip(row.tolist(), held.tolist(), strict=True):
+            if i < first:
+                rounds.setdefault(i // Q, np.zeros(Q, dtype=np.int64))[i % Q] = int(devices)
+        yield job, sorted(rounds.items(), key=lambda pair: pair[0])

@@ -1,0 +1,212 @@
+"""`RoundPlaces`: schedules in rounds on machines, and moves of jobs to earlier ends.
+
+A packing over kinds of devices says how many devices of a kind a job has in a round; here they get machines: gangs that have
+to be on one machine first, the largest first, each on the fullest machine that holds it, so that gangs whose sizes divide
+each other always fit. A job that finds none in some round goes to where it ends first among the others
+(`RoundPlaces.improve`): in every round from its arrival on in the fastest mode that the free devices allow, without the
+rounds it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.deadline import NEVER, Deadline
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.round_columns import RoundColumns
+
+Cell = tuple[int, int, int]  # machine, type, devices
+Placed = tuple[
+    tuple[tuple[int, tuple[Cell, ...]], ...], ...
+]  # of every job: (round, cells), rising; () where it is left out
+
+
+class RoundPlaces:
+    """Who is where: ``free`` i64[T, H, R] devices; ``taken[j]``: the rounds of job j with their cells, rising."""
+
+    def __init__(self, columns: RoundColumns) -> None:
+        self.columns, problem = columns, columns.problem
+        self.free = np.repeat(problem.devices[None].astype(np.int64), problem.rounds, axis=0)
+        self.taken: list[list[tuple[int, tuple[Cell, ...]]]] = [[] for _ in range(problem.n)]
+        cell = np.full(columns.cells.devices.shape, -1, dtype=np.int64)
+        for q, where in enumerate(columns.cells.where):
+            cell[where] = q
+        mode_group = np.array([-1 if mode.group is None else mode.group for mode in columns.modes], dtype=np.int64)
+        in_group = (mode_group[:, None] < 0) | (mode_group[:, None] == columns.cells.group[None, :])
+        most = np.pad(columns.most, ((0, 0), (0, 1)))  # the last of no cell
+        suits = most[:, cell] > 0  # [modes, groups, types]
+        self.open: Bools = suits[:, columns.cells.group] & in_group[:, :, None]  # [modes, machines, types]
+        self.alone = mode_group >= 0
+        self.apart = int(problem.together is not None)  # gangs not on one machine are on two
+
+    def placed(self) -> Placed:
+        """The schedules as they are now."""
+        return tuple(tuple(rounds) for rounds in self.taken)
+
+    def end(self, j: int) -> int:
+        """The round in which the job ends; the number of rounds where it never does."""
+        return self.taken[j][-1][0] if self.taken[j] else self.columns.problem.rounds
+
+    def place(self, chosen: Iterable[tuple[int, list[tuple[int, Ints]]]]) -> None:
+        """Give machines to a packing over cells: (job, [(round, devices i64[Q])])."""
+        of_round: dict[int, list[tuple[int, Ints]]] = {}
+        for j, rounds in chosen:
+            for t, held in rounds:
+                of_round.setdefault(t, []).append((j, held))
+        lost = set[int]()
+        tasks = self.columns.problem.tasks
+        for t, gangs in sorted(of_round.items()):
+            for j, held in sorted(gangs, key=lambda pair: (self._spread(*pair), -int(tasks[pair[0]]), pair[0])):
+                cells = None if j in lost else self._cells(t, j, held)
+                if cells is None:
+                    lost.add(j)
+                    self.remove(j)
+                else:
+                    self.add(j, t, cells)
+
+    def _spread(self, j: int, held: Ints) -> bool:
+        # the fastest mode that has such devices says whether they are on one machine
+        own = range(int(self.columns.start[j]), int(self.columns.start[j + 1]))
+        return not next(self.alone[m] for m in own if bool((held <= self.columns.most[m]).all()))
+
+    def _cells(self, t: int, j: int, held: Ints) -> tuple[Cell, ...] | None:
+        """Machines for the devices, or None; the fullest that hold them."""
+        cells, group = self.columns.cells, self.columns.cells.group
+        want = [(*cells.where[q], int(held[q])) for q in np.flatnonzero(held).tolist()]
+        if not self._spread(j, held):
+            fits = group == want[0][0]
+            for _, r, count in want:
+                fits &= self.free[t, :, r] >= count
+            if not fits.any():
+                return None
+            left = np.where(fits, self.free[t].sum(axis=1), np.iinfo(np.int64).max)
+            return tuple((int(left.argmin()), r, count) for _, r, count in want)
+        room = np.full(group.size, int(held.sum()) - self.apart)
+        found = list[Cell]()
+        for g, r, count in want:
+            for h in sorted(np.flatnonzero(group == g).tolist(), key=lambda h: int(self.free[t, h, r])):
+                part = min(count, int(self.free[t, h, r]), int(room[h]))
+                if part:
+                    found.append((h, r, part))
+                    count -= part
+                    room[h] -= part
+            if count:
+                return None
+        return tuple(found)
+
+    def add(self, j: int, t: int, cells: tuple[Cell, ...]) -> None:
+        """The job holds these devices in the round."""
+        for h, r, count in cells:
+            self.free[t, h, r] -= count
+        self.taken[j].append((t, cells))
+
+    def remove(self, j: int) -> list[tuple[int, tuple[Cell, ...]]]:
+        """The job leaves; what it had."""
+        had, self.taken[j] = self.taken[j], []
+        for t, cells in had:
+            for h, r, count in cells:
+                self.free[t, h, r] += count
+        return had
+
+    def improve(self, deadline: Deadline = NEVER) -> None:
+        """Move jobs to earlier ends, those left out first, until none can move; after the deadline only those left out."""
+        utility = self.columns.utility
+        moved = True
+        while moved:
+            moved = False
+            for j in sorted(range(len(self.taken)), key=lambda j: (bool(self.taken[j]), -float(utility[j].max()), j)):
+                if self.taken[j] and deadline.passed:
+                    return
+                moved = self._earlier(j) or moved
+
+    def _earlier(self, j: int) -> bool:
+        """Does the job find an earlier end? Then it goes there."""
+        columns, before = self.columns, self.end(j)
+        part = slice(int(columns.start[j]), int(columns.start[j + 1]))
+        needed, first = float(columns.needed[j]), int(columns.problem.arrival[j])
+        if part.start == part.stop or before <= first:
+            return False
+        had = self.remove(j)
+        rounds, mode, machine = _first_end(
+            self.free, first, before, int(columns.problem.tasks[j]), needed, columns.iterations[part],
+            self.open[part], self.alone[part], self.apart,
+        )  # fmt: skip
+        if rounds.size == 0:
+            for t, cells in had:
+                self.add(j, t, cells)
+            return False
+        for t, m, h in zip(rounds.tolist(), (mode + part.start).tolist(), machine.tolist(), strict=True):
+            self.add(j, t, self._some(t, m, h, int(columns.problem.tasks[j])))
+        return True
+
+    def _some(self, t: int, mode: int, machine: int, count: int) -> tuple[Cell, ...]:
+        # devices of a mode that are free, on the machine or, without one, on the fullest machines
+        found = list[Cell]()
+        machines = [machine] if machine >= 0 else np.argsort(self.free[t].sum(axis=1), kind="stable").tolist()
+        most = count - (0 if machine >= 0 else self.apart)
+        for h in machines:
+            here = most
+            for r in np.flatnonzero(self.open[mode, h] & (self.free[t, h] > 0)).tolist():
+                part = min(count, here, int(self.free[t, h, r]))
+                if part:
+                    found.append((h, r, part))
+                    count -= part
+                    here -= part
+        return tuple(found)
+
+
+@njit
+def _first_end(
+    free: Ints,
+    first: int,
+    before: int,
+    tasks: int,
+    needed: float,
+    iterations: Floats,
+    suits: Bools,
+    alone: Bools,
+    apart: int,
+) -> tuple[Ints, Ints, Ints]:
+    """(rounds, modes, machines or -1) of the schedule that ends first, before round ``before``; empty: there is none."""
+    machines, types = free.shape[1], free.shape[2]
+    rounds, mode, machine = (
+        np.empty(before - first, dtype=np.int64),
+        np.empty(before - first, dtype=np.int64),
+        np.empty(before - first, dtype=np.int64),
+    )
+    count, done = 0, 0.0
+    for t in range(first, before):
+        found, where = -1, -1
+        for m in range(iterations.size):
+            total, least = 0, 1 << 60
+            for h in range(machines):
+                here, left = 0, 0
+                for r in range(types):
+                    left += free[t, h, r]
+                    if suits[m, h, r]:
+                        here += free[t, h, r]
+                total += min(here, tasks - apart)
+                if alone[m] and here >= tasks and left < least:
+                    least, where = left, h
+            if (alone[m] and where >= 0) or (not alone[m] and total >= tasks):
+                found = m
+                break
+        if found >= 0:
+            rounds[count], mode[count], machine[count] = t, found, where
+            done += iterations[found]
+            count += 1
+            if done >= needed:
+                break
+    if done < needed:
+        return rounds[:0], mode[:0], machine[:0]
+    kept = 0  # without what it does not need, the last round stays
+    for i in range(count):
+        if i < count - 1 and done - iterations[mode[i]] >= needed:
+            done -= iterations[mode[i]]
+        else:
+            rounds[kept], mode[kept], machine[kept] = rounds[i], mode[i], machine[i]
+            kept += 1
+    return rounds[:kept], mode[:kept], machine[:kept]
