@@ -2,7 +2,7 @@
 
 **Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
 (`optsched.bounds.modes`, `optsched.bounds.shared_machine`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0),
-and the unweighted forms.
+and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a sum.
 **Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
 
     sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
@@ -14,7 +14,7 @@ sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
-falls piecewise linearly, f_j has one kink: the minimum is at a breakpoint.
+falls piecewise linearly, f_j has one kink, or is concave (of utility): the minimum is at a breakpoint.
 **Relations**: omega = 0 is `alone` with the best type of every job. Where `mean_busy_time`
 lets the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
 GPUs. It sees no gang sizes beside their sums, as all bounds here but those with thresholds (`gang_machine`).
@@ -45,12 +45,12 @@ from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, mode
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.proof import prove
 from optsched.bounds.shared_machine import modes_of_shared
-from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
+from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, sum_costs
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 KIND = "priced-time"
-OBJECTIVES = SUMS
+OBJECTIVES = (*SUMS, UTILITY)
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
 CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *ELASTIC_CLASSES)
@@ -72,6 +72,8 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
         return None
     costs = sum_costs(instance, objective)
+    if objective == UTILITY and not bool((costs.duration > 0).all()):
+        return None
     found = [
         (value, data | more)
         for modes, more in _modes(instance, schedule_class)
@@ -82,7 +84,9 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     if not found:
         return None
     value, data = max(found, key=lambda pair: pair[0])
-    return Certificate(instance.digest, objective, schedule_class, KIND, value, data)
+    return Certificate(
+        instance.digest, objective, schedule_class, KIND, -value if objective == UTILITY else value, data
+    )
 
 
 def _modes(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:

@@ -63,6 +63,8 @@ def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
     if moments is None:
         return None
     scale = float(costs.weight.sum()) / float(modes.capacity.sum())
+    if costs.gain.any():
+        scale = float((costs.gain / modes.alone).sum()) / float(modes.fewest_gpu_seconds.sum())
     nothing = np.zeros((CELLS, modes.capacity.size))
     given = _jobs(costs, modes), _arrays(modes), modes.adds, modes.capacity.astype(np.float64)
     tried = [_ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]

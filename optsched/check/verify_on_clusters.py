@@ -369,7 +369,7 @@ def on_machine(name: str, sides: Data) -> Served:
 def priced(name: str) -> Served:
     """Those for machines by prices, and for prices over time."""
     some = on_machine(name, {f"{name}-busy-time": busy, "priced-time": priced_time})
-    return either(some, {"makespan": {f"{name}-makespan": makespan}})
+    return either(some, {"makespan": {f"{name}-makespan": makespan}, GAIN: {"priced-time": priced_time}})
 
 
 def either(*some: Served) -> Served:

@@ -1,10 +1,10 @@
 """Prices of GPUs over time, by type, for verifiers without optsched: what every job costs and pays at least.
 
 Beside verify_on_clusters.py. Time is cut into cells; a second of a GPU of type t costs omega_kt in cell k, nothing after the
-last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0) and
-pays for the cheapest work that [r, C] has for it: in a moment it does more and more work a second along the lower hull of
+last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0), or
+what its utility w N / (C - r) is less than nothing, and pays for the cheapest work that [r, C] has for it: in a moment it does more and more work a second along the lower hull of
 cost over rate or, where copies add up, takes option after option. **Theorem** priced-time: the sum of what jobs cost and pay
-at least, less what all GPUs are worth (optsched/bounds/priced_time.py). The data state these minima.
+at least, less what all GPUs are worth (optsched/bounds/priced_time.py); of utility, which is bounded from above, its negative. The data state these minima.
 """
 
 from __future__ import annotations
@@ -41,17 +41,22 @@ class PricedCells(NamedTuple):
 
 
 class LeastCost(NamedTuple):
-    """A job that has ``work`` to do from ``release`` on, costs ``weight`` a second after ``kink``, and says ``least``."""
+    """A job that has ``work`` to do from ``release`` on, costs ``weight`` a second after ``kink``, and says ``least``.
+
+    ``gain``: what it gets done, w N: its utility is that over the seconds of its stay.
+    """
 
     release: Fraction
     work: Fraction
     weight: Fraction
     kink: Fraction
     least: Fraction
+    gain: Fraction = Fraction(0)
 
     def cost(self, end: Fraction) -> Fraction:
         """Its part of the objective."""
-        return self.weight * max(Fraction(0), end - self.kink)
+        cost = self.weight * max(Fraction(0), end - self.kink)
+        return cost - self.gain / (end - self.release) if self.gain else cost
 
 
 def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
@@ -68,12 +73,17 @@ def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
     legal = len(minima) == len(rates) and all(type(x) is int and abs(x) < LARGEST for x in minima)
     need(legal, "data.minima must be integers, one for every job")
     proof = Minima(cells, adds=case.schedule_class == "forking")
+    utility = case.objective == "total_utility"
+    need(not utility or all(work > 0 for work in case.work), "a job takes no time: its utility has no bound")
+    works = case.works() if utility else []
     for j, (w, c, work) in enumerate(zip(case.weight, case.moment, case.work, strict=True)):
         release, weight = Fraction(case.release[j], case.unit), Fraction(w, case.shares)
-        job = LeastCost(release, work, weight, Fraction(c, case.unit), unit * minima[j])
+        given = (Fraction(0), weight * Fraction(works[j])) if utility else (weight, Fraction(0))
+        job = LeastCost(release, work, given[0], Fraction(c, case.unit), unit * minima[j], given[1])
         need(proof.hold(job, rates[j]), f"data.minima[{j}]: the job costs and pays less than it says", DUAL)
     names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
-    return unit * sum(minima) - cells.worth(case.count), {**{name: data[name] for name in names}, **charged}
+    value = unit * sum(minima) - cells.worth(case.count)
+    return -value if utility else value, {**{name: data[name] for name in names}, **charged}
 
 
 def exponent(data: Data, name: str) -> int:
@@ -107,8 +117,9 @@ class Minima:
     def hold(self, job: LeastCost, rates: Rates) -> bool:
         """Is what the job says true, wherever it ends?
 
-        The job takes the cheapest work of the moments up to its end; a later end exchanges the dearest for cheaper. Cost
-        and payment are linear between the ends at which a piece of work is used up, so they are looked at there alone.
+        The job takes the cheapest work of the moments up to its end; a later end exchanges the dearest for cheaper. Between
+        the ends at which a piece of work is used up the payment is linear, the cost linear or concave: both are looked at
+        there alone.
         """
         done: list[list[Fraction]] = []  # [price of a unit, units], rising
         missing, paid, now = job.work, Fraction(0), job.release

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 
+import optsched as osd
 from bounds import shared_cases, typed_cases
 from bounds.cases import SUMS
 from bounds.tampering import Document, add, change, drop, entry, put, put_data
@@ -35,6 +36,7 @@ from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
 
 FLOW = "total_flow_time"
+OBJECTIVES = (*SUMS, "total_utility")
 ROUNDING = 1 + Fraction(1, 10**9)  # engines and searches add up floats
 
 
@@ -62,36 +64,43 @@ def others(instance: Instance, objective: str, schedule_class: str) -> Fraction:
 # --- below every schedule ------------------------------------------------------------------------------------------------
 
 
+def no_better(value: Fraction, certificate: Certificate) -> bool:
+    """Is a schedule's value no better than the bound? Utility is bounded from above."""
+    gain = certificate.objective == "total_utility"
+    return value <= certificate.value * ROUNDING if gain else certificate.value <= value * ROUNDING
+
+
 def typed_below(seed: int, schedule_class: str, count: int) -> int:
     rng, checked = np.random.default_rng(seed), 0
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
     for k in range(count):
-        instance, objective = typed_cases.typed_instance(rng), SUMS[k % len(SUMS)]
+        instance, objective = typed_cases.typed_instance(rng), OBJECTIVES[k % len(OBJECTIVES)]
         certificate = built(instance, objective, schedule_class)
         for _ in range(4 if certificate else 0):
             ends = typed_cases.random_completions(instance, rng, forking=forking, preempt=preempt)
-            assert certificate.value <= objective_value(instance, objective, ends) * ROUNDING, instance.to_json()
+            value = objective_value(instance, objective, ends)
+            assert no_better(value, certificate), instance.to_json()
             checked += 1
     return checked
 
 
 @pytest.mark.parametrize("schedule_class", ["gang", "gang-nonpreemptive", "forking"])
 def test_never_above_a_schedule_on_gpus_of_several_types(schedule_class: str) -> None:
-    assert typed_below(0, schedule_class, 12) >= 20
+    assert typed_below(0, schedule_class, 18) >= 20
 
 
 def shared_below(seed: int, count: int) -> int:
     rng, checked = np.random.default_rng(seed), 0
     for k in range(count):
-        instance, objective = shared_cases.rich(rng), SUMS[k % len(SUMS)]
+        instance, objective = shared_cases.rich(rng), OBJECTIVES[k % len(OBJECTIVES)]
         certificate = built(instance, objective, "gpu-sharing")
         if certificate is None:
             continue
         ends = [shared_cases.random_completions(instance, rng, preempt=bool(m % 2)) for m in range(4)]
-        best = min(objective_value(instance, objective, each) for each in ends)
-        if instance.n <= 3:
-            best = min(best, Fraction(shared_cases.best_at_events(instance, objective)))
-        assert certificate.value <= best * ROUNDING, instance.to_json()
+        values = [objective_value(instance, objective, each) for each in ends]
+        if instance.n <= 3 and objective in SUMS:
+            values.append(Fraction(shared_cases.best_at_events(instance, objective)))
+        assert all(no_better(value, certificate) for value in values), instance.to_json()
         checked += 1
     return checked
 
@@ -151,7 +160,9 @@ def least_by_linear_programs(cells: PricedCells, job: LeastCost, modes: Rates, a
         held[columns, np.arange(len(columns))] = 1.0
         found = linprog(pay, A_ub=held, b_ub=room, A_eq=[rate], b_eq=[float(job.work)])
         if found.success:
-            best = min(best, found.fun + float(job.weight) * max(end - float(job.kink), 0.0))
+            cost = float(job.weight) * max(end - float(job.kink), 0.0)
+            cost -= float(job.gain) / (end - float(job.release)) if job.gain else 0.0
+            best = min(best, found.fun + cost)
     return float(best)
 
 
@@ -168,8 +179,10 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     ]
     release, work = float(rng.integers(0, 8)) / 2, float(rng.integers(1, 12))
     weight, counted = float(rng.integers(0, 4)), float(rng.integers(0, 20)) / 2
+    gain = float(rng.integers(1, 50)) if rng.random() < 0.4 else 0.0
+    weight = 0.0 if gain else weight
     one = np.ones(1)
-    costs = SumCosts("total_weighted_tardiness", weight * one, release * one, one, counted * one, one > 0)
+    costs = SumCosts("total_weighted_tardiness", weight * one, release * one, one, counted * one, one > 0, gain * one)
     kinds, ones = np.zeros(1, dtype=np.int64), np.ones(2, dtype=np.int64)
     exactly = [tuple((t, 1 / Fraction(rate), Fraction(gpus)) for t, rate, gpus in options)]
     modes = Modes(("a", "b"), ones, ones[:1], kinds, work * one, release * one, exactly, adds)
@@ -177,7 +190,7 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     exact = PricedCells(
         [Fraction(m) for m in moments], [dict(zip("ab", map(Fraction, row), strict=True)) for row in prices]
     )
-    job = LeastCost(*map(Fraction, (release, work, weight, counted, least)))
+    job = LeastCost(*map(Fraction, (release, work, weight, counted, least, gain)))
     rates = tuple(("ab"[t], Fraction(rate), Fraction(charge)) for t, rate, charge in options)
     slightly = Fraction(1, 10**9)
     assert Minima(exact, adds).hold(job._replace(least=job.least - slightly), rates)
@@ -185,10 +198,21 @@ def test_three_ways_to_the_least_cost_of_a_job(seed: int, adds: bool) -> None:
     ends = np.arange(0, 40, 1 / 8)
     brute = least_by_linear_programs(exact, job, rates, adds, [*ends[::4], *(ends[::8] + 0.3)])
     assert least <= brute + 1e-7
-    assert brute <= least + weight / 2 + 1e-7  # ends half a second apart, and a longer stay costs no more
+    assert gain or brute <= least + weight / 2 + 1e-7  # ends half a second apart, and a longer stay costs no more
 
 
 # --- what it is worth ----------------------------------------------------------------------------------------------------
+
+
+def test_utility_where_nobody_has_to_wait_and_where_all_do() -> None:
+    # four jobs of 10 s at once on one GPU: half of the work is done at 20 s at best, and prices see that
+    jobs = [Job(str(j), 0.0, 1, 10.0) for j in range(4)]
+    alone, four = (Instance(jobs, Cluster([NodeGroup(1, g)]), f"{g}") for g in (4, 1))
+    bounds = [osd.bound(each, "total_utility") for each in (alone, four)]
+    assert bounds[0].value == 4
+    # one after another: 10 (1/10 + 1/20 + 1/30 + 1/40)
+    assert 10 / 10 + 10 / 20 + 10 / 30 + 10 / 40 <= bounds[1].value < 3.0
+    assert bounds[1].kind == "priced-time"
 
 
 @cache

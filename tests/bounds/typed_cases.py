@@ -141,6 +141,12 @@ def objective_value(instance: Instance, objective: str, completion: list[Fractio
         stay = (end - Fraction(float(r)) for end, r in zip(completion, instance.arrival, strict=True))
         return max(x / Fraction(float(d)) for x, d in zip(stay, fair_flow_times(instance), strict=True))
     value = Fraction(0)
+    if objective == "total_utility":
+        stay = (end - Fraction(float(r)) for end, r in zip(completion, instance.arrival, strict=True))
+        done = (
+            Fraction(w) * Fraction(x) for w, x in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)
+        )
+        return sum((x / time for x, time in zip(done, stay, strict=True)), Fraction(0))
     for j, end in enumerate(completion):
         weight = Fraction(float(instance.weight[j])) if "weighted" in objective else Fraction(1)
         if "flow" in objective:
