@@ -73,7 +73,7 @@ add_program(
     "what all devices and jobs are worth: the optimum of hadar-primal",
     "gang, in rounds",
     packing_of,
-    lambda data: build(data[1]),
+    lambda data: build(data.packing),
     _named,
     "hadar-primal",
 )

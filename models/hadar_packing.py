@@ -97,7 +97,8 @@ class Packing:
     def require_schedules(self) -> None:
         """`InputError` when no job has a schedule: there is nothing to choose, and the optimum is 0."""
         if not self.flat:
-            raise InputError("no job has a schedule: nothing can be packed", field="schedules")
+            legal = "more or longer rounds, or a device on which a job runs"
+            raise InputError("no job has a schedule: nothing can be packed", field="schedules", legal=legal)
 
     def value(self, chosen: Sequence[int | None]) -> float:
         """Total utility when job j runs by schedule ``chosen[j]`` of S_j (None: not at all).

@@ -80,8 +80,8 @@ add_program(
     "total utility w_j N_j / (f_j - r_j), an upper bound for all schedules in these rounds",
     "gang, in rounds",
     packing_of,
-    lambda data: build(data[1]),
-    lambda model, data, instance: packing_names(data, instance, *row_duals(model, data[1])),
+    lambda data: build(data.packing),
+    lambda model, data, instance: packing_names(data, instance, *row_duals(model, data.packing)),
     "hadar-dual",
     sets=SETS,
 )
@@ -91,6 +91,6 @@ add_program(
     "total utility w_j N_j / (f_j - r_j), the best in these rounds",
     "gang, in rounds",
     packing_of,
-    lambda data: build(data[1], integer=True),
+    lambda data: build(data.packing, integer=True),
     sets=SETS,
 )

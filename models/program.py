@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Program:
     clocked: bool = False
 
 
+MOST_ROUNDS = 100_000
+
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
 add_program = PROGRAMS.maker(Program, lambda program: program.name)
 
@@ -71,28 +73,54 @@ def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
 # --- data of an instance ------------------------------------------------------------------------------------------------
 
 
-def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> RoundProblem:
-    """So many rounds of ``round`` seconds; 0: twice the longest job after the last arrival, in equal parts."""
-    check_legal(rounds >= 1, "rounds", rounds, "an integer >= 1")
+def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundProblem:
+    """So many rounds of ``round`` seconds. ``round`` 0: twice the longest job after the last arrival, in equal parts.
+
+    ``rounds`` 0: four, or of a ``round`` that is given as many as twice the longest job and all the work take after the last
+    arrival: enough for schedules that leave nobody out.
+    """
+    check_legal(rounds >= 0, "rounds", rounds, "an integer >= 1, or 0 for enough")
     if instance.n == 0:
         raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
-    span = float(np.ptp(instance.arrival)) + 2 * float(np.nanmax(seconds_alone(instance)))
-    seconds = round if round else span / rounds
+    alone = seconds_alone(instance)
+    span = float(np.ptp(instance.arrival)) + 2 * float(np.nanmax(alone))
+    seconds = round if round else span / (rounds or 4)
     check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 for equal parts")
-    return round_problem(instance, seconds, rounds)
+    if round and not rounds:
+        enough = (span + float((alone * instance.gpus).sum()) / instance.cluster.gpus) / round
+        check_legal(enough < MOST_ROUNDS, "round", round, f"seconds so long that {MOST_ROUNDS:,} of them are enough")
+        rounds = math.ceil(enough)
+    return round_problem(instance, seconds, rounds or 4)
 
 
-def packing_of(instance: Instance, round: float = 0.0, rounds: int = 4) -> tuple[RoundProblem, Packing]:
-    """Every schedule in rounds of every job, see `rounds_of`; for small instances."""
-    problem = rounds_of(instance, round, rounds)
-    return problem, problem.packing()
+@dataclass(frozen=True, eq=False)
+class RoundSchedules:
+    """A problem in rounds, and all its schedules when they are asked for."""
+
+    problem: RoundProblem
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Every schedule in rounds of every job; `InputError` where they are too many."""
+        return self.problem.packing()
+
+    def few(self, most: int) -> bool:
+        """Are there at most so many schedules?"""
+        try:
+            self.problem.packing(most_schedules=most)
+        except InputError:
+            return False
+        return True
 
 
-def packing_names(
-    data: tuple[RoundProblem, Packing], instance: Instance, price: Floats, payoff: Floats
-) -> dict[str, float]:
+def packing_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundSchedules:
+    """Every schedule in rounds of every job, see `rounds_of`."""
+    return RoundSchedules(rounds_of(instance, round, rounds))
+
+
+def packing_names(data: RoundSchedules, instance: Instance, price: Floats, payoff: Floats) -> dict[str, float]:
     """Prices k_q by round, node and type, payoffs mu_j by job; what is 0 is left out."""
-    problem, types = data[0], type_speeds(instance).types
+    problem, types = data.problem, type_speeds(instance).types
     named = {}
     for q in np.flatnonzero(price).tolist():
         (t, h), r = divmod(q // problem.types, problem.machines), q % problem.types

@@ -2,9 +2,10 @@
 
 Beside verify_on_clusters.py. Time is cut into cells; a second of a GPU of type t costs omega_kt in cell k, nothing after the
 last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0), or
-what its utility w N / (C - r) is less than nothing, and pays for the cheapest work that [r, C] has for it: in a moment it does more and more work a second along the lower hull of
-cost over rate or, where copies add up, takes option after option. **Theorem** priced-time: the sum of what jobs cost and pay
-at least, less what all GPUs are worth (optsched/bounds/priced_time.py); of utility, which is bounded from above, its negative. The data state these minima.
+what its utility w N / (C - r) is less than nothing, and pays for the cheapest work that [r, C] has for it: in a moment it
+does more and more work a second along the lower hull of cost over rate or, where copies add up, takes option after option.
+**Theorem** priced-time: the sum of what jobs cost and pay at least, less what all GPUs are worth
+(optsched/bounds/priced_time.py); of utility, which is bounded from above, its negative. The data state these minima.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from optsched.solvers.compile_model import compile
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import METHODS, there
+from optsched.solvers.round_program import by_columns, solve_by_columns
 from optsched.solvers.session import AGREES, Session
 from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
@@ -174,14 +175,22 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
 def solve_program(instance: Source, model: str, time_limit: float | None = None) -> Solution:
     """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
 
-    ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`.
+    ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`. Hadar's packing of more
+    schedules than can be listed is solved by `optsched.solvers.round_program.solve_by_columns`.
 
     >>> import optsched as osd
     >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
     >>> found.status, round(found.value, 3), round(found.opposite.value, 3)
     ('optimal', 6.216, 6.216)
     """
-    made = formulated(formulate(instance, model))
+    if model.partition(":")[0].strip() in PROGRAMS:
+        given, began = instance_of(instance), time.perf_counter()
+        program, data = data_of(given.relative, model)
+        if by_columns(program, data):
+            return solve_by_columns(given, program, data, time_limit)
+        made = _built(given, program, data, began)
+    else:
+        made = formulated(formulate(instance, model))
     found = solve_model(made.instance, made.model, time_limit)
     if not isinstance(made.of, Program) or made.of.dual is None:
         return found

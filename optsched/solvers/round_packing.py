@@ -3,9 +3,10 @@
 **LP** by column generation (`optsched.solvers.column_generation`, `optsched.solvers.round_columns`), first with one capacity
 row a block of rounds, then for finer and finer blocks: the LP of a coarse level is a relaxation with a master of few rows,
 its columns are columns of the next level, and its prices, the same in all rounds of a block, are prices there.
-**Integers** price-and-branch: HiGHS chooses among the columns found, those whose reduced cost leaves a chance; machines are
-given to gangs round by round, the largest first; whoever finds none, or was left out, is put where it ends first among the
-others; then jobs move to earlier ends one by one until none can.
+**Integers** price-and-dive: columns of the largest shares become schedules, and the LP of what is left is solved again, with
+new columns; of few columns HiGHS chooses the best (price-and-branch), and the better choice counts. Machines are given to
+gangs round by round, the largest first; whoever finds none, or was left out, is put where it ends first among the others;
+then jobs move to earlier ends one by one until none can.
 **Guarantee** value <= optimum of integral schedules <= optimum of the LP <= ``bound``, which is exact.
 **Reference** Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918, whose primal and dual these are.
 """
@@ -25,14 +26,16 @@ from optsched.deadline import NEVER, Deadline
 from optsched.models.hadar_rounds import RoundProblem
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.column_generation import Generated, PricedColumns, generate_columns
+from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.round_columns import RoundColumns
 from optsched.solvers.round_places import Placed, RoundPlaces
-from optsched.solvers.session import Progress
+from optsched.solvers.session import Progress, Session
 
 BLOCKS = (64, 16, 4, 1)
 COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the last one, and the last
 KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
 # Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
+FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
 NEARLY, SOME, FIXED, MOST_DIVES, DIVE = 1 - 1e-6, 1e-6, 0.3, 60, 2
 
 
@@ -84,11 +87,13 @@ def pack_rounds(
     prices = columns.integers(duals[: columns.rows - problem.n])
     payoff, _ = columns.best(prices)
     bound = columns.bound(prices, payoff)
-    places = RoundPlaces(columns)
+    choices = [RoundPlaces(columns)]
     if integer:
-        _choose(columns, found, duals, places, deadline)
-    placed = places.placed()
-    value = sum(float(columns.utility[j, schedule[-1][0]]) for j, schedule in enumerate(placed) if schedule)
+        if found.columns.value.size <= FEW_COLUMNS:
+            choices.append(_branch(columns, found, deadline))
+        choices.append(_dive(columns, found, duals, deadline))
+    best = max(choices, key=RoundPlaces.value)
+    placed, value = best.placed(), best.value()
     if progress is not None and integer:
         gap = (float(bound) - value) / value if value else math.inf
         progress(Progress(value, float(bound), gap, found.rounds, time.perf_counter() - began))
@@ -179,9 +184,29 @@ def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns
     return PricedColumns(value[chosen], sp.csc_array(A[:, chosen]), math.nan)
 
 
-def _choose(columns: RoundColumns, found: Generated, duals: Floats, places: RoundPlaces, deadline: Deadline) -> None:
-    """Diving, machines, and moves to earlier ends."""
-    pool, share = found.columns, found.x
+def _branch(columns: RoundColumns, found: Generated, deadline: Deadline) -> RoundPlaces:
+    """The best choice among the columns, machines, and moves to earlier ends."""
+    pool, places = found.columns, RoundPlaces(columns)
+    program = LinearProgram.from_arrays(
+        pool.value,
+        pool.A,
+        np.full(columns.rows, -math.inf),
+        columns.upper,
+        upper=np.ones(pool.value.size),
+        integrality=np.ones(pool.value.size, dtype=bool),
+        sense=-1,
+    )
+    limit = None if deadline.at == math.inf else deadline.left / 2
+    outcome = Session(program).solve(time_limit=limit, node_limit=NODES)
+    if outcome.x is not None:
+        places.place(_rounds(columns, pool, np.flatnonzero(outcome.x > 0.5).tolist()))
+    places.improve(deadline)
+    return places
+
+
+def _dive(columns: RoundColumns, found: Generated, duals: Floats, deadline: Deadline) -> RoundPlaces:
+    """Columns become schedules, those of the largest shares first, and the rest of the LP is solved again."""
+    pool, share, places = found.columns, found.x, RoundPlaces(columns)
     for _ in range(MOST_DIVES):
         fixed = _largest(columns, pool, share)
         if not fixed:
@@ -201,6 +226,7 @@ def _choose(columns: RoundColumns, found: Generated, duals: Floats, places: Roun
         )
         duals, pool, share = level.duals, level.columns, level.x
     places.improve(deadline)
+    return places
 
 
 def _that_fit(columns: RoundColumns, pool: PricedColumns) -> PricedColumns:

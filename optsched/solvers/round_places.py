@@ -46,6 +46,11 @@ class RoundPlaces:
         """The schedules as they are now."""
         return tuple(tuple(rounds) for rounds in self.taken)
 
+    def value(self) -> float:
+        """The total utility."""
+        ends = [(j, rounds[-1][0]) for j, rounds in enumerate(self.taken) if rounds]
+        return float(sum(float(self.columns.utility[j, end]) for j, end in ends))
+
     def end(self, j: int) -> int:
         """The round in which the job ends; the number of rounds where it never does."""
         return self.taken[j][-1][0] if self.taken[j] else self.columns.problem.rounds

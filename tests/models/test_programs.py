@@ -26,6 +26,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance, transfers_of
 from optsched.solvers.packing import packing_bound
 from optsched.solvers.program import formulate, is_program, solve_program
+from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.transfer_search import transfer_optimum
 from optsched.speeds.duration import solo_times
 
@@ -100,8 +101,7 @@ def test_the_primal_and_the_dual_of_hadar_have_one_value(seed: int) -> None:
     assert primal.opposite is not None
     assert primal.opposite.value == pytest.approx(primal.value, rel=1e-9)
     assert primal.gap == pytest.approx(0, abs=1e-9)
-    _, packing = PROGRAMS.get("hadar-primal").data(hetero(seed).relative)
-    proved = packing_bound(packing)
+    proved = packing_bound(PROGRAMS.get("hadar-primal").data(hetero(seed).relative).packing)
     assert float(proved.shares.value) <= primal.value + 1e-9
     assert primal.value - 1e-9 <= float(proved.prices.value)
     for found in (primal, dual):  # every price is that of one device: nodes of this recipe have two
@@ -182,7 +182,7 @@ def test_gpu_sharing_is_still_a_method_of_solve() -> None:
     [
         ("hadar-prime", "did you mean hadar-primal"),
         ("hadar-primal:turns=3", "unknown parameter of the model hadar-primal.*rounds"),
-        ("hadar-primal:rounds=0", "rounds = 0.*an integer >= 1"),
+        ("hadar-primal:rounds=-1", "rounds = -1.*an integer >= 1"),
         ("hadar-primal:round=nan", "seconds > 0"),
         ("gpu-mapping:job=nobody", "no job with stages"),
         ("link-contention", "no transfer"),
@@ -196,9 +196,27 @@ def test_what_cannot_be_formulated_is_said_in_one_line(text: str, message: str) 
     assert "\n" not in str(caught.value)
 
 
-def test_too_many_schedules_are_refused() -> None:
+def test_too_many_schedules_are_no_model_and_are_solved_by_columns() -> None:
+    instance = generate("hadar-60", 0, jobs=20)
     with pytest.raises(InputError, match="too many schedules to enumerate"):
-        solve_program(generate("hadar-60", 0, jobs=20), "hadar-primal:rounds=40")
+        formulate(instance, "hadar-primal:rounds=40")
+    primal, packing = (solve_program(instance, f"{name}:rounds=40") for name in ("hadar-primal", "hadar-packing"))
+    assert primal.opposite is not None
+    assert packing.value <= primal.value <= primal.opposite.value  # type: ignore[operator]
+    assert primal.gap < 1e-6
+    assert packing.gap < 0.05
+    nodes = instance.cluster.node_gpus
+    worth = sum(k * nodes[int(name.split("node ")[1].split(",")[0])] for name, k in prices(primal).items())
+    payoffs = sum(value for name, value in primal.duals.items() if name.startswith("payoff of "))
+    assert worth + payoffs == pytest.approx(primal.opposite.value, rel=1e-9)
+
+
+def test_rounds_of_a_given_length_are_enough() -> None:
+    found = solve_program(hetero(1), "hadar-packing:round=1")
+    # nobody is left out: every job is worth something whenever it ends
+    problem = PROGRAMS.get("hadar-packing").data(hetero(1).relative, round=1.0).problem
+    assert found.value == pytest.approx(pack_rounds(problem).chosen_value)
+    assert all(pack_rounds(problem).chosen)
 
 
 # --- the command line ----------------------------------------------------------------------------------------------------
