@@ -89,6 +89,22 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     )
 
 
+def priced_certificate(
+    instance: Instance, objective: str, schedule_class: str, moments: Floats, price: Floats
+) -> Certificate | None:
+    """What prices that somebody else has found prove, e.g. the duals of an LP; None where they prove nothing.
+
+    ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
+    every type, in the order of `optsched.bounds.modes.Modes.types`.
+    """
+    costs, (modes, more) = sum_costs(instance, objective), _modes(instance, schedule_class)[0]
+    found = _Stated(costs, modes, PricedTime(moments, price)).proof()
+    if found is None:
+        return None
+    value = -found[0] if objective == UTILITY else found[0]
+    return Certificate(instance.digest, objective, schedule_class, KIND, value, found[1] | more)
+
+
 def _modes(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
     if schedule_class in GPU_SHARING_CLASSES:
         if instance.interference is None:

@@ -174,7 +174,7 @@ def solve(
 
 def _save(solution: Solution, file: Path | None) -> None:
     if file is not None and solution.schedule is not None:
-        solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=False)
+        solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=solution.gain)
 
 
 def _written(solution: Solution, file: Path) -> str:

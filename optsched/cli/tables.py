@@ -16,6 +16,7 @@ from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import OBJECTIVES
 from optsched.report.attack_words import columns, facts, headline
 from optsched.report.comparison import KNOWN, Report
 from optsched.rounding import Side, fixed, ratio, significant
@@ -261,6 +262,8 @@ def solution_view(document: dict[str, Any], instance: Instance, *notes: str) -> 
     sheet = Sheet([Column(head, right=head not in texts) for head in heads])
     # no side is the safe one of a program: it may maximise
     sides: tuple[Side, Side] = ("nearest", "nearest") if "value_is" in document else ("up", "down")
+    if document["objective"] in OBJECTIVES and OBJECTIVES.get(document["objective"]).gain:
+        sides = ("down", "up")
     sheet.add(
         document["status"],
         number(document["value"], 12, sides[0]),

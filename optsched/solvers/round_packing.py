@@ -33,6 +33,8 @@ from optsched.solvers.session import Progress, Session
 
 BLOCKS = (64, 16, 4, 1)
 COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the last one, and the last
+# Rounds of pricing of a level before the last one, and of the last: of few jobs in many rounds no end is near.
+MOST_PRICED = 150, 50
 KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
 # Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
 FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
@@ -130,6 +132,7 @@ def _levels(
             start=PricedColumns(start.value, level.gathered(start.A), math.nan),
             duals=level.mean(duals),
             tolerance=tolerance if block == 1 else max(COARSE, tolerance),
+            most_rounds=math.inf if tolerance < FINE else MOST_PRICED[block == 1],
             deadline=deadline if block == 1 else deadline.share(0.3),
             progress=progress,
         )

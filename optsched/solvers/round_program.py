@@ -15,7 +15,7 @@ from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 
 LISTED = 20_000  # schedules: with more, columns are faster than the whole program
-SMALL = 20_000  # jobs times rounds: the LP to its end
+SMALL = 4_000  # jobs times rounds: the LP to its end
 CLOSED = 1e-9  # relative: an LP's interval that is a point
 
 

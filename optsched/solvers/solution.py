@@ -80,11 +80,13 @@ class Solution:
         """What is known of the optimum, in a few words."""
         where = f" of the model {', '.join(self.changed)}" if self.changed else ""
         if self.value is None:
-            known = self.objective if self.bound is None else f"{self.objective} >= {number(self.bound)}"
+            sign = "<=" if self.gain else ">="
+            known = self.objective if self.bound is None else f"{self.objective} {sign} {number(self.bound)}"
             return known + where
         if self.status == "optimal":
             return f"optimal {self.objective} {number(self.value)}{where}"
-        known = "" if self.bound is None else f", the optimum is at least {number(self.bound)}"
+        side = "most" if self.gain else "least"
+        known = "" if self.bound is None else f", the optimum is at {side} {number(self.bound)}"
         return f"{self.objective} {number(self.value)}{known}{where}"
 
     def named(self) -> Solution:
@@ -126,12 +128,19 @@ class Solution:
 
     @property
     def bound(self) -> float | None:
-        """The largest float that is not above the proven lower bound; None when nothing is proved."""
-        return None if self.bound_exact is None else rounded_down(self.bound_exact)
+        """The largest float that is not above the proven lower bound, or the smallest not below an upper bound; or None."""
+        if self.bound_exact is None:
+            return None
+        return -rounded_down(-self.bound_exact) if self.gain else rounded_down(self.bound_exact)
+
+    @property
+    def gain(self) -> bool:
+        """Is the objective maximised, and the bound an upper one?"""
+        return not self.meaning and get_objective(self.objective).gain
 
     @property
     def gap(self) -> float | None:
-        """(value - bound) / |value counted from the first arrival|; 0 when they are equal, inf for a value of 0.
+        """|value - bound| / |value counted from the first arrival|; 0 when they are equal, inf for a value of 0.
 
         None when value or bound is missing.
         """
@@ -139,6 +148,8 @@ class Solution:
         if self.value_exact is None or other is None:
             return None
         difference = self.value_exact - other
+        if self.gain:
+            difference = -difference
         if self.meaning:  # a program may maximise, and of two solvers' optima either may be larger
             difference = abs(difference)
         if difference <= 0:

@@ -10,7 +10,7 @@ from functools import partial
 
 from optsched.bounds.regular import regular_cost
 from optsched.deadline import NEVER, Deadline
-from optsched.errors import InputError, NotInstalledError, OptschedError
+from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
@@ -22,6 +22,7 @@ from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve_state import SolveState
+from optsched.solvers.utility import UtilitySolve
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.interface_sharing import communicating
 
@@ -61,6 +62,8 @@ def solve(
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
     """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
+
+    ``total_utility`` is maximised, over preemptive schedules (``gang``): an interval, by `optsched.solvers.utility`.
 
     The models ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching`` minimise over schedules in which jobs may share
     GPUs (``gpu-sharing``).
@@ -136,12 +139,16 @@ def begin(
     deadline: Deadline = NEVER,
     horizon: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Solve:
+) -> Solve | UtilitySolve:
     """As `solve`, which may already be under way when the clock of its ``deadline`` is running; raises the same."""
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
     instance.require_whole_jobs("solve")
     seconds_alone(instance)
+    if goal.gain:
+        for option, asked in (("model", model), ("horizon", horizon)):
+            check_legal(asked is None, option, asked, f"nothing: {goal.name} is maximised, by schedules in rounds")
+        return UtilitySolve(instance, goal, deadline, progress)
     regular_cost(goal, instance)
     named = None if model is None else _method_named(model)
     moved = float(goal.clock_part(instance))

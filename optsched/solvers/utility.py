@@ -1,0 +1,166 @@
+"""`UtilitySolve`: the most total utility, sum w_j N_j / (C_j - r_j), of preemptive gangs on GPUs of several types.
+
+From below schedules in rounds (`optsched.solvers.round_packing`), for shorter and shorter rounds while there is time: in
+its last round a job completes as soon as its work is done. From above the best certificate of the class ``gang``, which
+holds for all schedules, in rounds or not. What lies between is not closed: with short rounds their LP is large, and the
+certificate is a fluid's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from optsched.bounds import bound as best_bound
+from optsched.bounds.certificate import Certificate
+from optsched.bounds.priced_time import priced_certificate
+from optsched.check.referee import check_schedule
+from optsched.deadline import Deadline
+from optsched.errors import InputError, OptschedError
+from optsched.models.hadar_rounds import ENOUGH, RoundProblem, round_problem
+from optsched.models.program import rounds_of
+from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective
+from optsched.problem.schedule import Schedule, node_first
+from optsched.solvers.round_packing import RoundPacking, pack_rounds
+from optsched.solvers.round_places import Placed
+from optsched.solvers.session import Progress, Session
+from optsched.solvers.solution import Solution
+
+CLASS, METHOD = "gang", "utility-rounds"
+FIRST, FINER, MOST = 150, 4, 600  # rounds at first; so many times as many after that, and no more than these
+NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
+
+
+@dataclass
+class UtilitySolve:
+    """One solve under way; `run` it, and meanwhile ask what it has come to `so_far`."""
+
+    instance: Instance
+    goal: Objective
+    deadline: Deadline
+    progress: Callable[[Progress], None] | None = None
+    began: float = field(default_factory=time.perf_counter)
+    certificate: Certificate | None = None
+    best: tuple[Fraction, Schedule] | None = None
+    trace: list[Progress] = field(default_factory=list)
+    rounds: str = ""
+
+    def __post_init__(self) -> None:
+        if not np.isnan(self.instance.restart).all() and bool((np.nan_to_num(self.instance.restart) > 0).any()):
+            raise InputError("jobs that pay for restarts are not modelled in rounds", field="restart", legal="none")
+
+    def run(self) -> Solution:
+        """Until rounds are as short as they get, or the deadline."""
+        relative = self.instance.relative
+        if self.instance.n:
+            self.certificate = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
+            self._report()
+            count = FIRST
+            while count <= MOST and not (self.best and self.deadline.passed):
+                self._try(_in_rounds(relative, count))
+                count *= FINER
+        return self.so_far(NOTE)
+
+    def _try(self, problem: RoundProblem) -> None:
+        relative = self.instance.relative
+        packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
+        proved = priced_certificate(relative, self.goal.name, CLASS, *_prices(relative, packed))
+        if proved is not None and self.certificate is not None and proved.value < self.certificate.value:
+            self.certificate = proved
+        if not all(packed.chosen):
+            return
+        schedule = schedule_of(relative, problem, packed.chosen)
+        broken = check_schedule(relative, schedule)
+        if broken:
+            raise OptschedError(f"{METHOD}: the referee refuses a schedule: {broken[0]}")
+        value = self.goal.exact_of(relative, schedule.completion.tolist())
+        if self.best is None or value > self.best[0]:
+            self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"
+        self._report()
+
+    def _report(self) -> None:
+        value = float(self.best[0]) if self.best else float("nan")
+        bound = float(self.certificate.value) if self.certificate else float("nan")
+        event = Progress(value, bound, (bound - value) / value if value else 0.0, 0, time.perf_counter() - self.began)
+        self.trace.append(event)
+        if self.progress is not None:
+            self.progress(event)
+
+    def so_far(self, why: str) -> Solution:
+        """The best schedule and bound by now; ``why`` no more is known."""
+        value, schedule = self.best or (Fraction(0) if not self.instance.n else None, None)
+        bound = self.certificate.value if self.certificate else value
+        closed = value is not None and value == bound
+        solution = Solution(
+            objective=self.goal.name,
+            status="optimal" if closed else "limit",
+            value_exact=value,
+            bound_exact=bound,
+            bound_by="certificate",
+            schedule=schedule,
+            certificate=self.certificate,
+            model=METHOD,
+            solver=f"columns, {Session.solver}",
+            seconds=time.perf_counter() - self.began,
+            note="" if closed else why + self.rounds,
+            trace=tuple(self.trace),
+        )
+        return solution.on_clock(self.instance).named()
+
+
+def _prices(instance: Instance, packed: RoundPacking) -> tuple[Floats, Floats]:
+    """The packing's prices by type, of a second: all devices of a round cost what they cost there."""
+    problem = packed.problem
+    moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
+    count = problem.devices.sum(axis=0)
+    worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
+    prices: Floats = worth / np.maximum(count * problem.seconds, problem.seconds)
+    return moments, prices
+
+
+def _in_rounds(instance: Instance, count: int) -> RoundProblem:
+    """About so many rounds, enough for everybody."""
+    whole = rounds_of(instance, rounds=1).seconds
+    enough = rounds_of(instance, round=whole / count)
+    return round_problem(instance, enough.seconds * enough.rounds / count, count)
+
+
+def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Schedule:
+    """Schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round."""
+    rows = list[tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]]()  # job, start, end, work, cells
+    length = problem.seconds
+    for j, rounds in enumerate(placed):
+        left = float(problem.work[j])
+        for t, cells in rounds:
+            rate = _rate(problem, j, cells)
+            last = left <= rate * length / ENOUGH
+            done, end = (
+                (left, min(t * length + left / rate, (t + 1) * length)) if last else (rate * length, (t + 1) * length)
+            )
+            before = rows[-1] if rows else None
+            if before and before[0] == j and before[2] == t * length and before[4] == cells:
+                rows[-1] = (j, before[1], end, before[3] + done, cells)
+            else:
+                rows.append((j, t * length, end, done, cells))
+            left -= done
+            if last:
+                break
+    job = np.array([row[0] for row in rows], dtype=np.int64)
+    start, end_of, work = np.array([row[1:4] for row in rows], dtype=np.float64).reshape(-1, 3).T.copy()
+    offset = np.cumsum([0, *(len(row[4]) for row in rows)])
+    held = np.array([(h, k) for *_, cells in rows for h, _, k in cells], dtype=np.int64).reshape(-1, 2)
+    nodes = node_first(instance)
+    return Schedule.from_counts(instance, job, start, end_of, work, offset, held[:, 0], held[:, 1], nodes)
+
+
+def _rate(problem: RoundProblem, j: int, cells: tuple[tuple[int, int, int], ...]) -> float:
+    """Units of work a second of the gang on these devices: the slowest type rules."""
+    alone = problem.together is not None and len({h for h, _, _ in cells}) == 1
+    table = problem.together if alone and problem.together is not None else problem.speed
+    return float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)
