@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
     from optsched.simulation.run import Run, SharedRun
     from optsched.simulation.task_policy import Countdown, TaskOrder
+    from optsched.solvers.column_generation import PricedColumns, generate_columns
     from optsched.solvers.program import formulate, solve_model, solve_program
     from optsched.solvers.solve import Solution, solve
     from optsched.speeds.contention_fit import fit_contention
@@ -99,6 +100,7 @@ _HOMES = {
     "Order": "simulation.policy",
     "Policy": "simulation.policy",
     "Predictor": "simulation.policy",
+    "PricedColumns": "solvers.column_generation",
     "Profile": "problem.profile",
     "Report": "report.comparison",
     "RowErrors": "errors",
@@ -131,6 +133,7 @@ _HOMES = {
     "fit_scaling": "speeds.throughput_fit",
     "formulate": "solvers.program",
     "generate": "io.traces.generate",
+    "generate_columns": "solvers.column_generation",
     "load": "io.sources",
     "map_job": "policies.placements.heavy_edge",
     "read_throughputs": "speeds.throughput_table",
@@ -168,6 +171,7 @@ __all__ = [
     "Order",
     "Policy",
     "Predictor",
+    "PricedColumns",
     "Profile",
     "Report",
     "RowErrors",
@@ -200,6 +204,7 @@ __all__ = [
     "fit_scaling",
     "formulate",
     "generate",
+    "generate_columns",
     "guarantees",
     "load",
     "map_job",
