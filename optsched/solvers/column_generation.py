@@ -107,6 +107,7 @@ def generate_columns(
     Cutting stock, rolls of 10 into 4 pieces of 3 and 3 of 5; a pattern is priced by trying all:
 
     >>> import numpy as np, scipy.sparse as sp
+    >>> from optsched import PricedColumns, generate_columns
     >>> patterns = np.array([[3, 0], [1, 1], [0, 2], [1, 0]])
     >>> def price(y):
     ...     worth = patterns @ y
