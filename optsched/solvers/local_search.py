@@ -26,7 +26,8 @@ def _move(order: Ints, source: int, target: int) -> None:
 
 
 @njit
-def _random(state: Ints, below: int) -> int:
+def next_random(state: Ints, below: int) -> int:
+    """A number of 0..below - 1."""
     # a linear congruential generator modulo 2**31: the same kicks everywhere
     state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
     return (state[0] >> 8) % below
@@ -92,8 +93,8 @@ def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: Pool
             break
         for k in range(n):
             trial[k] = order[k]
-        for _ in range(2 + _random(state, 3)):
-            _move(trial, _random(state, n), _random(state, n))
+        for _ in range(2 + next_random(state, 3)):
+            _move(trial, next_random(state, n), next_random(state, n))
         work += generate_serial(trial, jobs, start, taken)
         value = objective_value(start, jobs.duration, costs)
     return best
