@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.bounds.regular import RegularCost, regular_cost
+from optsched.deadline import NEVER as ENDLESS
+from optsched.deadline import Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.gpu_names import assign_gpus
@@ -20,13 +22,16 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule, node_first
 from optsched.registry import Registry
+from optsched.solvers.annealing import anneal
 from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
-from optsched.solvers.local_search import improve_order
+from optsched.solvers.local_search import INTERPRETED, improve_order
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
 # the search begins from so many orders with that share of the budget, then goes on from the best
 STARTS, SHARE = 6, 0.6
+# Annealing: from one temperature down to the other, in mean costs of a mean duration; states of all positions that are kept.
+HOT, COLD, STATES, STRETCH = 3.0, 0.05, 2_000_000, 2_000_000_000
 SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
 NEVER = 1e300  # a key larger than any time
 
@@ -227,6 +232,7 @@ def best_list_schedule(
     budget: int = BUDGET,
     target: float = -math.inf,
     orders: Iterable[Ints] = (),
+    deadline: Deadline = ENDLESS,
 ) -> Schedule:
     """The best list schedule of all `ORDERS` under both generation schemes, improved by a bounded local search.
 
@@ -235,15 +241,18 @@ def best_list_schedule(
     budget : profile segments that the search may look at (the work, not the time, is bounded: deterministic).
     target : a proven lower bound; the search stops when it is reached.
     orders : further orders to try, e.g. jobs by their mean start in an LP.
+    deadline : where it is finite the search takes all the time until then, whatever the budget.
     """
     goal = objective_of(instance, objective)
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
     target -= float(goal.clock_part(instance))
-    return _best(instance.relative, goal, budget, target, orders).on_clock(instance)
+    return _best(instance.relative, goal, budget, target, orders, deadline).on_clock(instance)
 
 
-def _best(instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints]) -> Schedule:
+def _best(
+    instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints], deadline: Deadline
+) -> Schedule:
     """The best of an instance whose time counts from its first arrival."""
     problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
@@ -254,15 +263,49 @@ def _best(instance: Instance, goal: Objective, budget: int, target: float, order
         for parallel in (False, True):
             generated = problem.generate(order, parallel)
             found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
+    for label, (start, _) in [found[v] for v in sorted(found)[:STARTS]]:
+        generated = problem.generate(np.argsort(start, kind="stable"))  # what waits may fit earlier
+        found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
     value = min(found)
     name, best = found[value]
     if value <= target or budget <= 0:
         return problem.schedule(*best, name)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
+    gpus = problem.jobs.pool_gpus
+    quick = gpus.size == 1 and not cost.maximum and instance.n * int(gpus[0]) <= STATES and budget > INTERPRETED
+    search = _annealed if quick else _descended
+    generated = problem.generate(search(problem, costs, begin, budget, target, deadline))
+    if objective_value(generated[0], problem.jobs.duration, costs) < value:
+        name, best = f"{name}+search", generated
+    return problem.schedule(*best, name)
+
+
+def _descended(
+    problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
+) -> Ints:
+    """The best order of descents from all of them, then with kicks from the best; on and on until a finite deadline."""
     parts = [int(budget * SHARE / len(begin))] * len(begin)
     searched = [improve_order(o, part, target, 1, problem.jobs, costs) for o, part in zip(begin, parts, strict=True)]
-    order = begin[int(np.argmin(searched))]
-    improved = improve_order(order, budget - sum(parts), target, 2, problem.jobs, costs)
-    if improved < value:
-        name, best = f"{name}+search", problem.generate(order)
-    return problem.schedule(*best, name)
+    order, seed = begin[int(np.argmin(searched))], 2
+    while improve_order(order, budget - sum(parts), target, seed, problem.jobs, costs) > target:
+        seed += 1
+        if deadline.at == math.inf or deadline.passed:
+            break
+    return order
+
+
+def _annealed(
+    problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
+) -> Ints:
+    """The best order of annealing from the first; the temperature falls with the moves made, or the time that is left."""
+    jobs, gpus = problem.jobs, int(problem.jobs.pool_gpus[0])
+    order, best, value, seed = begin[0].copy(), begin[0], math.inf, np.array([1])
+    warm = float(np.mean(costs.slope) * np.mean(jobs.duration))
+    steps = budget // (2 * (gpus + 8))
+    stretch = min(1 + STRETCH // ((order.size + 1000) * (gpus + 8)), 1 + steps // 100)
+    made, span = 0, deadline.left
+    while value > target and not deadline.passed and (made < steps or span < math.inf):
+        share = made / steps if span == math.inf else 1 - deadline.left / span
+        value = anneal(order, best, value, jobs, costs, stretch, warm * HOT * (COLD / HOT) ** share, seed)
+        made += stretch
+    return best

@@ -17,7 +17,8 @@ KICKS = 50  # descents, times n^2
 
 
 @njit
-def _move(order: Ints, source: int, target: int) -> None:
+def move_job(order: Ints, source: int, target: int) -> None:
+    """Take the job at a position out and put it in at another one."""
     job = order[source]
     step = 1 if target > source else -1
     for k in range(source, target, step):
@@ -44,7 +45,7 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
         target = (source + distance) % n
         for kind in range(2):
             if kind == 0:
-                _move(order, source, target)
+                move_job(order, source, target)
             else:
                 order[source], order[target] = order[target], order[source]
             work += generate_serial(order, jobs, start, taken)
@@ -54,7 +55,7 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
             else:
                 since += 1
                 if kind == 0:
-                    _move(order, target, source)
+                    move_job(order, target, source)
                 else:
                     order[source], order[target] = order[target], order[source]
         source += 1
@@ -94,7 +95,7 @@ def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: Pool
         for k in range(n):
             trial[k] = order[k]
         for _ in range(2 + next_random(state, 3)):
-            _move(trial, next_random(state, n), next_random(state, n))
+            move_job(trial, next_random(state, n), next_random(state, n))
         work += generate_serial(trial, jobs, start, taken)
         value = objective_value(start, jobs.duration, costs)
     return best

@@ -39,14 +39,12 @@ class Thinned:
     """What is left. ``program`` None: nothing, the incumbent is optimal.
 
     ``bound``: no schedule that is better than the incumbent is below it (a float that HiGHS vouches for);
-    ``certificate``: the best exact bound on the way; ``order``: jobs by mean start in the last LP; ``rows``: those that
-    had a price in the last LP.
+    ``certificate``: the best exact bound on the way; ``rows``: those that had a price in the last LP.
     """
 
     program: StartProgram | None
     bound: float
     certificate: Certificate | None
-    order: Ints
     finished: bool
     rows: tuple[RowFamily, ...] = ()
 
@@ -75,27 +73,25 @@ def thin(
     families: dict[bytes, RowFamily] = {}
     _add(families, RowFamily.plain(jobs))
     bound, gained, certificate = -np.inf, np.inf, None
-    order = np.arange(jobs.release.size)
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
     for _ in range(ROUNDS):
         if deadline.passed:
-            return Thinned(program, bound, certificate, order, False)
+            return Thinned(program, bound, certificate, False)
         program = StartProgram.build(jobs, job, start, list(families.values()))
         session = Session(program.program, relax=True)
         outcome = session.solve(time_limit=deadline.left)
         if outcome.status == "infeasible":
-            return Thinned(None, float(upper), certificate, order, True, active)
+            return Thinned(None, float(upper), certificate, True, active)
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
-            return Thinned(program, bound, certificate, order, False)
+            return Thinned(program, bound, certificate, False)
         active = _active(program, session.duals())
         certificate = _better(certificate, _certificate(program, session))
         gained, bound = outcome.value - bound, max(bound, outcome.value)
         if on_bound is not None:
             on_bound(bound)
-        order = np.argsort(_mean_start(program, outcome.x), kind="stable")
         if bound > cutoff + slack or (certificate is not None and certificate.value >= upper):
-            return Thinned(None, float(upper), certificate, order, True, active)
+            return Thinned(None, float(upper), certificate, True, active)
         alive = outcome.value + session.reduced_costs() <= cutoff + slack
         if keep is not None:
             alive |= start == keep[job]
@@ -106,7 +102,7 @@ def thin(
         for family in new:
             _add(families, family)
     program = StartProgram.build(jobs, job, start, list(families.values()))
-    return Thinned(program, bound, certificate, order, True, active)
+    return Thinned(program, bound, certificate, True, active)
 
 
 def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: Deadline = NEVER) -> Certificate | None:
@@ -150,8 +146,3 @@ def _certificate(program: StartProgram, session: Session) -> Certificate:
     prices = prices_of_duals(program, session.duals())
     instance = program.jobs.instance
     return price_certificate(instance, program.jobs.objective, "gang-nonpreemptive", prices)
-
-
-def _mean_start(program: StartProgram, x: Floats) -> Floats:
-    count = program.jobs.release.size
-    return np.bincount(program.job, weights=x * program.start, minlength=count).astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,7 @@ __all__ = ["Solution", "model_names", "solve"]
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
 FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+LAST = 0.95  # of the time that is left, for the last search: its schedule has yet to be judged
 EARLY = "the time limit came before any method could begin"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS = 5_000_000  # of a formulation that is chosen without being named
@@ -263,9 +265,10 @@ def _list_only(state: SolveState) -> MethodReport:
     """No exact method fits: a longer search from below and above."""
     state.search(LIST_BUDGET)
     if not state.late:
-        state.offer_certificate(
-            lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=state.deadline)
-        )
+        half = state.deadline.share(0.5)
+        state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
+    if state.left < math.inf and not state.closed:
+        state.search(LIST_BUDGET, deadline=state.deadline.share(LAST))
     why = "fits the size of this instance"
     if state.grid is None and not state.placed:
         why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"

@@ -33,6 +33,7 @@ from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.method import EXCLUSIVE, SHARING
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import BOUND_TOLERANCE, Progress
+from optsched.speeds.duration import fixed_durations
 
 # What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
 # time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
@@ -295,9 +296,10 @@ class SolveState:
         """The value from which steps are counted."""
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
-    def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
+    def search(self, budget: int, orders: Iterable[Ints] = (), deadline: Deadline = NEVER) -> bool:
         """List schedules and local search with a budget of work, less where time is short; True if it found a better one.
 
+        It goes on from the incumbent, and where a finite ``deadline`` is given until then.
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
         GPUs there are none: their methods begin with schedules of their own.
         """
@@ -311,7 +313,11 @@ class SolveState:
             return False
         target = -math.inf if self.bound is None else float(self.bound)
         budget = int(min(budget, SEGMENTS * self.left))
-        found = best_list_schedule(self.instance, self.goal.name, budget=budget, target=target, orders=orders)
+        if self.schedule is not None:
+            orders = [*orders, np.argsort(self.schedule.completion - fixed_durations(self.instance), kind="stable")]
+        found = best_list_schedule(
+            self.instance, self.goal.name, budget=budget, target=target, orders=orders, deadline=deadline
+        )
         return self.offer(found)
 
     def any_schedule(self) -> None:

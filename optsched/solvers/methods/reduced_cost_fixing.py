@@ -21,9 +21,7 @@ from optsched.speeds.duration import fixed_durations
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
 NONZEROS = 3_000_000
-# columns left after thinning below which HiGHS is quicker than a longer search for a better incumbent
-FEW = 800
-BUDGET = 60_000_000
+BUDGET = 2_000_000  # of the local search, times jobs
 LATE = "the time limit came in an LP, or before it"
 
 
@@ -74,10 +72,8 @@ def _fix(state: SolveState) -> Thinned:
 
 
 def _run(state: SolveState) -> MethodReport:
+    state.search(BUDGET * state.instance.n)
     reduced = _fix(state)
-    hard = reduced.program is not None and reduced.finished and reduced.program.job.size > FEW
-    if hard and state.search(BUDGET, [reduced.order]) and not state.closed:
-        reduced = _fix(state)
     if (
         reduced.program is None or state.closed
     ):  # no column of a better schedule is left, or there was no time for an LP
