@@ -149,7 +149,11 @@ class _Loop:
         if not self.session.highs.getNumCol() and bool((self.lower <= 0).all() and (self.upper >= 0).all()):
             self.x, self.own = np.zeros(0), np.zeros(self.lower.size)  # of no columns HiGHS has nothing to say
             return
-        outcome = self.session.solve()
+        try:
+            outcome = self.session.solve()
+        except OptschedError:  # the simplex method lost its way from the last basis
+            self.session.highs.clearSolver()
+            outcome = self.session.solve()
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
             raise OptschedError(f"column generation: the restricted master is {outcome.status}")
         self.value, self.x, self.own = outcome.value, outcome.x, self.session.duals()

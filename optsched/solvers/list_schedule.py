@@ -241,7 +241,7 @@ def best_list_schedule(
     budget : profile segments that the search may look at (the work, not the time, is bounded: deterministic).
     target : a proven lower bound; the search stops when it is reached.
     orders : further orders to try, e.g. jobs by their mean start in an LP.
-    deadline : where it is finite the search takes all the time until then, whatever the budget.
+    deadline : when the search stops, whatever is left of the budget.
     """
     goal = objective_of(instance, objective)
     if instance.n == 0:
@@ -283,29 +283,29 @@ def _best(
 def _descended(
     problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
 ) -> Ints:
-    """The best order of descents from all of them, then with kicks from the best; on and on until a finite deadline."""
-    parts = [int(budget * SHARE / len(begin))] * len(begin)
-    searched = [improve_order(o, part, target, 1, problem.jobs, costs) for o, part in zip(begin, parts, strict=True)]
-    order, seed = begin[int(np.argmin(searched))], 2
-    while improve_order(order, budget - sum(parts), target, seed, problem.jobs, costs) > target:
-        seed += 1
-        if deadline.at == math.inf or deadline.passed:
+    """The best order of descents from all of them, then with kicks from the best."""
+    part = int(min(budget, BUDGET) * SHARE / len(begin))
+    searched = [improve_order(order, part, target, 1, problem.jobs, costs) for order in begin]
+    order, spent, seed = begin[int(np.argmin(searched))], part * len(begin), 2
+    while spent < budget and not deadline.passed:
+        if improve_order(order, min(budget - spent, BUDGET), target, seed, problem.jobs, costs) <= target:
             break
+        spent, seed = spent + BUDGET, seed + 1
     return order
 
 
 def _annealed(
     problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
 ) -> Ints:
-    """The best order of annealing from the first; the temperature falls with the moves made, or the time that is left."""
+    """The best order of annealing from the first; the temperature falls with the work done, or the time that is left."""
     jobs, gpus = problem.jobs, int(problem.jobs.pool_gpus[0])
     order, best, value, seed = begin[0].copy(), begin[0], math.inf, np.array([1])
     warm = float(np.mean(costs.slope) * np.mean(jobs.duration))
     steps = budget // (2 * (gpus + 8))
     stretch = min(1 + STRETCH // ((order.size + 1000) * (gpus + 8)), 1 + steps // 100)
     made, span = 0, deadline.left
-    while value > target and not deadline.passed and (made < steps or span < math.inf):
-        share = made / steps if span == math.inf else 1 - deadline.left / span
+    while value > target and made < steps and (left := deadline.left) > 0:
+        share = max(made / steps, 0.0 if span == math.inf else 1 - left / span)
         value = anneal(order, best, value, jobs, costs, stretch, warm * HOT * (COLD / HOT) ** share, seed)
         made += stretch
     return best

@@ -1,8 +1,7 @@
 """P || sum w_j C_j by branch and price: columns are schedules of one machine, branches say when a job starts at the latest.
 
-The restricted master has a row a job and one that counts machines; its duals, smoothed towards the best so far (Wentges
-1997), price the paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and
-all that follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
+The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals price the
+paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
 **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the last job that the LP starts at
 several times starts by their mean, or after it. If there is none, the LP's starts are a schedule.
 **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid
@@ -12,6 +11,7 @@ interval at any time.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,18 +21,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.deadline import Deadline
-from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.machine_schedules import FAR, close_starts, improve, least_after, least_before, paths_to
-from optsched.solvers.session import Session
-from optsched.solvers.size import Size
 
 SMOOTH = 0.7  # of the best prices so far
 COLUMNS = 10  # paths a pricing
 ROUNDS = 20  # of pricing between two eliminations
 KICKS, MORE_KICKS = 10, 20  # of the local search, at a time
-PASSIVE = 4000  # columns beyond which those that are not used go
+PATHS = 3000  # that are kept from node to node, the last found first
+CLOSE = 0.2  # units of cost between the LP and its bound
 SCALES = 10  # bits of a price behind the point, at most
 LARGE = 1 << 58
 NOTHING = 1e-6  # of a column's value, or a mean start
@@ -103,69 +101,6 @@ class ParallelJobs:
         return int(self.weight @ (self.starts(machine) + self.length))
 
 
-class _Master:
-    """The restricted master: first a column for every job that nobody runs and for idle machines, then one a path."""
-
-    def __init__(self, jobs: ParallelJobs) -> None:
-        self.jobs, self.iterations = jobs, 0
-        self.taken, self.start = np.zeros((0, jobs.n), dtype=bool), np.zeros((0, jobs.n), dtype=np.int64)
-        self._begin()
-
-    def _begin(self) -> None:
-        jobs, self._known = self.jobs, set[bytes]()
-        rows = np.ones(jobs.n + 1)
-        rows[-1] = jobs.machines
-        cost = np.append(jobs.penalty, jobs.penalty.max()).astype(np.float64)
-        program = LinearProgram.from_arrays(cost, sp.csc_array(sp.eye_array(jobs.n + 1)), rows, rows)
-        self.session = Session(program, options={"presolve": "off", "simplex_strategy": 4})
-
-    def add(self, taken: Bools) -> int:
-        """Those paths, bool[k, n], that are new; returns how many."""
-        fresh = [row for row in taken if row.tobytes() not in self._known]
-        self._known.update(row.tobytes() for row in fresh)
-        if not fresh:
-            return 0
-        new = np.array(fresh)
-        load = np.cumsum(new * self.jobs.length, axis=1)
-        cost = (new * load) @ self.jobs.weight
-        matrix = sp.csc_array(np.vstack([new.T, np.ones((1, len(fresh)))]).astype(np.float64))
-        self.session.add_columns(cost.astype(np.float64), matrix)
-        self.taken = np.vstack([self.taken, new])
-        self.start = np.vstack([self.start, (load - self.jobs.length) * new])
-        return len(fresh)
-
-    def restrict(self, open_start: Bools) -> None:
-        """Only columns whose starts are open; where there are many, the others are forgotten."""
-        start = np.minimum(self.start, self.jobs.horizon)  # where nothing starts
-        allowed = (open_start[np.arange(self.jobs.n), start] | ~self.taken).all(axis=1)
-        if allowed.size > PASSIVE:
-            kept, empty = self.taken[allowed], self.taken[:0]
-            self.taken, self.start = empty, self.start[:0]
-            self._begin()
-            self.add(kept)
-        else:
-            upper = np.where(allowed, np.inf, 0.0)
-            self.session.set_bounds(np.zeros(upper.size), upper, self.jobs.n + 1 + np.arange(upper.size))
-
-    def solve(self, deadline: Deadline) -> tuple[float, Floats, Floats] | None:
-        """(value, columns' values, duals); None when the time is up."""
-        self.iterations += 1
-        try:
-            outcome = self.session.solve(time_limit=deadline.left)
-        except OptschedError:  # the simplex method lost its way from the last basis
-            self.session.highs.clearSolver()
-            outcome = self.session.solve(time_limit=deadline.left)
-        if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
-            return None
-        return outcome.value, outcome.x, self.session.duals()
-
-    @property
-    def size(self) -> Size:
-        """Rows and columns now."""
-        rows, paths = self.jobs.n + 1, len(self.taken)
-        return Size(rows, rows + paths, rows + paths + int(self.taken.sum()))
-
-
 class MachineBranching:
     """The search. ``machine``: the best assignment so far, ``upper`` its cost, ``lower`` the bound, both integers.
 
@@ -179,7 +114,7 @@ class MachineBranching:
         self._seed = np.array([1], dtype=np.int64)
         self._before = np.zeros((jobs.n + 1, jobs.horizon + 1), dtype=np.int64)
         self._after = np.zeros_like(self._before)
-        self.master = _Master(jobs)
+        self.paths = np.zeros((0, jobs.n), dtype=bool)
 
     @property
     def closed(self) -> bool:
@@ -190,7 +125,7 @@ class MachineBranching:
         """Local search from an assignment, which is changed."""
         jobs = self.jobs
         cost = improve(jobs.length, jobs.weight, machine, jobs.machines, kicks, self.lower, self._seed)
-        self.master.add(machine == np.arange(jobs.machines)[:, None])
+        self.paths = np.vstack([machine == np.arange(jobs.machines)[:, None], self.paths])
         if cost < self.upper:
             self.upper, self.machine = int(cost), machine.copy()
             self._tell()
@@ -234,43 +169,61 @@ class MachineBranching:
         """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""
         jobs = self.jobs
         shape = (jobs.n, jobs.horizon + 1)
-        open_start = (
-            np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
-            .reshape(shape)
-            .astype(bool)
-        )
-        best, best_price = -FAR, np.zeros(jobs.n, dtype=np.int64)
-        self.master.restrict(open_start)
-        x = np.zeros(0)
-        while (solved := self.master.solve(self.deadline)) is not None:
-            value, x, dual = solved
-            entered = 0
-            for smooth in (SMOOTH, 0.0):
-                wished = np.clip(smooth * node.price + (1 - smooth) * dual[:-1], -jobs.penalty, jobs.penalty)
-                price = np.rint(wished * jobs.scale).astype(np.int64)
-                proved = self._price(price, open_start)
-                if proved > best:
-                    best, best_price, node.price = proved, price, price / jobs.scale
-                    node.bound = max(node.bound, -(-best // jobs.scale))
-                entered = 0 if node.bound >= self.upper else self._enter(dual)
-                if entered or node.bound >= self.upper:
-                    break
-            if alone:
-                self._raise(node.bound)
-            whole = float(x[: jobs.n + 1].max()) < NOTHING  # nobody is left out
-            if not entered or (whole and node.bound >= value - NOTHING * jobs.n):
-                break
-            if self.master.iterations % ROUNDS == 0:
+        bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
+        open_start = bits.reshape(shape).astype(bool)
+        best, best_price, asked = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
+
+        def price(duals: Floats) -> PricedColumns:
+            nonlocal best, best_price
+            wished = np.rint(np.clip(duals[:-1], -jobs.penalty, jobs.penalty) * jobs.scale).astype(np.int64)
+            proved = self._price(wished, open_start)
+            if proved > best:
+                best, best_price, node.price = proved, wished, wished / jobs.scale
+                node.bound = max(node.bound, -(-best // jobs.scale))
+                if alone:
+                    self._raise(node.bound)
+            columns = self._columns(self._cheapest_paths())
+            if next(asked) % ROUNDS == 0:
                 self._thin(best_price, best, open_start)
-        if solved is None or node.bound >= self.upper:
-            return np.zeros(jobs.n), np.zeros(jobs.n), open_start
-        used = np.maximum(x[jobs.n + 1 :], 0.0)
-        start = self.master.start[: used.size].astype(np.float64)
+            bound = math.inf if node.bound >= self.upper else proved / jobs.scale
+            return PricedColumns(columns.value, columns.A, bound)
+
+        start = np.minimum(self._starts(self.paths), jobs.horizon)  # where nothing starts
+        fits = (open_start[np.arange(jobs.n), start] | ~self.paths).all(axis=1)
+        rows = np.append(np.ones(jobs.n), jobs.machines)
+        found = generate_columns(
+            price,
+            rows,
+            rows,
+            start=self._columns(self.paths[fits], nobody=True),
+            duals=np.append(node.price, 0.0),
+            smoothing=SMOOTH,
+            tolerance=CLOSE / max(1, self.upper),
+            deadline=self.deadline,
+        )
+        known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
+        self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
+        used, start = np.maximum(found.x[jobs.n + 1 :], 0.0), self._starts(known).astype(np.float64)
         mean = used @ start
         spread = used @ start**2 - mean**2
-        self._thin(best_price, best, open_start)
-        self.search(jobs.in_turn(np.argsort(mean, kind="stable")), MORE_KICKS)
+        if node.bound < self.upper:
+            self._thin(best_price, best, open_start)
+            self.search(jobs.in_turn(np.argsort(mean, kind="stable")), MORE_KICKS)
         return mean, spread, open_start
+
+    def _starts(self, paths: Bools) -> Ints:
+        """Start of every job on each path, 0 for others, i64[k, n]."""
+        return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
+
+    def _columns(self, paths: Bools, nobody: bool = False) -> PricedColumns:
+        """Paths as columns over a row a job and one that counts machines, after a column of ``nobody`` for each row."""
+        jobs = self.jobs
+        value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
+        A = np.vstack([paths.T, np.ones((1, len(paths)))])
+        if nobody:
+            value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
+            A = np.hstack([np.eye(jobs.n + 1), A])
+        return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)), math.nan)
 
     def _price(self, price: Ints, open_start: Bools) -> int:
         """What prices prove, times ``scale``; leaves the cheapest ways to all loads."""
@@ -279,17 +232,14 @@ class MachineBranching:
         cheapest = int(self._before[-1, jobs.first_end :].min())
         return FAR if cheapest >= FAR else sum(price.tolist()) + jobs.machines * cheapest
 
-    def _enter(self, dual: Floats) -> int:
-        """Put the cheapest paths that the LP can use into the master; returns how many were new to it."""
-        jobs = self.jobs
-        final = self._before[-1, jobs.first_end :]
+    def _cheapest_paths(self) -> Bools:
+        """The cheapest path to each of the cheapest loads, bool[k, n]."""
+        final = self._before[-1, self.jobs.first_end :]
         ends = np.argsort(final, kind="stable")[:COLUMNS]
-        ends = ends[final[ends] < FAR] + jobs.first_end
-        taken = np.zeros((ends.size, jobs.n), dtype=bool)
-        paths_to(jobs.length, self._before, ends, taken)
-        cost = (taken * np.cumsum(taken * jobs.length, axis=1)) @ jobs.weight
-        gain = taken @ dual[:-1] + dual[-1] - cost
-        return self.master.add(taken[gain * jobs.scale > 1])
+        ends = ends[final[ends] < FAR] + self.jobs.first_end
+        taken = np.zeros((ends.size, self.jobs.n), dtype=bool)
+        paths_to(self.jobs.length, self._before, ends, taken)
+        return taken
 
     def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
         """Close the starts of no better schedule, by the prices that proved most."""
@@ -300,7 +250,6 @@ class MachineBranching:
         spare = (self.upper - 1) * jobs.scale - proved
         allowed = int(self._before[-1, jobs.first_end :].min()) + spare
         close_starts(jobs.length, weight, price, self._before, self._after, allowed, open_start)
-        self.master.restrict(open_start)
 
 
 @dataclass(order=True)

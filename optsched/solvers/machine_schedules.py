@@ -139,22 +139,19 @@ def split(length: Ints, weight: Ints, one: int, two: int, machine: Ints, least: 
 
 
 @njit(interpreted=False)
-def _split_pairs(
-    length: Ints, weight: Ints, machine: Ints, cost: Ints, stale: Bools, least: Ints, choice: Bools
-) -> int:
-    # all pairs of machines of which one has changed, until none gains
-    m, gains = cost.size, True
+def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least: Ints, choice: Bools) -> int:
+    # all pairs of machines of which one has changed, until none gains; returns what the jobs cost then
+    m, gains, total = stale.shape[0], True, 0
     trial = machine.copy()
-    for i in range(m):
-        cost[i] = load_cost(length, weight, machine, i)
     while gains:
         gains = False
         for one in range(m):
             for two in range(one + 1, m):
-                if not (stale[one, two]):
+                if not stale[one, two]:
                     continue
                 stale[one, two] = False
-                if split(length, weight, one, two, trial, least, choice) >= cost[one] + cost[two]:
+                before = load_cost(length, weight, machine, one) + load_cost(length, weight, machine, two)
+                if split(length, weight, one, two, trial, least, choice) >= before:
                     _copy(machine, trial)
                     continue
                 _copy(trial, machine)
@@ -162,10 +159,8 @@ def _split_pairs(
                 for i in range(m):
                     stale[min(i, one), max(i, one)] = stale[min(i, two), max(i, two)] = True
                 stale[one, two] = False
-                cost[one], cost[two] = load_cost(length, weight, machine, one), load_cost(length, weight, machine, two)
-    total = 0
     for i in range(m):
-        total += cost[i]
+        total += load_cost(length, weight, machine, i)
     return total
 
 
@@ -179,11 +174,10 @@ def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int
     for j in range(n):
         total += length[j]
     least, choice = np.zeros((2, total + 1), dtype=np.int64), np.zeros((n, total + 1), dtype=np.bool_)
-    cost = np.zeros(machines, dtype=np.int64)
     stale = np.ones((machines, machines), dtype=np.bool_)
     best, trial = FAR, machine.copy()
     for _ in range(kicks):
-        found = _split_pairs(length, weight, trial, cost, stale, least, choice)
+        found = _split_pairs(length, weight, trial, stale, least, choice)
         if found <= best:  # a schedule that is as good is kept: it leads on
             best = found
             _copy(trial, machine)

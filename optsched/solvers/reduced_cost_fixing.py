@@ -29,6 +29,7 @@ from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, vi
 
 ROUNDS = 12
 ROWS = 3000  # new rows a round
+BUILDING = 2e-6  # seconds a nonzero, before the LP can begin
 POLISHED = 3_000_000  # nonzeros of the LP that makes the last certificate
 STALLED = 0.02  # of the gap: cuts that gain less in a round are not worth another
 TOLERANCE = 1e-6  # relative: an LP's optimum and reduced costs are floats
@@ -76,7 +77,7 @@ def thin(
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
     for _ in range(ROUNDS):
-        if deadline.passed:
+        if deadline.left <= BUILDING * int(jobs.length[job].sum()):
             return Thinned(program, bound, certificate, False)
         program = StartProgram.build(jobs, job, start, list(families.values()))
         session = Session(program.program, relax=True)
@@ -112,7 +113,8 @@ def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: D
     None when the LP is too large or the time is up.
     """
     families = thinned.rows
-    if deadline.passed or not families or sum(int(jobs.length[job].sum()) for _ in families) > POLISHED:
+    nonzeros = len(families) * int(jobs.length[job].sum())
+    if not families or nonzeros > POLISHED or deadline.left <= BUILDING * nonzeros:
         return None
     program = StartProgram.build(jobs, job, start, families)
     session = Session(program.program, relax=True)

@@ -32,10 +32,10 @@ __all__ = ["Solution", "model_names", "solve"]
 FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
 FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
-LAST = 0.95  # of the time that is left, for the last search: its schedule has yet to be judged
+ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
-NONZEROS = 5_000_000  # of a formulation that is chosen without being named
+NONZEROS, BUILT = 5_000_000, 300_000  # of a formulation that is chosen without being named; built in a second
 # In the order in which they are tried; the first that applies is taken.
 PREFERRED = (
     "mode-branching",
@@ -255,7 +255,8 @@ def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
         method = _method_named(name)
         if method.applies(state) is not None:
             continue
-        if name in FORMULATIONS and FORMULATIONS.get(name).size(state.instance, state.goal.name) > NONZEROS:
+        most = min(NONZEROS, BUILT * state.left)
+        if name in FORMULATIONS and FORMULATIONS.get(name).size(state.instance, state.goal.name) > most:
             continue
         return method
     return None
@@ -268,7 +269,7 @@ def _list_only(state: SolveState) -> MethodReport:
         half = state.deadline.share(0.5)
         state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
     if state.left < math.inf and not state.closed:
-        state.search(LIST_BUDGET, deadline=state.deadline.share(LAST))
+        state.search(ENDLESS)
     why = "fits the size of this instance"
     if state.grid is None and not state.placed:
         why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"

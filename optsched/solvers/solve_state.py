@@ -40,7 +40,7 @@ from optsched.speeds.duration import fixed_durations
 # stake (`SolveState.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
-SEGMENTS = 40_000_000  # of profiles that local search looks at in a second; half as many again on a quiet machine
+JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
 MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
 
@@ -296,10 +296,10 @@ class SolveState:
         """The value from which steps are counted."""
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
-    def search(self, budget: int, orders: Iterable[Ints] = (), deadline: Deadline = NEVER) -> bool:
+    def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
         """List schedules and local search with a budget of work, less where time is short; True if it found a better one.
 
-        It goes on from the incumbent, and where a finite ``deadline`` is given until then.
+        It goes on from the incumbent.
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
         GPUs there are none: their methods begin with schedules of their own.
         """
@@ -312,7 +312,8 @@ class SolveState:
         if self.late and self.schedule is not None:
             return False
         target = -math.inf if self.bound is None else float(self.bound)
-        budget = int(min(budget, SEGMENTS * self.left))
+        judging = min(self.instance.n / JUDGED + 0.05 * min(self.left, 20.0), 0.5 * self.left)
+        deadline = NEVER if self.deadline is NEVER else Deadline(self.deadline.at - judging)
         if self.schedule is not None:
             orders = [*orders, np.argsort(self.schedule.completion - fixed_durations(self.instance), kind="stable")]
         found = best_list_schedule(

@@ -15,6 +15,7 @@ from optsched.problem.schedule import Schedule
 from optsched.solvers.machine_branching import MachineBranching, ParallelJobs
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.session import Session
+from optsched.solvers.size import Size
 from optsched.solvers.solve_state import PLACED, SolveState, common_step
 from optsched.speeds.duration import fixed_durations
 
@@ -83,7 +84,9 @@ def _run(state: SolveState) -> MethodReport:
     search.run()
     better()
     ended = "" if state.closed else f"the time limit came after {search.nodes} nodes"
-    return MethodReport(Session.solver, search.master.size, search.nodes, note=ended)
+    return MethodReport(
+        Session.solver, Size(jobs.n + 1, len(search.paths), int(search.paths.sum())), search.nodes, note=ended
+    )
 
 
 add_method(NAME, _applies, _run)
