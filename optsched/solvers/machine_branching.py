@@ -1,7 +1,8 @@
 """P || sum w_j C_j by branch and price: columns are schedules of one machine, branches say when a job starts at the latest.
 
 The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals price the
-paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
+paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that follows is
+computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
 **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the last job that the LP starts at
 several times starts by their mean, or after it. If there is none, the LP's starts are a schedule.
 **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid
