@@ -30,8 +30,8 @@ from optsched.speeds.duration import fixed_durations
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
 # the search begins from so many orders with that share of the budget, then goes on from the best
 STARTS, SHARE = 6, 0.6
-# Annealing: from one temperature down to the other, in mean costs of a mean duration; states of all positions that are kept.
-HOT, COLD, STATES, STRETCH = 3.0, 0.05, 2_000_000, 2_000_000_000
+# Annealing: from one temperature down to the other, in mean costs of a mean duration, n^2 times so many moves each time.
+HOT, COLD, MOVES, STATES, STRETCH = 3.0, 0.05, 1000, 2_000_000, 2_000_000_000
 SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
 NEVER = 1e300  # a key larger than any time
 
@@ -297,15 +297,17 @@ def _descended(
 def _annealed(
     problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
 ) -> Ints:
-    """The best order of annealing from the first; the temperature falls with the work done, or the time that is left."""
+    """The best order of annealing from each; the temperature falls with the moves made, or with the time that is left."""
     jobs, gpus = problem.jobs, int(problem.jobs.pool_gpus[0])
-    order, best, value, seed = begin[0].copy(), begin[0], math.inf, np.array([1])
+    best, value, seed, steps, turn = begin[0].copy(), math.inf, np.array([1]), budget // (2 * (gpus + 8)), 0
     warm = float(np.mean(costs.slope) * np.mean(jobs.duration))
-    steps = budget // (2 * (gpus + 8))
-    stretch = min(1 + STRETCH // ((order.size + 1000) * (gpus + 8)), 1 + steps // 100)
-    made, span = 0, deadline.left
-    while value > target and made < steps and (left := deadline.left) > 0:
-        share = max(made / steps, 0.0 if span == math.inf else 1 - left / span)
-        value = anneal(order, best, value, jobs, costs, stretch, warm * HOT * (COLD / HOT) ** share, seed)
-        made += stretch
+    stretch = min(1 + STRETCH // ((best.size + 1000) * (gpus + 8)), 1 + steps // 100)
+    while steps > 0 and value > target and not deadline.passed:
+        order, made, span = begin[turn % len(begin)].copy(), 0, deadline.left
+        most = min(steps, MOVES * best.size**2)
+        while value > target and made < most and (left := deadline.left) > 0:
+            share = max(made / most, 0.0 if span == math.inf else 1 - left / span)
+            value = anneal(order, best, value, jobs, costs, stretch, warm * HOT * (COLD / HOT) ** share, seed)
+            made += stretch
+        steps, turn = steps - most, turn + 1
     return best

@@ -296,10 +296,10 @@ class SolveState:
         """The value from which steps are counted."""
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
-    def search(self, budget: int, orders: Iterable[Ints] = ()) -> bool:
+    def search(self, budget: int, orders: Iterable[Ints] = (), part: float = 1.0) -> bool:
         """List schedules and local search with a budget of work, less where time is short; True if it found a better one.
 
-        It goes on from the incumbent.
+        It goes on from the incumbent, for no more than a ``part`` of the time that is left.
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
         GPUs there are none: their methods begin with schedules of their own.
         """
@@ -313,7 +313,7 @@ class SolveState:
             return False
         target = -math.inf if self.bound is None else float(self.bound)
         judging = min(self.instance.n / JUDGED + 0.05 * min(self.left, 20.0), 0.5 * self.left)
-        deadline = NEVER if self.deadline is NEVER else Deadline(self.deadline.at - judging)
+        deadline = NEVER if self.deadline is NEVER else Deadline(self.deadline.share(part).at - judging)
         if self.schedule is not None:
             orders = [*orders, np.argsort(self.schedule.completion - fixed_durations(self.instance), kind="stable")]
         found = best_list_schedule(

@@ -21,7 +21,7 @@ from optsched.speeds.duration import fixed_durations
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
 NONZEROS = 3_000_000
-BUDGET = 2_000_000  # of the local search, times jobs
+BUDGET, PART = 100_000, 0.2  # of the local search, times n^2, but no more than this part of the time
 LATE = "the time limit came in an LP, or before it"
 
 
@@ -72,7 +72,7 @@ def _fix(state: SolveState) -> Thinned:
 
 
 def _run(state: SolveState) -> MethodReport:
-    state.search(BUDGET * state.instance.n)
+    state.search(BUDGET * state.instance.n**2, part=PART)
     reduced = _fix(state)
     if (
         reduced.program is None or state.closed
@@ -84,7 +84,8 @@ def _run(state: SolveState) -> MethodReport:
 
 
 def _branch(state: SolveState, program: StartProgram) -> MethodReport:
-    session = Session(program.program)
+    # presolve takes seconds for a program that is thin already, and the bound is higher without it
+    session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
     outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=state.listen)
     if outcome.x is not None:
