@@ -5,7 +5,7 @@ Jobs are arcs (j, s); ``alive`` bool[n, H + 1] says which are left, ``u`` f64[n]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,71 +16,116 @@ NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of its inverse
 
 
+class Jobs(NamedTuple):
+    """``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n]."""
+
+    cost: Floats
+    length: Ints
+    release: Ints
+
+
 @njit(forceinline=True)
-def _may_follow(i: int, a: int, j: int, s: int, cost: Floats, length: Ints, release: Ints) -> bool:
+def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
     # j starts at s after i, which started at a
-    if s != a + length[i] or release[j] > a:
+    if s != a + jobs.length[i] or jobs.release[j] > a:
         return True
-    as_is = cost[i, a] + cost[j, s]
-    exchanged = cost[j, a] + cost[i, a + length[j]]
+    as_is = jobs.cost[i, a] + jobs.cost[j, s]
+    exchanged = jobs.cost[j, a] + jobs.cost[i, a + jobs.length[j]]
     return as_is < exchanged or (as_is == exchanged and i < j)
+
+
+@njit(forceinline=True)
+def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
+    """The next index in order of ``value``: ``rank[:known]`` are sorted, ``rank[known:count]`` not yet."""
+    best = known
+    for k in range(known + 1, count):
+        if value[rank[k]] < value[rank[best]]:
+            best = k
+    found = rank[best]
+    rank[best] = rank[known]
+    rank[known] = found
+    return int(found)
 
 
 # nogil: a call may take many seconds, in which another thread must be able to hear Ctrl-C
 @njit(interpreted=False, nogil=True)
-def forward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, best: Floats, before: Ints) -> None:
-    """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i."""
-    n, horizon = length.size, alive.shape[1] - 1
+def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints) -> None:
+    """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i.
+
+    The first of its predecessors in order of cost that j may follow is its best: mostly one of the first three.
+    """
+    n, horizon = jobs.length.size, alive.shape[1] - 1
     best[:] = NOTHING
+    rank = np.empty(n, dtype=np.int64)
     for j in range(n):
-        s = release[j]
+        s = jobs.release[j]
         if alive[j, s]:
-            best[s + length[j], j] = cost[j, s] - u[j]
-            before[s + length[j], j] = -1
+            best[s + jobs.length[j], j] = jobs.cost[j, s] - u[j]
+            before[s + jobs.length[j], j] = -1
     for e in range(1, horizon + 1):
+        count, known, here = 0, 0, best[e]
         for i in range(n):
-            here = best[e, i]
-            if here >= NOTHING:
+            if here[i] < NOTHING:
+                rank[count] = i
+                count += 1
+        for j in range(n if count else 0):
+            s = max(e, jobs.release[j])
+            if s > horizon or not alive[j, s]:
                 continue
-            for j in range(n):
-                s = max(e, release[j])
-                if j == i or s > horizon or not alive[j, s]:
-                    continue
-                value = here + cost[j, s] - u[j]
-                if value < best[s + length[j], j] and _may_follow(i, e - length[i], j, s, cost, length, release):
-                    best[s + length[j], j] = value
-                    before[s + length[j], j] = e * n + i
+            for k in range(count):
+                if k == known:
+                    nearest(rank, known, count, here)
+                    known += 1
+                i = rank[k]
+                if i != j and may_follow(i, e - jobs.length[i], j, s, jobs):
+                    value = here[i] + jobs.cost[j, s] - u[j]
+                    if value < best[s + jobs.length[j], j]:
+                        best[s + jobs.length[j], j] = value
+                        before[s + jobs.length[j], j] = e * n + i
+                    break
 
 
 @njit(interpreted=False, nogil=True)
-def _backward(cost: Floats, u: Floats, length: Ints, release: Ints, alive: Bools, ends: Bools, rest: Floats) -> None:
+def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats) -> None:
     """rest[e, i]: cheapest continuation after i ended at e."""
-    n, horizon = length.size, alive.shape[1] - 1
+    n, horizon = jobs.length.size, alive.shape[1] - 1
     rest[:] = NOTHING
+    rank, value = np.empty(n, dtype=np.int64), np.empty(n)
     for e in range(horizon, 0, -1):
+        count, known = 0, 0
+        for j in range(n):
+            s = max(e, jobs.release[j])
+            if s <= horizon and alive[j, s]:
+                value[j] = rest[s + jobs.length[j], j] + jobs.cost[j, s] - u[j]
+                if value[j] < NOTHING / 2:
+                    rank[count] = j
+                    count += 1
         for i in range(n):
-            a = e - length[i]
-            if a < release[i] or not alive[i, a]:
+            a = e - jobs.length[i]
+            if a < jobs.release[i] or not alive[i, a]:
                 continue
             least = 0.0 if ends[e] else NOTHING
-            for j in range(n):
-                s = max(e, release[j])
-                if j == i or s > horizon or not alive[j, s]:
-                    continue
-                value = rest[s + length[j], j] + cost[j, s] - u[j]
-                if value < least and _may_follow(i, a, j, s, cost, length, release):
-                    least = value
+            for k in range(count):
+                if k == known:
+                    nearest(rank, known, count, value)
+                    known += 1
+                j = rank[k]
+                if value[j] >= least:
+                    break
+                if i != j and may_follow(i, a, j, max(e, jobs.release[j]), jobs):
+                    least = value[j]
+                    break
             rest[e, i] = least
 
 
 @njit(interpreted=False)
-def _eliminate(best: Floats, rest: Floats, total: float, cutoff: float, length: Ints, alive: Bools) -> int:
+def _eliminate(best: Floats, rest: Floats, cutoff: float, length: Ints, alive: Bools) -> int:
     """Remove arcs on no path of value <= cutoff; returns how many are left."""
     left = 0
     for j in range(length.size):
         for s in range(alive.shape[1] - length[j]):
             if alive[j, s]:
-                if best[s + length[j], j] + rest[s + length[j], j] + total > cutoff:
+                if best[s + length[j], j] + rest[s + length[j], j] > cutoff:
                     alive[j, s] = False
                 else:
                     left += 1
@@ -114,7 +159,7 @@ def _keep(kept: Any, found: Any) -> None:
 
 
 @njit(interpreted=False)
-def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
+def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
     # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
     square = 0.0
@@ -127,75 +172,6 @@ def _step(u: Floats, direction: Floats, visits: Floats, length: float, upper: fl
     for k in range(u.size):
         moved = np.rint((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
         u[k] = min(max(moved, -4 * upper), 4 * upper)
-
-
-@njit(interpreted=False, nogil=True)
-def ascend(
-    cost: Floats,
-    u: Floats,
-    length: Ints,
-    release: Ints,
-    alive: Bools,
-    ends: Bools,
-    upper: float,
-    iterations: int,
-    theta: float,
-    path: Ints,
-) -> tuple[float, int]:
-    """Subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way.
-
-    Changes ``u`` to the best multipliers and ``alive``; ``path[j]`` becomes the last start of j on the path of the
-    best bound, -1 where j is not on it. Returns (bound, arcs of that path); arcs < 0: the path is a schedule.
-    """
-    n, horizon = length.size, alive.shape[1] - 1
-    best = np.empty((horizon + 1, n))
-    rest = np.empty((horizon + 1, n))
-    before = np.empty((horizon + 1, n), dtype=np.int64)
-    trial, direction, visits = u.copy(), np.zeros(n), np.empty(n)
-    starts = np.empty(n, dtype=np.int64)
-    bound, arcs, stalled = -NOTHING, 0, 0
-    for iteration in range(iterations):
-        forward(cost, trial, length, release, alive, best, before)
-        value, e, j = NOTHING, 0, 0
-        for end in range(horizon + 1):
-            if ends[end]:
-                for last in range(n):
-                    if best[end, last] < value:
-                        value, e, j = best[end, last], end, last
-        total = trial.sum()
-        value = value + total if value < NOTHING else NOTHING
-        if value > upper - 1:
-            return value, 0
-        visits[:] = 0
-        starts[:] = -1
-        count = 0
-        while True:
-            s = e - length[j]
-            visits[j] += 1
-            starts[j] = max(starts[j], s)
-            count += 1
-            previous = before[e, j]
-            if previous < 0:
-                break
-            e, j = previous // n, previous % n
-        feasible = np.all(visits == 1)
-        if value > bound or feasible:
-            bound, arcs, stalled = value, count, 0
-            _keep(u, trial)
-            _keep(path, starts)
-        else:
-            stalled += 1
-            if stalled >= 15:
-                theta, stalled = theta * 0.8, 0
-        if feasible:
-            return value, -count
-        if iteration % 20 == 9:
-            _backward(cost, trial, length, release, alive, ends, rest)
-            _eliminate(best, rest, total, upper - 1, length, alive)
-        if theta < 1e-3:
-            break
-        _step(trial, direction, visits, theta * (upper - value), upper)
-    return bound, arcs
 
 
 @njit(interpreted=False, nogil=True)
@@ -214,13 +190,16 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
 
 @njit(interpreted=False, nogil=True)
 def simple_ascend(
-    cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
+    cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int, theta: float
 ) -> float:
-    """The same ascent without the rules: O(nH) an iteration, a good start for the multipliers. Changes ``u``."""
+    """Subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers. Changes ``u``.
+
+    Returns the factor ``theta`` of its steps by now: below 1e-3 (and when nothing better than ``upper`` is left) it is done.
+    """
     n, horizon = length.size, alive.shape[1] - 1
     best = np.empty(horizon + 1)
     trial, direction, visits = u.copy(), np.zeros(n), np.empty(n)
-    bound, stalled, theta = -NOTHING, 0, 1.0
+    bound, stalled = -NOTHING, 0
     for _ in range(iterations):
         cheapest_paths(cost, trial, length, alive, idle, best)
         value = best[horizon] + trial.sum()
@@ -244,6 +223,50 @@ def simple_ascend(
                     t = s
                     break
         if np.all(visits == 1) or theta < 1e-3 or value > upper - 1:
+            return 0.0
+        step(trial, direction, visits, theta * (upper - value), upper)
+    return theta
+
+
+@njit(interpreted=False)
+def _trace(jobs: Jobs, ends: Bools, best: Floats, before: Ints, visits: Floats, starts: Ints) -> float:
+    """Visits and last starts of the jobs on the cheapest path; returns its value."""
+    n, value, e, j = jobs.length.size, NOTHING, 0, 0
+    visits[:] = 0
+    starts[:] = -1
+    for end in range(ends.size):
+        if ends[end]:
+            for last in range(n):
+                if best[end, last] < value:
+                    value, e, j = best[end, last], end, last
+    while value < NOTHING:
+        s = e - jobs.length[j]
+        visits[j] += 1
+        starts[j] = max(starts[j], s)
+        if before[e, j] < 0:
             break
-        _step(trial, direction, visits, theta * (upper - value), upper)
-    return bound
+        e, j = before[e, j] // n, before[e, j] % n
+    return value
+
+
+class PairPaths:
+    """Paths by the rule of pairs over the arcs that are ``alive`` bool[n, H + 1], and the cheapest under multipliers.
+
+    ``ends`` bool[H + 1] says where paths may end.
+    """
+
+    def __init__(self, jobs: Jobs, alive: Bools, ends: Bools) -> None:
+        self.jobs, self.alive, self.ends = jobs, alive, ends
+        shape = (ends.size, jobs.length.size)
+        self.best, self.rest, self._before = np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.int64)
+        self.visits, self.starts = np.zeros(shape[1]), np.zeros(shape[1], dtype=np.int64)
+
+    def cheapest(self, u: Floats) -> float:
+        """The value of the cheapest path without sum u; ``visits`` f64[n] and (last) ``starts`` i64[n] are those on it."""
+        forward(self.jobs, u, self.alive, self.best, self._before)
+        return _trace(self.jobs, self.ends, self.best, self._before, self.visits, self.starts)
+
+    def reduce(self, u: Floats, cutoff: float) -> None:
+        """Only arcs on paths of value <= cutoff stay; after `cheapest` at the same u."""
+        backward(self.jobs, u, self.alive, self.ends, self.rest)
+        _eliminate(self.best, self.rest, cutoff, self.jobs.length, self.alive)

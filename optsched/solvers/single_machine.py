@@ -1,31 +1,36 @@
-"""Exact single-machine scheduling on an integer time axis: Lagrangian bound by dynamic programming, then branching.
+"""Exact single-machine scheduling on an integer time axis: Lagrangian bounds on a graph that grows where they are weak.
 
 **Problem** 1 | r_j | sum f_j(C_j) for any costs f_j that never fall, integer r_j, p_j and f_j (also clusters on which no two
 gangs fit together).
 
 **Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and "every job once"
-is priced with a multiplier u_j a job. A shortest path, whatever it repeats or leaves out, plus sum u is a lower bound. Two
+is priced with a multiplier u_j a job. A shortest path, whatever it repeats or leaves out, plus sum u is a lower bound. Three
 rules make paths look like optimal schedules:
 
 * a job starts at max(r_j, end of the job before it): left-shifted schedules suffice;
 * i is directly followed by j (no idle time, r_j <= start of i) only if exchanging the two is dearer, or costs the same and
-  i < j. The lexicographically smallest optimal sequence obeys this rule everywhere, so some optimum always remains.
-  The rule forbids j after j, too.
+  i < j. The rule forbids j after j, too;
+* three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
+  smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
-**Elimination.** An arc whose best path costs more than ``upper - 1`` is in no better schedule (values are integers) and is
+**Elimination.** What lies on no path of value ``upper - 1`` or less is in no better schedule (values are integers) and is
 removed for good. When no path is left, ``upper`` is the optimum.
 
-**Branching.** On a job j that the best path repeats: j starts at most at, or after, a time between two of its arcs.
-A job whose starts all lie in [a, b] with b < a + p_j occupies [b, a + p_j) and evicts everybody else from there.
+**Sublimation.** In the graph of the pairs that are left, job after job is counted: its visits become part of the state, so
+that paths visit it exactly once. Every time multipliers are improved and the graph is reduced again. The next job is the one
+that paths miss or repeat most for the share of the graph that doubles.
+
+**Branching** only where the graph would become larger than memory: on the starts of a job. A job whose starts all lie in
+[a, b] with b < a + p_j occupies [b, a + p_j) and evicts everybody else from there.
 
 All numbers are multiples of 2^-12, and no sum of them along a path exceeds 2^40 (`EXACT` bounds value x slots): float
 arithmetic on them is exact, and so is the proof.
 
-**Complexity** pseudo-polynomial: O(n^2 H) a bound, O(n H) memory; exponential in the worst case.
+**Complexity** pseudo-polynomial: O(n^2 H) a bound (mostly O(n H)), O(n H) memory; exponential in the worst case.
 
 References: Abdul-Razaq and Potts, Dynamic programming state-space relaxation for single-machine scheduling, JORS 39 (1988);
-Tanaka, Fujikuma and Araki, An exact algorithm for single-machine scheduling without machine idle time, J. Scheduling 12
-(2009), whose adjacency rules and eliminations these are (their method refines the state space where this one branches).
+Ibaraki and Nakamura, A dynamic programming method for single machine scheduling, EJOR 76 (1994); Tanaka, Fujikuma and Araki,
+An exact algorithm for single-machine scheduling without machine idle time, J. Scheduling 12 (2009).
 """
 
 from __future__ import annotations
@@ -37,10 +42,16 @@ import numpy as np
 
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.sequence_paths import NOTHING, ascend, clear_cores, forward, simple_ascend
+from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
+from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, simple_ascend, step
+from optsched.solvers.sequence_search import improve_sequence
 
 EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
-ROOT_WORK = 5e9  # arc pairs looked at in the root's ascent: some ten seconds
+PLAIN, PAIRS, COUNTED = 2000, 200, 30  # steps of an ascent: without rules, with rules, after a job was counted
+STILL = 1e-3  # factor of steps at which an ascent has come to its end
+CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
+SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
+EDGES = 20_000_000  # of a graph: some 700 MB
 
 
 @dataclass(frozen=True)
@@ -65,12 +76,13 @@ class SingleMachine:
 @dataclass(frozen=True)
 class SequenceProof:
     """What a proof left behind. ``bound`` holds for every schedule; ``starts`` i64[n] is a better schedule than the
-    incumbent, if one was found; ``multipliers`` f64[n] are the best without sequencing rules. ``proved``: bound = value."""
+    incumbent, if one was found; ``multipliers`` f64[n] are the best without sequencing rules. ``stages``: jobs counted and
+    nodes split. ``proved``: bound = value."""
 
     bound: int
     value: int
     starts: Ints | None
-    nodes: int
+    stages: int
     multipliers: Floats
 
     @property
@@ -83,36 +95,26 @@ def prove_single_machine(
     machine: SingleMachine,
     upper: int,
     *,
+    order: Ints | None = None,
     deadline: Deadline = NEVER,
-    node_limit: int | None = None,
-    search: Callable[[int], tuple[int, Ints] | None] | None = None,
+    stage_limit: int | None = None,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> SequenceProof:
     """Prove ``upper`` (the value of a known schedule) optimal, or find better, or say how far the proof came.
 
     Parameters
     ----------
-    deadline : when to stop (looked at between nodes).
-    node_limit : the same result on every machine, unlike a deadline.
-    search : called once with the bound if the root leaves a gap; may return a better (value, start slots).
-    progress : called with (value, bound, nodes) after every node.
+    order : i64[n], a sequence from which local search begins (default: by release).
+    deadline : when to stop (looked at between shortest paths).
+    stage_limit : the same result on every machine, unlike a deadline.
+    progress : called with (value, bound, stages) after every stage.
     """
-    tree = _Tree(machine, upper)
-    multipliers = tree.open_root()
-    better = search(tree.bound) if search is not None and tree.nodes else None
-    if better is not None and better[0] < tree.upper:
-        # steps are measured by the distance to the incumbent: with a better one the ascent begins anew
-        tree = _Tree(machine, better[0], better[1])
-        multipliers = tree.open_root()
-    nodes = 0
-    while tree.nodes and not (node_limit is not None and nodes >= node_limit):
-        if deadline.passed:
-            break
-        nodes += 1
-        tree.branch()
-        if progress is not None:
-            progress(tree.upper, tree.bound, nodes)
-    return SequenceProof(tree.bound, tree.upper, tree.starts, nodes, multipliers)
+    proof = _Proof(machine, upper, deadline, stage_limit, progress)
+    proof.order = np.argsort(machine.release, kind="stable") if order is None else order.astype(np.int64)
+    multipliers = proof.open_root()
+    while proof.nodes and not proof.stopped:
+        proof.branch()
+    return SequenceProof(proof.bound, proof.upper, proof.starts, proof.stages, multipliers)
 
 
 @dataclass(frozen=True)
@@ -120,123 +122,188 @@ class _Node:
     bound: float
     alive: Bools
     u: Floats
-    branch_job: int
-    branch_time: int
+    job: int
+    time: int
 
 
-class _Tree:
-    """The open nodes, the node of the smallest bound last."""
+class _Proof:
+    """The open nodes, that of the smallest bound last; ``current`` bounds what is being looked at (`NOTHING`: no more)."""
 
-    def __init__(self, machine: SingleMachine, upper: int, starts: Ints | None = None) -> None:
-        self.machine, self.upper, self.starts = machine, upper, starts
+    order: Ints
+
+    def __init__(
+        self,
+        machine: SingleMachine,
+        upper: int,
+        deadline: Deadline,
+        limit: int | None,
+        progress: Callable[[int, int, int], None] | None,
+    ) -> None:
+        self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
+        self.jobs = Jobs(np.ascontiguousarray(machine.cost), machine.length, machine.release)
+        self.starts: Ints | None = None
         self.nodes: list[_Node] = []
+        self.current, self.stages = -NOTHING, 0
+        self.missed = np.zeros(machine.length.size)
+        self._random = np.array([1])
         # without releases the machine never waits, and every path ends at the horizon
         self.ends = np.full(machine.horizon + 1, machine.idle)
         self.ends[machine.horizon] = True
-        self.rounds = int(np.clip(ROOT_WORK / (machine.length.size**2 * machine.horizon), 20, 400))
+
+    @property
+    def bound(self) -> int:
+        """The smallest bound of all that is open, an integer because values are; the incumbent when nothing is open."""
+        least = min([self.current, *(node.bound for node in self.nodes)])
+        return self.upper if least >= self.upper else max(int(np.ceil(least)), 0)
+
+    @property
+    def stopped(self) -> bool:
+        """Is the limit reached, of time or of stages?"""
+        return (self.limit is not None and self.stages >= self.limit) or self.deadline.passed
 
     def open_root(self) -> Floats:
-        """Bound all schedules; returns the multipliers that are best without sequencing rules."""
+        """Bound all schedules, and close the gap if that can be; returns the multipliers of the plain relaxation."""
         m = self.machine
         at = np.arange(m.horizon + 1)
         alive = (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
         u = np.zeros(m.length.size)
-        simple_ascend(m.cost, u, m.length, alive, m.idle, float(self.upper), 2000)
+        self.search(SEARCH // 10)
+        theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (u.size * m.horizon), 1))
+        while theta >= STILL and rounds > 0 and not (self.deadline.passed and rounds < PLAIN):
+            theta = simple_ascend(
+                self.jobs.cost, u, m.length, alive, m.idle, float(self.upper), min(rounds, some), theta
+            )
+            rounds -= some
         multipliers = u.copy()
-        self.open(alive, u, self.rounds, 1.0, -NOTHING)
+        self.open(alive, u, PAIRS, -NOTHING)
         return multipliers
 
-    @property
-    def bound(self) -> int:
-        """Smallest bound of the open nodes, an integer because values are; the incumbent when none is open."""
-        least = min((node.bound for node in self.nodes), default=float(self.upper))
-        return min(int(np.ceil(least)), self.upper)
+    def search(self, budget: int) -> None:
+        """Local search from the best sequence, in portions, until the budget is spent or the bound is reached."""
+        value = np.inf
+        while budget > 0 and value > self.bound and not (self.deadline.passed and np.isfinite(value)):
+            portion = min(budget, PORTION)
+            value = improve_sequence(self.order, portion, float(self.bound), self._random, self.jobs)
+            budget -= portion
+        self._try(self.order)
 
-    def open(self, alive: Bools, u: Floats, iterations: int, theta: float, inherited: float) -> None:
-        """Bound a node; keep it when it may hold a better schedule."""
-        m = self.machine
-        path = np.empty(m.length.size, dtype=np.int64)
-        if not clear_cores(m.length, alive):
-            return
-        bound, arcs = ascend(
-            m.cost, u, m.length, m.release, alive, self.ends, float(self.upper), iterations, theta, path
-        )
-        if bound > self.upper - 1:
-            return
-        if arcs < 0:  # the path is a schedule, and the bound is its value: the best of this node
-            self.improve(path)
-            return
-        visits = self._path(alive, u)
-        if visits is None:  # eliminations after the best bound have left no path
-            return
-        if all(len(starts) == 1 for starts in visits):
-            self.improve(np.array(visits, dtype=np.int64)[:, 0])
-            return
-        windows = alive.sum(axis=1)
-        if windows.min() == 0:  # eliminations have left a job without a start
-            return
-        if windows.max() == 1:  # one start each: the only schedule of this node, if it is one
-            starts = np.argmax(alive, axis=1)
-            if self._is_schedule(starts):
-                self.improve(starts)
-            return
-        self.nodes.append(_Node(max(bound, inherited), alive, u, *self._choose(visits, alive)))
-        self.nodes.sort(key=lambda node: -node.bound)
-
-    def _is_schedule(self, starts: Ints) -> bool:
-        """Does no job start before its release, or before the one before it has ended?"""
-        order = np.argsort(starts, kind="stable")
-        end = (starts + self.machine.length)[order]
-        return bool(np.all(starts >= self.machine.release) and np.all(starts[order][1:] >= end[:-1]))
+    def _try(self, order: Ints) -> None:
+        starts, now = np.empty(order.size, dtype=np.int64), 0
+        for j in order.tolist():
+            starts[j] = max(now, int(self.machine.release[j]))
+            now = int(starts[j] + self.machine.length[j])
+        self.improve(starts)
 
     def improve(self, starts: Ints) -> None:
-        """A schedule better than the incumbent."""
+        """A schedule to keep if it is better than the incumbent."""
         value = int(self.machine.cost[np.arange(starts.size), starts].sum())
         if value < self.upper:
-            self.upper, self.starts = value, starts
+            self.upper, self.starts, self.order = value, starts.copy(), np.argsort(starts, kind="stable")
             self.nodes = [node for node in self.nodes if node.bound <= value - 1]
 
-    def _path(self, alive: Bools, u: Floats) -> list[list[int]] | None:
-        """The starts of every job on the best path; None when there is no path."""
-        m = self.machine
-        n, horizon = m.length.size, m.horizon
-        best = np.empty((horizon + 1, n))
-        before = np.empty((horizon + 1, n), dtype=np.int64)
-        forward(m.cost, u, m.length, m.release, alive, best, before)
-        best[~self.ends] = NOTHING
-        e, j = (int(k) for k in np.unravel_index(np.argmin(best), best.shape))
-        if best[e, j] >= NOTHING:
-            return None
-        starts: list[list[int]] = [[] for _ in range(n)]
-        while True:
-            starts[j].append(e - int(m.length[j]))
-            previous = int(before[e, j])
-            if previous < 0:
-                return starts
-            e, j = previous // n, previous % n
+    def open(self, alive: Bools, u: Floats, iterations: int, inherited: float) -> None:
+        """Look for better schedules among these arcs; a node is kept where that has come to no end."""
+        self.current = inherited
+        if not self._closed(alive, u, iterations) and alive.any(axis=1).all():
+            self._keep(alive, u)
+        self.current = NOTHING
 
-    def _choose(self, visits: list[list[int]], alive: Bools) -> tuple[int, int]:
-        """A long job whose repetitions on the best path lie far apart, and a time between them.
+    def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
+        if not clear_cores(self.machine.length, alive):
+            return True
+        self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
+        pairs = PairPaths(self.jobs, alive, self.ends)
+        if self.ascend(pairs, u, iterations, 1.0, 15):
+            return True
+        cutoff = self.upper - 1 - float(u.sum())
+        if self.deadline.passed:
+            return False
+        graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)
+        del pairs
+        if graph is None:
+            return False
+        paths = SequenceGraph(self.jobs, graph)
+        if self.ascend(paths, u, iterations, 0.3, 8) or self._sublimated(paths, u):
+            return True
+        alive &= paths.alive(self.machine.horizon)
+        return False
 
-        Spread times length: proves the hardest of the first 25 wt40 instances in 108 nodes, spread alone not in 400.
-        A path without repetitions misses a job: that one's starts (or, if it has
-        only one left, somebody's) are split in the middle.
+    def _sublimated(self, paths: SequenceGraph, u: Floats) -> bool:
+        """Count one job after another until no better path is left; False: the graph grows too large, or a limit came."""
+        counted = np.zeros(u.size, dtype=bool)
+        if not self.stopped:
+            self.search(10 * SEARCH)
+        while not self.stopped and paths.edges <= EDGES // 2 and not counted.all():
+            # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
+            gain = np.where(counted, -1.0, self.missed / (paths.doubled() + 1e-4))
+            job = int(np.argmax(gain))
+            counted[job] = True
+            paths.count(job)
+            if self.ascend(paths, u, COUNTED, 0.1, 8, every=10):
+                return True
+            self._told()
+        return False
+
+    def _told(self) -> None:
+        self.stages += 1
+        if self.progress is not None:
+            self.progress(self.upper, self.bound, self.stages)
+
+    def ascend(
+        self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float, patience: int, every: int = 20
+    ) -> bool:
+        """Subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way; changes ``u``.
+
+        True: no path is better than the incumbent, which may have become better here. Else ``missed`` f64[n] is the mean
+        of (visits - 1)^2 of each job.
         """
-        length = self.machine.length
-        spread, job = max(((max(s) - min(s)) * int(length[j]) if s else -1, j) for j, s in enumerate(visits))
-        if spread > 0:
-            return job, (min(visits[job]) + max(visits[job])) // 2
+        trial, direction, bound, stalled = u.copy(), np.zeros(u.size), -NOTHING, 0
+        missed = np.zeros(u.size)
+        for k in range(rounds):
+            total = float(trial.sum())
+            value = paths.cheapest(trial) + total
+            if value > self.upper - 1:
+                return True
+            if np.all(paths.visits == 1):  # the cheapest path is a schedule: the best of these
+                self.improve(paths.starts)
+                return True
+            missed += (paths.visits - 1) ** 2
+            stalled += 1
+            if value > bound:
+                bound, stalled = value, 0
+                u[:] = trial
+                self.current = max(self.current, bound)
+            elif stalled >= patience:
+                theta, stalled = theta * 0.8, 0
+            if k % every == every // 2 - 1:
+                paths.reduce(trial, self.upper - 1 - total)
+            if theta < STILL or self.deadline.passed:
+                break
+            step(trial, direction, paths.visits, theta * (self.upper - value), float(self.upper))
+        self.missed = missed / (k + 1)
+        total = float(u.sum())
+        paths.cheapest(u)
+        paths.reduce(u, self.upper - 1 - total)
+        return False
+
+    def _keep(self, alive: Bools, u: Floats) -> None:
+        """A node for later, to be split at the middle start of a long job that paths miss or repeat."""
         windows = alive.sum(axis=1)
-        missing = [j for j, s in enumerate(visits) if not s and windows[j] > 1]
-        job = max(missing or range(len(visits)), key=lambda j: int(windows[j]))
+        if windows.max() == 1:
+            self._try(np.argsort(np.argmax(alive, axis=1), kind="stable"))  # at least as good as the only schedule
+            return
+        job = int(np.argmax(np.where(windows > 1, self.missed * self.machine.length + 1e-6 * windows, -1.0)))
         window = np.flatnonzero(alive[job])
-        return job, int(window[(window.size - 1) // 2])
+        self.nodes.append(_Node(self.current, alive, u, job, int(window[(window.size - 1) // 2])))
+        self.nodes.sort(key=lambda node: -node.bound)
 
     def branch(self) -> None:
         """Split the node of the smallest bound into its two children."""
-        node = self.nodes.pop()
+        node = self.nodes[-1]  # which stays, so that its bound counts, until both are opened
         for early in (True, False):
             alive = node.alive.copy()
-            window = slice(node.branch_time + 1, None) if early else slice(0, node.branch_time + 1)
-            alive[node.branch_job, window] = False
-            self.open(alive, node.u.copy(), min(self.rounds, 60), 1.0, node.bound)
+            window = slice(node.time + 1, None) if early else slice(0, node.time + 1)
+            alive[node.job, window] = False
+            self.open(alive, node.u.copy(), COUNTED, node.bound)
+        self.nodes = [other for other in self.nodes if other is not node]
+        self._told()

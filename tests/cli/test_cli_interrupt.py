@@ -25,6 +25,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
 from optsched.solvers.local_search import improve_order
+from optsched.solvers.sequence_search import improve_sequence
 from optsched.studies.study import STUDIES
 
 pty = pytest.importorskip("pty")
@@ -226,7 +227,7 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
-    for loop in (improve_order, sequence_paths.ascend, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
+    for loop in (improve_order, improve_sequence, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
         assert loop.dispatcher().targetoptions["nogil"], loop
 
 

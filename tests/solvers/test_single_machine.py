@@ -14,6 +14,8 @@ from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.objectives import get_objective
 from optsched.solvers import single_machine
 from optsched.solvers.methods.sequence_branching import machine_of
+from optsched.solvers.sequence_paths import Jobs
+from optsched.solvers.sequence_search import improve_sequence
 from optsched.solvers.single_machine import SequenceProof, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState
 from solvers.rigid_instances import SUMS, one_machine
@@ -77,14 +79,46 @@ def test_an_optimal_incumbent_is_proved_and_nothing_else_is_claimed(machine: Sin
     assert (proof.bound, proof.value, proof.starts) == (best, best, None)
 
 
+@given(machines(5), st.sampled_from([20_000_000, 30, 0]))
+def test_weak_multipliers_leave_the_proof_to_counting_or_to_branching(machine: SingleMachine, edges: int) -> None:
+    best, worst = exhaustion(machine)
+    with pytest.MonkeyPatch.context() as patch:
+        # next to no ascent, no local search, and graphs of any size, of 30 edges, or none at all
+        for name, value in {"PLAIN": 1, "PAIRS": 5, "COUNTED": 5, "SEARCH": 0, "EDGES": edges}.items():
+            patch.setattr(single_machine, name, value)
+        for upper in (worst + 1, best + 1, best):
+            proof = prove_single_machine(machine, upper)
+            assert (proof.bound, proof.value) == (best, best)
+            assert (proof.starts is None) == (upper == best)
+            if proof.starts is not None:
+                assert is_schedule(machine, proof.starts)
+                assert value_of(machine, proof.starts) == best
+
+
+@given(machines(), st.integers(0, 1000))
+def test_local_search_returns_the_value_of_its_sequence(machine: SingleMachine, seed: int) -> None:
+    n = machine.length.size
+    order = np.random.default_rng(seed).permutation(n)
+    jobs = Jobs(machine.cost, machine.length, machine.release)
+    found = improve_sequence(order, 100_000, -1.0, np.array([seed]), jobs)
+    assert sorted(order.tolist()) == list(range(n))
+    now, value = 0, 0
+    for j in order.tolist():
+        now = max(now, int(machine.release[j]))
+        value += int(machine.cost[j, now])
+        now += int(machine.length[j])
+    assert found == value
+    assert value == exhaustion(machine)[0]  # so few jobs are searched through
+
+
 @given(machines(), st.integers(0, 3))
 def test_bounds_hold_at_every_limit(machine: SingleMachine, limit: int) -> None:
     best, worst = exhaustion(machine)
-    proof = prove_single_machine(machine, worst + 20, node_limit=limit)
+    proof = prove_single_machine(machine, worst + 20, stage_limit=limit)
     assert proof.bound <= best <= proof.value
 
 
-def hard(seed: int = 0, n: int = 15) -> SingleMachine:
+def hard(seed: int = 0, n: int = 40) -> SingleMachine:
     """Due dates that leave a gap after the root."""
     rng = np.random.default_rng(seed)
     length, weight = rng.integers(1, 40, n), rng.integers(1, 10, n)
@@ -94,37 +128,19 @@ def hard(seed: int = 0, n: int = 15) -> SingleMachine:
     return SingleMachine(cost.astype(float), length, np.zeros(n, dtype=np.int64), horizon)
 
 
-def test_the_search_is_asked_once_when_the_root_leaves_a_gap() -> None:
-    machine = hard()
-    proof = prove_single_machine(machine, 10**6)
-    assert proof.proved
-    asked: list[int] = []
-
-    def search(bound: int) -> tuple[int, np.ndarray]:
-        asked.append(bound)
-        assert proof.starts is not None
-        return proof.value, proof.starts
-
-    again = prove_single_machine(machine, 10**6, search=search)
-    assert len(asked) == 1
-    assert asked[0] <= proof.value
-    assert (again.bound, again.value) == (proof.value, proof.value)
-    assert again.nodes <= proof.nodes
-
-
-def test_progress_comes_with_every_node_and_the_limit_holds() -> None:
+def test_progress_comes_with_every_stage_and_the_limit_holds() -> None:
     machine, seen = hard(), []
     upper = prove_single_machine(machine, 10**6).value + 40
-    proof = prove_single_machine(machine, upper, node_limit=5, progress=lambda *now: seen.append(now))
-    assert len(seen) == proof.nodes <= 5
+    proof = prove_single_machine(machine, upper, stage_limit=5, progress=lambda *now: seen.append(now))
+    assert len(seen) == proof.stages <= 5
     bounds = [bound for _, bound, _ in seen]
     assert bounds == sorted(bounds)
-    again = prove_single_machine(machine, upper, node_limit=5)
-    assert (again.bound, again.value, again.nodes) == (proof.bound, proof.value, proof.nodes)
+    again = prove_single_machine(machine, upper, stage_limit=5)
+    assert (again.bound, again.value, again.stages) == (proof.bound, proof.value, proof.stages)
 
 
 def root(machine: SingleMachine, upper: int) -> SequenceProof:
-    return prove_single_machine(machine, upper, node_limit=0)
+    return prove_single_machine(machine, upper, stage_limit=0)
 
 
 @given(
@@ -164,30 +180,3 @@ def test_one_job_is_proved_by_its_prices() -> None:
 
     solution = solve(one_machine((3, 4, 2)), "total_weighted_flow_time", model="sequence-branching")
     assert (solution.value_exact, solution.bound_exact, solution.status) == (Fraction(8), Fraction(8), "optimal")
-
-
-@pytest.mark.parametrize(
-    ("left", "accepted"),
-    [
-        ([(0, 0), (0, 3), (2, 5)], None),  # as many arcs as jobs, but none of job 1
-        ([(0, 0), (1, 1), (2, 5)], None),  # one arc each that overlap
-        ([(0, 0), (1, 3), (2, 5)], [0, 3, 5]),
-    ],
-)
-def test_what_eliminations_leave_is_a_schedule_before_it_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, left: list[tuple[int, int]], accepted: list[int] | None
-) -> None:
-    machine = SingleMachine(np.zeros((3, 9)), np.array([3, 2, 3]), np.array([0, 1, 0]), 8)
-
-    def eliminate(*arguments: object) -> tuple[float, int]:
-        alive = arguments[4]
-        assert isinstance(alive, np.ndarray)
-        alive[:] = False
-        alive[tuple(zip(*left, strict=True))] = True
-        return 0.0, 3
-
-    monkeypatch.setattr(single_machine, "ascend", eliminate)
-    tree = single_machine._Tree(machine, 100)
-    monkeypatch.setattr(tree, "_path", lambda *_: [[0, 3], [], [5]])
-    tree.open(np.ones((3, 9), dtype=bool), np.zeros(3), 1, 1.0, -1e18)
-    assert (None if tree.starts is None else tree.starts.tolist()) == accepted

@@ -7,8 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.models.left_shift import starts_of
-from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
@@ -22,7 +20,6 @@ NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
 PAIRS = 2e9  # jobs x jobs x slots: a few seconds of one bound
 BEYOND = 1 << 62
-BUDGET = 60_000_000  # local search when the first bound leaves a gap
 
 
 def _applies(state: SolveState) -> str | None:
@@ -72,17 +69,12 @@ def _run(state: SolveState) -> MethodReport:
     def seconds(amount: int) -> Fraction:
         return state.values_from + amount * step
 
-    def search(bound: int) -> tuple[int, Ints] | None:
-        state.raise_bound(seconds(bound), "solver")
-        if not state.search(BUDGET) or state.value is None or state.schedule is None:
-            return None
-        return state.steps(state.value), grid.slots(starts_of(state.schedule))
-
-    def progress(_value: int, bound: int, nodes: int) -> None:
+    def progress(_value: int, bound: int, stages: int) -> None:
         state.raise_bound(seconds(bound), "solver", tell=False)
-        state.report(nodes)
+        state.report(stages)
 
-    proof = prove_single_machine(machine, state.steps(value), deadline=state.deadline, search=search, progress=progress)
+    order = np.argsort(there(state.schedule).completion, kind="stable")
+    proof = prove_single_machine(machine, state.steps(value), order=order, deadline=state.deadline, progress=progress)
     if proof.starts is not None:
         starts = grid.seconds(proof.starts)
         duration = fixed_durations(state.instance)
@@ -92,9 +84,9 @@ def _run(state: SolveState) -> MethodReport:
     prices = prices_of_multipliers(jobs, longer, proof.multipliers, step)
     state.offer_certificate(price_certificate(state.instance, state.goal.name, "gang-nonpreemptive", prices))
     state.raise_bound(seconds(proof.bound), "solver")
-    note = "" if proof.proved else f"the time limit came after {proof.nodes} nodes"
+    note = "" if proof.proved else f"the time limit came after {proof.stages} stages"
     arcs = int(np.sum(horizon + 1 - grid.duration - grid.release))
-    return MethodReport("dynamic programming", Size(columns=arcs), proof.nodes, note=note)
+    return MethodReport("dynamic programming", Size(columns=arcs), proof.stages, note=note)
 
 
 add_method(NAME, _applies, _run)

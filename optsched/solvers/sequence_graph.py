@@ -1,0 +1,354 @@
+"""The graph whose paths contain all better schedules, in which jobs are counted one after another, compiled.
+
+A node is a job with its start, an edge leads to the next job; node 0 is the source, the last one the sink. Nodes are in
+order of their starts. ``first`` i64[nodes + 1] bounds the edges that leave a node, ``head`` i32[edges] where they lead to;
+``into`` i64[nodes + 1] and ``entering`` i32[edges] are the edges that enter a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow, nearest
+
+
+class Graph(NamedTuple):
+    """``job`` and ``start`` i32[nodes], -1 at source and sink; edges as the module says."""
+
+    job: Any
+    start: Any
+    first: Ints
+    head: Any
+    into: Ints
+    entering: Any
+
+
+@njit(interpreted=False)
+def _edges_of_pairs(
+    jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats,
+    cutoff: float, number: Ints, graph: Graph
+) -> int:  # fmt: skip
+    """Edges on paths of value <= cutoff (without sum u) of pairs; only counted while ``head`` has no place for them."""
+    n, horizon, count = jobs.length.size, alive.shape[1] - 1, 0
+    sink = graph.job.size - 1
+    for v in range(sink):
+        graph.first[v] = count
+        i, a = graph.job[v], graph.start[v]
+        e = a + jobs.length[i] if v else 0
+        here = best[e, i] if v else 0.0
+        for j in range(n):
+            s = max(e, jobs.release[j])
+            if s > horizon or not alive[j, s] or (v and (i == j or not may_follow(i, a, j, s, jobs))):
+                continue
+            if here + jobs.cost[j, s] - u[j] + rest[s + jobs.length[j], j] <= cutoff:
+                if count < graph.head.size:
+                    graph.head[count] = number[j, s]
+                count += 1
+        if v and ends[e] and here <= cutoff:
+            if count < graph.head.size:
+                graph.head[count] = sink
+            count += 1
+    graph.first[sink], graph.first[sink + 1] = count, count
+    return count
+
+
+@njit(interpreted=False)
+def _enter(graph: Graph) -> None:
+    """The edges that enter each node, from those that leave it."""
+    head, into, nodes = graph.head, graph.into, graph.job.size
+    into[:] = 0
+    for e in range(head.size):
+        into[head[e] + 1] += 1
+    for v in range(nodes):
+        into[v + 1] += into[v]
+    place = into[:-1].copy()
+    for e in range(head.size):
+        graph.entering[place[head[e]]] = e
+        place[head[e]] += 1
+
+
+@njit(forceinline=True)
+def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
+    """May j at s follow i at b and h at a? No other sequence of the three is cheaper, or as cheap and earlier in order."""
+    if h == j:
+        return False
+    if b != a + jobs.length[h] or s != b + jobs.length[i]:
+        return True
+    least = jobs.cost[h, a] + jobs.cost[i, b] + jobs.cost[j, s]
+    if jobs.release[i] <= a and jobs.release[j] <= a + jobs.length[i]:
+        other = jobs.cost[i, a] + jobs.cost[j, a + jobs.length[i]] + jobs.cost[h, a + jobs.length[i] + jobs.length[j]]
+        if other < least or (other == least and i < h):
+            return False
+    if jobs.release[j] <= a:
+        c = a + jobs.length[j]
+        other = jobs.cost[j, a] + jobs.cost[h, c] + jobs.cost[i, c + jobs.length[h]]
+        if other < least or (other == least and j < h):
+            return False
+        if jobs.release[i] <= c:
+            other = jobs.cost[j, a] + jobs.cost[i, c] + jobs.cost[h, c + jobs.length[i]]
+            if other < least or (other == least and j < h):
+                return False
+    return True
+
+
+@njit(interpreted=False, nogil=True)
+def _forward(
+    jobs: Jobs, u: Floats, graph: Graph, best: Floats, before: Any, visits: Floats, starts: Ints
+) -> float:  # fmt: skip
+    """best[edge]: cheapest path from the source over it, by the rules of two and of three. Returns the cheapest to the sink.
+
+    ``visits`` f64[n] of that path, ``starts`` i64[n] the last start of each job on it.
+    """
+    sink = graph.job.size - 1
+    widest = 1
+    for v in range(sink + 1):
+        widest = max(widest, graph.into[v + 1] - graph.into[v])
+    rank, tail = np.empty(widest, dtype=np.int64), np.empty(graph.head.size, dtype=np.int32)
+    for v in range(sink):
+        i, b = graph.job[v], graph.start[v]
+        count, known = 0, 0
+        for k in range(graph.into[v], graph.into[v + 1]):
+            if best[graph.entering[k]] < NOTHING:
+                rank[count] = graph.entering[k]
+                count += 1
+        for e in range(graph.first[v], graph.first[v + 1]):
+            w = graph.head[e]
+            tail[e] = v
+            price = 0.0 if w == sink else jobs.cost[graph.job[w], graph.start[w]] - u[graph.job[w]]
+            if v == 0:
+                best[e], before[e] = price, -1
+                continue
+            best[e] = NOTHING
+            for k in range(count):
+                if k == known:
+                    nearest(rank, known, count, best)
+                    known += 1
+                f = rank[k]
+                h = tail[f]
+                if (
+                    h == 0
+                    or w == sink
+                    or _triple(graph.job[h], graph.start[h], i, b, graph.job[w], graph.start[w], jobs)
+                ):
+                    best[e] = best[f] + price
+                    before[e] = f
+                    break
+    value, last = NOTHING, -1
+    for k in range(graph.into[sink], graph.into[sink + 1]):
+        if best[graph.entering[k]] < value:
+            value, last = best[graph.entering[k]], graph.entering[k]
+    visits[:] = 0
+    starts[:] = -1
+    while last >= 0:
+        v = tail[last]
+        if v > 0:
+            visits[graph.job[v]] += 1
+            starts[graph.job[v]] = max(starts[graph.job[v]], graph.start[v])
+        last = before[last]
+    return value
+
+
+@njit(interpreted=False, nogil=True)
+def _backward(
+    jobs: Jobs, u: Floats, graph: Graph, rest: Floats
+) -> None:  # fmt: skip
+    """rest[edge]: cheapest continuation to the sink after the edge's head."""
+    sink = graph.job.size - 1
+    widest = 1
+    for v in range(sink + 1):
+        widest = max(widest, graph.first[v + 1] - graph.first[v])
+    rank, value, tail = np.empty(widest, dtype=np.int64), np.empty(widest), np.empty(graph.head.size, dtype=np.int32)
+    for v in range(sink):
+        tail[graph.first[v] : graph.first[v + 1]] = v
+    for k in range(graph.into[sink], graph.into[sink + 1]):
+        rest[graph.entering[k]] = 0.0
+    for v in range(sink - 1, 0, -1):
+        i, b, begin = graph.job[v], graph.start[v], graph.first[v]
+        count, known = 0, 0
+        for e in range(begin, graph.first[v + 1]):
+            w = graph.head[e]
+            value[e - begin] = rest[e] + (
+                0.0 if w == sink else jobs.cost[graph.job[w], graph.start[w]] - u[graph.job[w]]
+            )
+            if rest[e] < NOTHING:
+                rank[count] = e - begin
+                count += 1
+        for q in range(graph.into[v], graph.into[v + 1]):
+            f = graph.entering[q]
+            h = tail[f]
+            rest[f] = NOTHING
+            for k in range(count):
+                if k == known:
+                    nearest(rank, known, count, value)
+                    known += 1
+                w = graph.head[begin + rank[k]]
+                if (
+                    h == 0
+                    or w == sink
+                    or _triple(graph.job[h], graph.start[h], i, b, graph.job[w], graph.start[w], jobs)
+                ):
+                    rest[f] = value[rank[k]]
+                    break
+
+
+@njit(interpreted=False, nogil=True)
+def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
+    """(job, start, first, head) with edges on paths of value <= cutoff only, and the nodes that these meet."""
+    nodes, edges = graph.job.size, 0
+    number = np.full(nodes, -1, dtype=np.int32)
+    for v in range(nodes - 1):
+        for e in range(graph.first[v], graph.first[v + 1]):
+            if best[e] + rest[e] <= cutoff:
+                edges += 1
+                number[v], number[graph.head[e]] = 0, 0
+    count = 0
+    for v in range(nodes):
+        if number[v] == 0 or v == 0 or v == nodes - 1:
+            number[v] = count
+            count += 1
+    jobs, starts = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    firsts, heads = np.zeros(count + 1, dtype=np.int64), np.empty(edges, dtype=np.int32)
+    edges = 0
+    for v in range(nodes):
+        if number[v] < 0:
+            continue
+        jobs[number[v]], starts[number[v]], firsts[number[v]] = graph.job[v], graph.start[v], edges
+        for e in range(graph.first[v], graph.first[v + 1]):
+            if best[e] + rest[e] <= cutoff:
+                heads[edges] = number[graph.head[e]]
+                edges += 1
+    firsts[count] = edges
+    return jobs, starts, firsts, heads
+
+
+@njit(interpreted=False, nogil=True)
+def _counted(q: int, graph: Graph) -> Any:
+    """(job, start, first, head) of the paths that visit job q once: nodes before and after it are told apart."""
+    nodes = graph.job.size
+    sink = nodes - 1
+    # reach[v, b]: on a path on which q has been visited b times, counting v
+    reach, done = np.zeros((nodes, 2), dtype=np.bool_), np.zeros((nodes, 2), dtype=np.bool_)
+    reach[0, 0] = True
+    done[sink, 1] = True
+    for v in range(sink):
+        for e in range(graph.first[v], graph.first[v + 1]):
+            w = graph.head[e]
+            if graph.job[w] == q:
+                reach[w, 1] |= reach[v, 0]
+            else:
+                reach[w, 0] |= reach[v, 0]
+                reach[w, 1] |= reach[v, 1]
+    for v in range(sink - 1, -1, -1):
+        for e in range(graph.first[v], graph.first[v + 1]):
+            w = graph.head[e]
+            if graph.job[w] == q:
+                done[v, 0] |= done[w, 1]
+            else:
+                done[v, 0] |= done[w, 0]
+                done[v, 1] |= done[w, 1]
+    number = np.full((nodes, 2), -1, dtype=np.int32)
+    count, edges = 0, 0
+    for v in range(nodes):
+        for b in range(2):
+            if (reach[v, b] and done[v, b]) or (v == 0 and b == 0) or (v == sink and b == 1):
+                number[v, b] = count
+                count += 1
+    for final in range(2):
+        if final:
+            jobs, starts = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+            firsts, heads = np.zeros(count + 1, dtype=np.int64), np.empty(edges, dtype=np.int32)
+        edges = 0
+        for v in range(nodes):
+            for b in range(2):
+                here = number[v, b]
+                if here < 0:
+                    continue
+                if final:
+                    jobs[here], starts[here], firsts[here] = graph.job[v], graph.start[v], edges
+                for e in range(graph.first[v], graph.first[v + 1]):
+                    w = graph.head[e]
+                    after = (1 if b == 0 else -1) if graph.job[w] == q else b
+                    if after >= 0 and number[w, after] >= 0:
+                        if final:
+                            heads[edges] = number[w, after]
+                        edges += 1
+    firsts[count] = edges
+    return jobs, starts, firsts, heads
+
+
+def _graph(job: Any, start: Any, first: Ints, head: Any) -> Graph:
+    made = Graph(job, start, first, head, np.empty(first.size, dtype=np.int64), np.empty(head.size, dtype=np.int32))
+    _enter(made)
+    return made
+
+
+def graph_of_pairs(
+    jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats, cutoff: float, most: int
+) -> Graph | None:
+    """The graph of all paths of value <= cutoff (without sum u) by the rule of pairs; None with more than ``most`` edges.
+
+    ``best`` and ``rest`` are those of `optsched.solvers.sequence_paths` at the same ``u``.
+    """
+    start, job = np.nonzero(alive.T)
+    number = np.full(alive.shape, -1, dtype=np.int32)
+    number[job, start] = np.arange(1, job.size + 1)
+    jobs_at, starts_at = (np.concatenate([[-1], part, [-1]]).astype(np.int32) for part in (job, start))
+    first, head = np.zeros(job.size + 3, dtype=np.int64), np.empty(0, dtype=np.int32)
+    for _count_then_fill in range(2):
+        graph = Graph(jobs_at, starts_at, first, head, first, head)
+        edges = _edges_of_pairs(jobs, u, alive, ends, best, rest, cutoff, number, graph)
+        if edges > most:
+            return None
+        if head.size < edges:
+            head = np.empty(edges, dtype=np.int32)
+    return _graph(jobs_at, starts_at, first, head)
+
+
+class SequenceGraph:
+    """A `Graph` with its cheapest paths under multipliers."""
+
+    def __init__(self, jobs: Jobs, graph: Graph) -> None:
+        self.jobs, self.graph = jobs, graph
+        self.visits, self.starts = np.zeros(jobs.length.size), np.zeros(jobs.length.size, dtype=np.int64)
+        self._best = np.empty(0)
+        self._before = np.empty(0, dtype=np.int32)
+
+    @property
+    def edges(self) -> int:
+        """How many edges are left."""
+        return int(self.graph.head.size)
+
+    def cheapest(self, u: Floats) -> float:
+        """The value of the cheapest path without sum u; ``visits`` f64[n] and (last) ``starts`` i64[n] are those on it."""
+        if self._best.size != self.edges:
+            self._best, self._before = np.empty(self.edges), np.empty(self.edges, dtype=np.int32)
+        return _forward(self.jobs, u, self.graph, self._best, self._before, self.visits, self.starts)
+
+    def reduce(self, u: Floats, cutoff: float) -> None:
+        """Only edges on paths of value <= cutoff stay; after `cheapest` at the same u."""
+        rest = np.empty(self.edges)
+        _backward(self.jobs, u, self.graph, rest)
+        self.graph = _graph(*_kept(self._best, rest, cutoff, self.graph))
+
+    def count(self, job: int) -> None:
+        """Only paths that visit the job once stay: its visits become part of the state."""
+        self.graph = _graph(*_counted(job, self.graph))
+
+    def doubled(self) -> Floats:
+        """f64[n]: the share of the nodes that a count of the job may double, those between its first and last starts."""
+        job, start = self.graph.job[1:-1], self.graph.start[1:-1]
+        n, before = self.jobs.length.size, np.bincount(start).cumsum()
+        first, last = np.full(n, start[-1]), np.zeros(n, dtype=np.int64)
+        np.minimum.at(first, job, start)
+        np.maximum.at(last, job, start)
+        return (before[np.minimum(last + self.jobs.length, start[-1])] - before[first]) / job.size
+
+    def alive(self, horizon: int) -> Bools:
+        """bool[n, H + 1]: the starts that some path has."""
+        alive = np.zeros((self.jobs.length.size, horizon + 1), dtype=bool)
+        alive[self.graph.job[1:-1], self.graph.start[1:-1]] = True
+        return alive
