@@ -93,6 +93,13 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
     return work
 
 
+@njit(interpreted=False)
+def _random(state: Ints, below: int) -> int:
+    # a linear congruential generator modulo 2**31: the same kicks everywhere
+    state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
+    return (state[0] >> 8) % below
+
+
 # nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
 @njit(interpreted=False, nogil=True)
 def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs: Jobs) -> float:
@@ -109,15 +116,8 @@ def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs:
     for _kick in range(KICKS * n):
         if n < 2 or best <= target or work >= budget:
             break
-        for _ in range(4):
-            source, target_ = 0, 0
-            while source == target_:
-                state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
-                source = (state[0] >> 8) % n
-                state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
-                near = (state[0] >> 8) % 41 - 20
-                target_ = min(max(source + near, 0), n - 1)
-            _apply(trial, source, target_, False)
+        for _ in range(3 + _random(state, 3)):
+            _apply(trial, _random(state, n), _random(state, n), False)
         work += _descend(trial, budget - work, jobs, start, paid, (state[0] >> 8) % n)
         if paid[n] <= best:  # plateaus are crossed
             best = paid[n]

@@ -51,6 +51,7 @@ PLAIN, PAIRS, COUNTED = 2000, 200, 30  # steps of an ascent: without rules, with
 STILL = 1e-3  # factor of steps at which an ascent has come to its end
 CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
+STEPS = 1.5e7  # edges looked at in an ascent on a graph
 EDGES = 20_000_000  # of a graph: some 700 MB
 
 
@@ -213,8 +214,10 @@ class _Proof:
             return True
         self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends)
-        if self.ascend(pairs, u, iterations, 1.0, 15):
+        if self.ascend(pairs, u, iterations, 1.0, 8):
             return True
+        if not self.deadline.passed:
+            self.search(10 * SEARCH)
         cutoff = self.upper - 1 - float(u.sum())
         if self.deadline.passed:
             return False
@@ -223,7 +226,7 @@ class _Proof:
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, iterations, 0.3, 8) or self._sublimated(paths, u):
+        if self.ascend(paths, u, self._rounds(paths), 0.3, 8) or self._sublimated(paths, u):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
@@ -231,18 +234,21 @@ class _Proof:
     def _sublimated(self, paths: SequenceGraph, u: Floats) -> bool:
         """Count one job after another until no better path is left; False: the graph grows too large, or a limit came."""
         counted = np.zeros(u.size, dtype=bool)
-        if not self.stopped:
-            self.search(10 * SEARCH)
         while not self.stopped and paths.edges <= EDGES // 2 and not counted.all():
             # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
             gain = np.where(counted, -1.0, self.missed / (paths.doubled() + 1e-4))
             job = int(np.argmax(gain))
             counted[job] = True
             paths.count(job)
-            if self.ascend(paths, u, COUNTED, 0.1, 8, every=10):
+            if self.ascend(paths, u, self._rounds(paths), 0.1, 8, every=10):
                 return True
             self._told()
         return False
+
+    @staticmethod
+    def _rounds(paths: SequenceGraph) -> int:
+        """Steps of an ascent: as many as cost about a second, where graphs are small and steps cheap."""
+        return int(np.clip(STEPS / (paths.edges + 1), COUNTED, PAIRS))
 
     def _told(self) -> None:
         self.stages += 1
