@@ -84,6 +84,7 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
             if lost < 0:
                 _apply(order, source, target, swap)
                 _timed(order, min(source, target), jobs, start, paid)
+                work += n
                 since = 0
         source += 1
         if source == n:

@@ -52,6 +52,7 @@ STILL = 1e-3  # factor of steps at which an ascent has come to its end
 CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
 STEPS = 1.5e7  # edges looked at in an ascent on a graph
+TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the share of the graph that they may double
 EDGES = 20_000_000  # of a graph: some 700 MB
 
 
@@ -182,7 +183,7 @@ class _Proof:
     def search(self, budget: int) -> None:
         """Local search from the best sequence, in portions, until the budget is spent or the bound is reached."""
         value = np.inf
-        while budget > 0 and value > self.bound and not (self.deadline.passed and np.isfinite(value)):
+        while budget > 0 and value > self.bound and not self.deadline.passed:
             portion = min(budget, PORTION)
             value = improve_sequence(self.order, portion, float(self.bound), self._random, self.jobs)
             budget -= portion
@@ -212,15 +213,16 @@ class _Proof:
     def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
         if not clear_cores(self.machine.length, alive):
             return True
+        if self.deadline.passed and self.nodes:
+            return False
         self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends)
         if self.ascend(pairs, u, iterations, 1.0, 8):
             return True
-        if not self.deadline.passed:
-            self.search(10 * SEARCH)
-        cutoff = self.upper - 1 - float(u.sum())
+        self.search(SEARCH * u.size // 10)
         if self.deadline.passed:
             return False
+        cutoff = self.upper - 1 - float(u.sum())
         graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)
         del pairs
         if graph is None:
@@ -236,10 +238,13 @@ class _Proof:
         counted = np.zeros(u.size, dtype=bool)
         while not self.stopped and paths.edges <= EDGES // 2 and not counted.all():
             # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
-            gain = np.where(counted, -1.0, self.missed / (paths.doubled() + 1e-4))
-            job = int(np.argmax(gain))
-            counted[job] = True
-            paths.count(job)
+            share = paths.doubled()
+            gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
+            best = np.argsort(-gain, kind="stable")[:TOGETHER]
+            for k, job in enumerate(best.tolist()):
+                if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
+                    counted[job] = True
+                    paths.count(job)
             if self.ascend(paths, u, self._rounds(paths), 0.1, 8, every=10):
                 return True
             self._told()

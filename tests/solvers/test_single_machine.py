@@ -7,14 +7,15 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.objectives import get_objective
 from optsched.solvers import single_machine
 from optsched.solvers.methods.sequence_branching import machine_of
-from optsched.solvers.sequence_paths import Jobs
+from optsched.solvers.sequence_graph import _triple
+from optsched.solvers.sequence_paths import Jobs, may_follow
 from optsched.solvers.sequence_search import improve_sequence
 from optsched.solvers.single_machine import SequenceProof, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState
@@ -22,9 +23,9 @@ from solvers.rigid_instances import SUMS, one_machine
 
 
 @st.composite
-def machines(draw: st.DrawFn, most: int = 6) -> SingleMachine:
+def machines(draw: st.DrawFn, most: int = 6, least: int = 1) -> SingleMachine:
     """Small jobs with tardiness costs (kink anywhere) or linear ones; ties are frequent."""
-    n = draw(st.integers(1, most))
+    n = draw(st.integers(least, most))
     length = np.array(draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)))
     release = np.array(draw(st.lists(st.integers(0, 6), min_size=n, max_size=n)))
     if draw(st.booleans()):
@@ -93,6 +94,27 @@ def test_weak_multipliers_leave_the_proof_to_counting_or_to_branching(machine: S
             if proof.starts is not None:
                 assert is_schedule(machine, proof.starts)
                 assert value_of(machine, proof.starts) == best
+
+
+@settings(max_examples=200)  # cheap ones; of 20 none has a release that forbids what would be cheaper
+@given(machines(3, 3), st.integers(0, 6))
+def test_three_in_a_row_may_stay_when_no_other_sequence_of_them_is_better(machine: SingleMachine, begin: int) -> None:
+    jobs = Jobs(machine.cost, machine.length, machine.release)
+    begin = min(begin, int(machine.release.max()))
+
+    def starts(order: tuple[int, ...]) -> list[int]:
+        return [begin + int(machine.length[list(order[:k])].sum()) for k in range(3)]
+
+    possible = {  # without a wait
+        order: sum(int(machine.cost[j, s]) for j, s in zip(order, starts(order), strict=True))
+        for order in permutations(range(3))
+        if all(machine.release[j] <= s for j, s in zip(order, starts(order), strict=True))
+    }
+    for (h, i, j), value in possible.items():
+        a, b, s = starts((h, i, j))
+        pairs = may_follow.py_func(h, a, i, b, jobs) and may_follow.py_func(i, b, j, s, jobs)
+        stays = pairs and _triple.py_func(h, a, i, b, j, s, jobs)
+        assert stays == all((value, (h, i, j)) <= (other, order) for order, other in possible.items())
 
 
 @given(machines(), st.integers(0, 1000))
