@@ -77,9 +77,10 @@ release: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks
 
-# what is long, and every property again on examples that nobody has seen
+# what is long, and all that `make test` tries on some cases again on every case, and on examples that nobody has seen
 study: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'study or hypothesis' --hypothesis-profile=explore --durations=20 tests
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'study or not (bench or install or clusters or release or site)' \
+	  --hypothesis-profile=explore --durations=20 tests
 
 # WHOLE=1: every way to install with all its dependencies, some minutes more
 install-check: $(STAMP)

@@ -1,10 +1,25 @@
-"""How many examples a property is tried on: all that it names in `make study`, half of them by default."""
+"""How many examples a property is tried on: all that it names in `make study`, some of them by default."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import settings
+
+T = TypeVar("T")
+
+
+def explored() -> bool:
+    """Is this `make study`, where all examples are tried and hypothesis draws others every time?"""
+    return settings.get_current_profile_name() == "explore"
 
 
 def examples(most: int) -> int:
-    """``most`` where examples are explored that nobody has seen, else half: the same ones every time."""
-    return most if settings.get_current_profile_name() == "explore" else most // 2
+    """``most`` of hypothesis' examples where they are explored, else a third: the same ones every time."""
+    return most if explored() else max(5, most // 3)
+
+
+def few(cases: Sequence[T], count: int) -> Sequence[T]:
+    """All cases where they are explored, else ``count`` of them, spread over all."""
+    return cases if explored() or count >= len(cases) else [cases[k * len(cases) // count] for k in range(count)]

@@ -56,7 +56,7 @@ def texts(originals: list[Base]) -> list[Base]:
 def test_spoiled_files_are_read_or_refused(
     texts: list[Base], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    tally = read_all(texts, 1, 1200, tmp_path)
+    tally = read_all(texts, 1, 500, tmp_path)
     assert capfd.readouterr().err == ""
     assert {kind.split()[0] for kind in tally} == {base.kind for base in texts}
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+from sources import ROOT, files, imported, one_process, tree
 
-ROOT = Path(__file__).resolve().parent.parent / "optsched"
+pytestmark = one_process
 # From the bottom up: packages, modules at the root, and packages within packages that are on a layer of their own.
 LAYERS = [
     {"errors", "registry", "parameters", "compiled", "rounding", "progress", "deadline"},
@@ -29,11 +30,6 @@ LAYER = {package: level for level, packages in enumerate(LAYERS) for package in 
 AT_THE_ROOT = 10  # modules, fewer than
 
 
-def files() -> list[Path]:
-    # rglob does not follow the link to models/
-    return [*ROOT.rglob("*.py"), *(ROOT / "models").glob("*.py")]
-
-
 def package_of(parts: list[str]) -> str:
     """Of a dotted name below the package; a name that the package itself gives is of ``__init__``."""
     for depth in (2, 1):
@@ -47,21 +43,9 @@ def package(path: Path) -> str:
     return package_of(parts) if len(parts) > 1 else parts[0]
 
 
-def imported(path: Path) -> list[list[str]]:
-    """Dotted names below the package that a file imports anywhere, except for the sake of types only."""
-    found: list[list[str]] = []
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            return
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "optsched":
-            parts = node.module.split(".")[1:]
-            found.extend([[*parts, name.name] for name in node.names])
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(ast.parse(path.read_text(encoding="utf-8")))
-    return found
+def within(path: Path) -> list[list[str]]:
+    """Dotted names below the package that a file imports."""
+    return [name.split(".")[1:] for name in imported(path) if name.startswith("optsched.")]
 
 
 def test_every_module_has_a_package() -> None:
@@ -78,7 +62,7 @@ def test_nothing_imports_upward(level: int) -> None:
         f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
         for path in files()
         if LAYER[package(path)] == level
-        for parts in imported(path)
+        for parts in within(path)
         if LAYER[package_of(parts)] > level and parts != ["__version__"]
     ]
     assert wrong == []
@@ -88,7 +72,7 @@ def test_no_packages_import_each_other_in_a_circle() -> None:
     """Of any length."""
     graph = nx.DiGraph()
     for path in files():
-        graph.add_edges_from((package(path), package_of(parts)) for parts in imported(path) if parts != ["__version__"])
+        graph.add_edges_from((package(path), package_of(parts)) for parts in within(path) if parts != ["__version__"])
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     assert list(nx.simple_cycles(graph)) == []
 
@@ -102,7 +86,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     known = {module(path) for path in files()}
     graph = nx.DiGraph()
     for path in files():
-        for parts in imported(path):
+        for parts in within(path):
             for name in (".".join(parts), ".".join(parts[:-1])):
                 if name in known:
                     graph.add_edge(module(path), name)
@@ -116,7 +100,7 @@ def test_one_name_is_one_thing() -> None:
     """No two public classes bear one name."""
     defined: dict[str, list[str]] = {}
     for path in files():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined.setdefault(node.name, []).append(module(path))
     assert {name: where for name, where in defined.items() if len(where) > 1} == {}

@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
-from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, GuaranteeError, applicable
+from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, applicable
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
@@ -126,12 +126,6 @@ def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:
 def violated(judged: Iterable[Judgement]) -> list[Judgement]:
     """Those that do not hold."""
     return [each for each in judged if each.holds is False]
-
-
-def require_kept(judged: Iterable[Judgement]) -> None:
-    """Raise `GuaranteeError` for the first that is violated."""
-    for each in violated(judged):
-        raise GuaranteeError(each.complaint)
 
 
 def _rounding(ratio: Fraction | float, run: Run) -> Fraction:

@@ -117,16 +117,6 @@ def resizes(policy: object) -> bool:
     return Use.WIDTHS in uses_of(policy)
 
 
-def whole_job_policies() -> list[str]:
-    """Names of the registered policies that give whole gangs to whole jobs, each its own GPUs."""
-    return [name for name, each in POLICIES.items() if not (at_task_level(each) or shares_gpus(each) or resizes(each))]
-
-
-def sharing_policies() -> list[str]:
-    """Names of the registered policies under which two jobs may be on a GPU."""
-    return [name for name, each in POLICIES.items() if shares_gpus(each)]
-
-
 def task_policies() -> list[str]:
     """Names of the registered policies for jobs that have tasks."""
     return [name for name, each in POLICIES.items() if at_task_level(each)]

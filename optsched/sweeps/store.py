@@ -10,6 +10,7 @@ file next. One process writes at a time (it holds ``FILE.lock``, which the syste
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -64,6 +65,8 @@ class Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody reads
+            self._db.execute("PRAGMA journal_mode=DELETE")  # who only reads could not take a log away
         self._db.close()
         self._lock.close()
 

@@ -32,13 +32,13 @@ def attacked(policy: str, objective: str, space: str = MACHINES, **more: object)
 
 
 def test_list_scheduling_on_two_machines() -> None:
-    found = attacked("list", "makespan", tries=400)
+    found = attacked("list", "makespan", tries=150)
     assert found.confirmed.exact == Fraction(3, 2)
     assert found.confirmed.ratio_to == "optimum"
     assert sorted(found.instance.duration.tolist()) == [1, 1, 2]
     assert found.resembles is not None
     assert found.resembles.member == "blocked-long-job:m=2"
-    assert found.tries == 400
+    assert found.tries == 150
     assert osd.simulate(found.instance, "list").value("makespan") / found.ratio == osd.solve(found.instance).value
 
 
@@ -87,7 +87,7 @@ def test_a_budget_in_seconds_ends() -> None:
 
 def test_shrinking_keeps_the_ratio_within_the_tolerance() -> None:
     evaluation = on("list", "makespan", gpus=3)
-    large = Candidate(tuple((length, 1, 0, 1) for length in (5, 4, 6, 3, 3, 9, 15)))
+    large = Candidate(tuple((length, 1, 0, 1) for length in (5, 4, 3, 9)))
     small = shrunk(evaluation, large, tolerance=0.05)
     assert small.total < large.total
     assert evaluation.ratio(small) >= 0.95 * evaluation.ratio(large)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from optsched.bounds import BOUNDS, Certificate, CertificateError
+from optsched.check import verify_on_clusters as alone
+from optsched.check.verify_case import Refused
 from optsched.problem.instance import Instance
 
 Document = dict[str, Any]
@@ -41,6 +43,8 @@ def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> Non
     """It is refused by one of the rules (any, where none is named), in one line that is not too long."""
     with pytest.raises(CertificateError) as error:
         judge(doc, instance, folder)
+    with pytest.raises(Refused):  # by the files that need nothing of optsched, too
+        alone.verify(*(json.loads(json.dumps(each)) for each in (doc, instance.to_json())))
     assert not rules or error.value.rule in rules, str(error.value)
     assert error.value.message
     assert "\n" not in str(error.value)

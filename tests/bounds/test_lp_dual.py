@@ -114,7 +114,7 @@ def test_the_bound_is_below_the_optimum(case: tuple[Instance, Prices], objective
 
 
 @given(cases(most=3, scales=(1,)), st.sampled_from(SUMS))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_bound_of_the_larger_class_is_below_the_preemptive_optimum(
     case: tuple[Instance, Prices], objective: str
 ) -> None:

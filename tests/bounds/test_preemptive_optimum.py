@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from brute_force import preemptive_optimum
 from check.certified_cases import Optima
-from examples import examples
+from examples import examples, few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +78,7 @@ def check_that_none_is_better(optima: Optima, ends: list[Fraction], schedule_cla
         assert value >= optima.least(objective, schedule_class) * (1 - Fraction(ROUNDING))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_no_schedule_on_types_that_chance_makes_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     optima = Optima(typed_cases.typed_instance(rng, most=3, widest=3))
@@ -87,7 +87,7 @@ def test_no_schedule_on_types_that_chance_makes_is_better(seed: int) -> None:
         check_that_none_is_better(optima, ends, schedule_class)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_no_schedule_of_shared_gpus_that_chance_makes_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     optima = Optima(shared_cases.rich(rng, most=3))
@@ -97,7 +97,7 @@ def test_no_schedule_of_shared_gpus_that_chance_makes_is_better(seed: int) -> No
         )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 3))
 def test_as_the_search_of_the_package_on_one_shared_gpu(seed: int) -> None:
     rng, n = np.random.default_rng(seed), 3
     ratios = tuple(map(tuple, (1 + rng.exponential(0.6, (n, n))).tolist()))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from examples import few
 
 from optsched.bounds import BOUNDS, bound
 from optsched.io.sources import load
@@ -28,22 +29,22 @@ def test_rigid_and_single_machine_instances(data_dir: Path) -> None:
 
 def test_weighted_tardiness_of_the_or_library(data_dir: Path) -> None:
     optima = [int(x) for x in (data_dir / "classic" / "wt40_first25_optima.txt").read_text().split()]
-    closeness = []
-    for number, optimum in enumerate(optima, start=1):
+    closeness = {}
+    for number, optimum in few(list(enumerate(optima, start=1)), 9):
         instance = load(f"orlib-wt:{data_dir / 'classic' / 'wt40_first25.txt'}#{number}")
         certificate = bound(instance)
         certificate.verify(instance)
         assert certificate.value <= optimum
-        closeness.append(float(certificate.value / optimum))
+        closeness[number] = float(certificate.value / optimum)
     # most are late in 16-25, where mixtures of busy times are close; 1-15 have loose due dates
-    assert min(closeness[20:]) >= 0.99
-    assert min(closeness[15:20]) >= 0.9
-    assert min(closeness) >= 0.3
+    assert min(closeness[number] for number in closeness if number > 20) >= 0.99
+    assert min(closeness[number] for number in closeness if 15 < number <= 20) >= 0.9
+    assert min(closeness.values()) >= 0.3
 
 
 @pytest.mark.parametrize("objective", ["total_flow_time", "total_completion_time", "makespan"])
 def test_the_philly_trace(data_dir: Path, objective: str) -> None:
-    instance = load(f"philly:{data_dir / 'philly' / 'philly.csv'}", cluster="16x8", limit=20_000)
+    instance = load(f"philly:{data_dir / 'philly' / 'philly.csv'}", cluster="16x8", limit=4_000)
     for name in BOUNDS.names():
         if objective in BOUNDS.get(name).objectives and "gang" in BOUNDS.get(name).classes:
             certificate = BOUNDS.get(name).build(instance, objective, "gang")

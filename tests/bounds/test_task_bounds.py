@@ -248,7 +248,7 @@ def test_orders_of_magnitude_of_the_sheet(workload: Instance) -> None:
 
 
 def test_below_the_runs_of_policies(workload: Instance) -> None:
-    small = workload.head(30)
+    small = workload.head(8)
     runs = [simulate(small, specification) for specification in ("ada-srsf+lwf:kappa=1", "srsf:k=2+first-fit")]
     for objective in ("total_flow_time", "makespan"):
         for certificate in certificates(small, objective):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples, few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -58,7 +59,7 @@ def below_random_schedules(seed: int, schedule_class: str, count: int, schedules
 
 @pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
 def test_never_above_a_schedule_and_verified(schedule_class: str) -> None:
-    assert below_random_schedules(0, schedule_class, 11) > 8
+    assert below_random_schedules(0, schedule_class, 6) > 3
 
 
 @pytest.mark.study
@@ -72,7 +73,7 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
     """The theorems alone: prices and multipliers drawn at random, some 0, no search."""
     rng = np.random.default_rng([2, EXCLUSIVE_CLASSES.index(schedule_class)])
     forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
-    for k in range(20):
+    for k in few(range(20), 8):
         instance, objective = typed_instance(rng), SUMS[k % len(SUMS)]
         jobs = modes_of_copies(instance) if forking else modes_of_gangs(instance)
         relaxed = Priced(instance, jobs.alone if forking else seconds_alone(instance), jobs)
@@ -93,7 +94,7 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
             assert max(bounds) <= value * (1 + Fraction(1, 2**51)), (prices, instance.jobs)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(instances(most=5), st.sampled_from(OBJECTIVES))
 def test_both_roads_agree_on_forked_jobs_with_durations(instance: Instance, objective: str) -> None:
     best = bound(instance, objective, "forking")
@@ -190,7 +191,7 @@ def test_gangs_of_one_type_are_the_fast_machine() -> None:
     assert certificate.value == sum(srpt_in_fractions((Fraction(r), Fraction(g * d) / 4) for r, g, d in jobs))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10**6))
 def test_any_prices_are_srpt_of_works_in_fractions(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -222,7 +223,7 @@ def test_prices_tell_types_apart() -> None:
     assert float(flow.value) == pytest.approx(100 / 19 * 800 + 40 * 5, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize("seed", few(range(7), 3))
 def test_as_large_as_the_bounds_it_generalises(seed: int) -> None:
     rng = np.random.default_rng(seed + 100)
     instance = typed_instance(rng)

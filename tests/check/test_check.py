@@ -497,17 +497,17 @@ def large(jobs: int) -> tuple[Instance, Schedule]:
     return instance, Schedule(instance, position, start, start + 0.7, instance.duration, offset, node, index)
 
 
-def test_a_million_pairs() -> None:
-    instance, schedule = large(125_000)
-    assert schedule.gpu_node.size == 1_000_000
+def test_many_pairs() -> None:
+    instance, schedule = large(25_000)
+    assert schedule.gpu_node.size == 200_000
     value = float(np.sum(schedule.completion))
     assert check_schedule(instance, schedule, preemptive=False, value=value) == []
     longer = dataclasses.replace(schedule, end=schedule.end + 0.1)
     found = check_schedule(instance, longer)
     assert rules_of(found) == {"capacity"}
     assert len(found) == LISTED + 1
-    assert sum(violation.count for violation in found) == 125_000 - 128
-    assert found[-1].message == f"... and {125_000 - 128 - LISTED} more violations of this rule"
+    assert sum(violation.count for violation in found) == 25_000 - 128
+    assert found[-1].message == f"... and {25_000 - 128 - LISTED} more violations of this rule"
 
 
 def test_only_the_violations_that_are_listed_become_objects() -> None:

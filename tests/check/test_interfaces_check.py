@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import few
 from simulation.contending_world import ElasticWorld, random_contending_instance, worth
 from simulation.test_elastic import Dice, run_elastic
 from simulation.test_interfaces import POLICIES, Packed
@@ -19,7 +20,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 
 SEEDS = range(8)
-FEW_OR_ALL = pytest.mark.parametrize("seeds", [SEEDS[:3], pytest.param(SEEDS[3:], marks=pytest.mark.study)])
+FEW_OR_ALL = pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.study)])
 
 
 @cache
@@ -61,14 +62,14 @@ def test_runs_without_contention_are_refused_where_jobs_met(policy: str, seeds: 
 @pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "sjf-bsbf"])
 def test_a_little_too_much_work_is_refused(policy: str) -> None:
     forged = 0
-    for seed in SEEDS:
+    for seed in few(SEEDS, 3):
         schedule = run(policy, seed)
         for s in slowed(schedule.instance, schedule):
             work = schedule.work.copy()
             work[s] *= 1 + 1e-6
             assert "rate" in rules(dataclasses.replace(schedule, work=work))
             forged += 1
-    assert forged > 10
+    assert forged > 1
 
 
 def test_an_earlier_end_is_refused_in_a_file_too(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples
+from examples import examples, few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation.one_by_one import OneByOne
@@ -81,7 +81,7 @@ def exact_seconds_alone(schedule: SharedSchedule, s: int) -> Fraction:
     return total
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 3))
 def test_the_line_is_where_the_exact_integral_says(seed: int) -> None:
     """Each job with 1e-7 more and less work than its stay is exactly worth, at 1 s a unit."""
     instance = random_shared_instance(seed, 10)
@@ -134,7 +134,7 @@ def run(instance: Instance, seed: int) -> SharedSchedule:
 
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_whatever_a_policy_chooses_in_the_engine_passes(seed: int, choices: int) -> None:
     instance = random_shared_instance(seed)
     assert check_schedule(instance, run(instance, choices)) == []

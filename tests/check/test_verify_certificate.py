@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bounds.cases import SUMS, instance_of, many
-from bounds.tampering import Document, Touch, each_kind
+from bounds.tampering import Document
 from bounds.test_lp_dual import cases
-from bounds.test_tampered import CASES, ROWS, TAMPERINGS, certified, prices
+from bounds.test_tampered import ROWS, certified, prices
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,30 +154,6 @@ def test_gpu_types_memory_and_labels_are_part_of_the_instance(tmp_path: Path) ->
 
 
 # --- what does not --------------------------------------------------------------------------------------------------------
-
-
-@each_kind(TAMPERINGS)
-def test_tampered(rule: str, touch: Touch, kind: str) -> None:
-    instance = instance_of(ROWS, 8)
-    doc = certified(kind, instance)
-    touch(doc)
-    assert code(doc, instance) in (1, 2)
-
-
-@pytest.mark.parametrize("kind", CASES)
-@pytest.mark.parametrize("field", ["arrival", "gpus", "duration", "weight", "due", "id"])
-def test_a_changed_job_is_another_instance(kind: str, field: str) -> None:
-    instance = instance_of(ROWS, 8)
-    changed = copy.deepcopy(instance.to_json())
-    changed["jobs"][3][field] = "other" if field == "id" else changed["jobs"][3].get(field, 1) + 1
-    assert code(certified(kind, instance), changed) == 1
-    assert code(certified(kind, instance), instance.with_cluster("1x9")) == 1
-
-
-@pytest.mark.parametrize("kind", CASES)
-def test_an_easier_instance_under_a_forged_digest_does_not_reach_the_value(kind: str) -> None:
-    easier = instance_of([(r, g, d / 2, w, due) for r, g, d, w, due in ROWS], 8)
-    assert code({**certified(kind, instance_of(ROWS, 8)), "instance": easier.digest}, easier) == 1
 
 
 def touched(value: Any, rng: np.random.Generator) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from bounds.cases import OBJECTIVES
 from bounds.tampering import Document
+from examples import few
 
 from check.certified_cases import FAMILIES, Optima, certificates, drawn
 from check.test_verify_certificate import put, touched
@@ -103,20 +104,20 @@ def check_touched(doc: Document, instance: Instance, known: Document, rng: np.ra
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bounds_of_small_instances_are_accepted_and_below_the_optimum(family: str) -> None:
-    seen = check_bounds(family, seed=1, count=24)
+    seen = check_bounds(family, seed=1, count=12)
     assert CLASSES[family] in seen
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "tasks"])
 def test_many_bounds_are_so_tight_that_a_thousandth_more_is_found_out(family: str) -> None:
     rng, found = np.random.default_rng(11), Counter[bool]()
-    some = (drawn(family, rng) for _ in range(12))
+    some = (drawn(family, rng) for _ in few(range(12), 6))
     for instance in (instance for instance in some if instance.n <= 4):
         optima = Optima(instance)
         for each in certificates(rng, instance, ("total_flow_time", "makespan")):
             if each.schedule_class != "gang-nonpreemptive":
                 found[optima.reaches(each.value * Fraction(1001, 1000), each.objective, each.schedule_class)] += 1
-    assert found[False] >= 10
+    assert found[False] >= 5
 
 
 @pytest.mark.study

@@ -312,7 +312,7 @@ def test_all_bad_rows_are_reported_at_once_and_can_be_skipped(command: Any, tmp_
     assert kept["instance"]["jobs"] == 2
 
 
-@pytest.mark.release
+@pytest.mark.study
 def test_the_whole_philly_trace(command: Any, data_dir: Path) -> None:
     source = f"philly:{data_dir / 'philly' / 'philly.csv'}"
     policies = ("fifo:skip=true", "srtf", "tiresias")

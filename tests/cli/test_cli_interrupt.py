@@ -156,10 +156,10 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
 def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     code = (
         "import sys, time\nimport optsched.adversary.attack as module, optsched as osd\n"
-        "def search(*_, best, **__):\n    best(1.5, osd.load('rigid-10-1'))\n    time.sleep(600)\n"
+        "known = osd.load('rigid-10-1')\ndef search(*_, best, **__):\n    best(1.5, known)\n    time.sleep(600)\n"
         "module.attack = search\nfrom optsched.cli import main\nmain()\n"
     )
-    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "1", "--json"]
+    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "5", "--json"]  # start-up included
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
     assert done.returncode == 0
     assert "sjf: 1.5 times what another schedule reaches" in done.stderr

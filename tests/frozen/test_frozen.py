@@ -21,7 +21,7 @@ def drawn(*key: str) -> bool:
 
 
 def light(name: str) -> bool:
-    return name not in HEAVY and not name.startswith(("hadar-60", "gavel-", "ddl-cluster", "ada-srsf"))
+    return name not in HEAVY and not name.startswith(("all-four", "hadar-60", "gavel-", "ddl-cluster", "ada-srsf"))
 
 
 SAMPLE = [

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulation.forked_instances import gang_instance, table_instance
@@ -32,7 +33,7 @@ def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
 # -- time -----------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.lists(st.integers(1, 600), min_size=1, max_size=6),
     st.integers(1, 6),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from policies.levels import whole_job_policies
 
 from optsched.errors import InputError
 from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
-from optsched.policies.specification import specify, whole_job_policies
+from optsched.policies.specification import specify
 
 ONE_MACHINE = [
     name for name in whole_job_policies() if name not in ("gavel", "hadar", "hadar-commit", "hadar-e", "yarn-cs")

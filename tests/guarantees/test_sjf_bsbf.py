@@ -303,8 +303,7 @@ def test_the_reference_is_a_schedule() -> None:
         assert family.reference == best - sum(r)
 
 
-@pytest.mark.parametrize("xi", [1.0, 1.5, 3.0])
-@pytest.mark.parametrize("spec", ["sjf-bsbf", PUBLISHED, "sjf"])
+@pytest.mark.parametrize(("spec", "xi"), [("sjf-bsbf", 1.0), ("sjf-bsbf", 3.0), (PUBLISHED, 1.5), ("sjf", 1.0)])
 def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
     counts = (10, 100)
     found = [lost(spec, small, xi) for small in counts]

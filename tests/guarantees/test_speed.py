@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def slower_clock(instance: Instance, times: int) -> Instance:
     return Instance(jobs, instance.cluster, instance.name, instance.objective)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=1, max_size=4))
 def test_it_holds_against_the_optimum(rows: list[tuple[int, int]]) -> None:
     first = min(r for r, _ in rows)

@@ -96,7 +96,7 @@ def test_srpt_holds_up_to_rounding_with_real_times(rows: list[tuple[float, float
     assert Fraction(judgement.bound) <= OptimumBounds(instance).lower(theorem.objective)  # type: ignore[operator]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(released, st.integers(1, 2))
 def test_wspt_with_preemption(rows: list[tuple[int, int]], m: int) -> None:
     instance = one_gpu_jobs(first_at_zero(rows)[:4], f"1x{m}")
@@ -104,7 +104,7 @@ def test_wspt_with_preemption(rows: list[tuple[int, int]], m: int) -> None:
     kept("preemptive-wspt", "preemptive-wspt", instance, best)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(released)
 def test_delayed_spt(rows: list[tuple[int, int]]) -> None:
     instance = one_gpu_jobs(first_at_zero(rows))
@@ -116,7 +116,7 @@ def test_delayed_spt_waits_for_the_clock_of_the_shortest_job() -> None:
     assert simulate(Instance(jobs, "1x1"), "delayed-spt").schedule.completion.tolist() == [8, 4, 12]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
 def test_round_robin(lengths: list[int]) -> None:
     instance = Instance([Job(f"{j}", duration=2 * p) for j, p in enumerate(lengths)], "1x1")
@@ -134,7 +134,7 @@ def test_elapsed_time_decides_when_a_turn_is_over() -> None:
         specify("setf:quantum=0")
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(released, st.integers(1, 3))
 def test_first_come_first_served(rows: list[tuple[int, int]], m: int) -> None:
     instance = one_gpu_jobs(first_at_zero(rows), f"1x{m}")
@@ -155,7 +155,7 @@ def test_bursts_make_first_come_first_served_lag(bursts: int, m: int) -> None:
     assert Fraction(served["fifo"]) == member.ratio * longest
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(gangs, st.sampled_from(SKIPPING))
 def test_gangs(rows: list[tuple[int, int]], text: str) -> None:
     instance = Instance([Job(f"{j}", gpus=g, duration=p) for j, (g, p) in enumerate(rows)], "1x3")
@@ -165,14 +165,14 @@ def test_gangs(rows: list[tuple[int, int]], text: str) -> None:
         kept("garey-graham", text, instance, best)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(released)
 def test_srpt_on_two_machines(rows: list[tuple[int, int]]) -> None:
     instance = one_gpu_jobs(first_at_zero(rows)[:4], "1x2")
     kept("srpt-parallel-machines", "srtf", instance, preemptive_optimum(instance, "total_completion_time"))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(released)
 def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
     instance = one_gpu_jobs(first_at_zero(rows)[:4])
@@ -188,7 +188,7 @@ def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() ->
             assert theorem.audit(chosen.policy, simulate(one_gpu_jobs(list(order)), chosen)) == []
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 3))
 def test_smiths_rule_on_identical_machines(rows: list[tuple[int, int]], m: int) -> None:
     instance = Instance([Job(f"{j}", duration=p, weight=w) for j, (p, w) in enumerate(rows)], f"1x{m}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from typing import Any
 
 import yaml
+from sources import files, imported, one_process
 
 import optsched
 from install.archives import ROOT
@@ -25,25 +26,17 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\s\[<>=!~;]", each, maxsplit=1)[0].lower() for each in requirements}
 
 
+@cache
 def imported_distributions() -> set[str]:
     """The distributions that modules of the package import, anywhere in them."""
-    tops: set[str] = set()
-    for file in [*(ROOT / "optsched").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                tops.update(name.name.partition(".")[0] for name in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                tops.add(node.module.partition(".")[0])
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("importlib.") and node.args:
-                tops.update(
-                    each.value for each in node.args if isinstance(each, ast.Constant) and type(each.value) is str
-                )
+    tops = {name.partition(".")[0] for file in files() for name in imported(file)}
     where = packages_distributions()  # of what is installed: an extra may not be
     optional = {name for extra in EXTRAS.values() for name in names(extra)}
     unseen = {top: [top] for top in tops & optional}
     return {each.lower() for top in tops - {"optsched"} for each in where.get(top, unseen.get(top, []))}
 
 
+@one_process
 def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
     used = imported_distributions()
     assert names(PROJECT["dependencies"]) - used == set()
@@ -52,6 +45,7 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     assert used - names(PROJECT["dependencies"]) - optional == halves
 
 
+@one_process
 def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
     # these are for people and for the checks; every other one is for code of the package
     tools = {"notebooks", "docs", "test", "dev"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from typing import Any
 
+import pytest
 from simulation.elastic_instances import elastic_instance
 from simulation.forked_instances import gang_instance
 from simulation.instances import MIXED, random_instance
@@ -84,4 +86,21 @@ def cases(seed: int = 0) -> list[tuple[str, str]]:
             if instance.contention is not None and refuses(spec, instance):
                 continue
             found.append((spec, name))
+    return found
+
+
+@cache
+def some_or_studied(turn: int) -> list[Any]:
+    """`cases`: of every policy two of the examples that it serves, in ``turn``; the others are studied.
+
+    Placements and predictors are tried with one.
+    """
+    served: dict[str, list[str]] = {}
+    for spec, name in cases():
+        served.setdefault(spec, []).append(name)
+    found = []
+    for k, (spec, names) in enumerate(served.items()):
+        most = 1 if "+" in spec or "predictor" in spec else 2
+        chosen = {names[(k + turn + 3 * i) % len(names)] for i in range(most)}
+        found += [pytest.param(spec, name, marks=() if name in chosen else pytest.mark.study) for name in names]
     return found

@@ -28,7 +28,11 @@ def srpt_points(release: Sequence[Number], length: Sequence[Number], beta: Numbe
             serving = None
             continue
         best = min(here, key=lambda j: (left[j], j))
-        if serving is None or left[serving] <= 0 or left[best] < left[serving]:
+        if (
+            serving is None or left[serving] <= 0
+        ):  # an end: of equal ones who waited goes before who arrives at this moment
+            serving = min([j for j in here if release[j] < now] or here, key=lambda j: (left[j], j))
+        if left[best] < left[serving]:
             serving = best
         done = now + left[serving]
         until = min([done, *coming])

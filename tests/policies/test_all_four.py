@@ -75,7 +75,12 @@ def test_all_speed_models_are_there() -> None:
     assert set(made.gpu_memory.tolist()) >= {4e9, 6e9, 10e9}
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "packed"])
+STUDIED = ("fifo", "tiresias", "a-srpt", "sjf-ffs")  # of the same classes as the others
+
+
+@pytest.mark.parametrize(
+    "policy", [pytest.param(each, marks=pytest.mark.study if each in STUDIED else ()) for each in (*POLICIES, "packed")]
+)
 def test_the_referee_accepts_every_run_and_a_bound_of_its_class_holds(policy: str) -> None:
     found = run(policy)
     kind = found.schedule_class
@@ -90,7 +95,7 @@ def test_the_referee_accepts_every_run_and_a_bound_of_its_class_holds(policy: st
 
 
 def test_policies_of_all_kinds_were_there() -> None:
-    kinds = {run(policy).schedule_class for policy in [*POLICIES, "packed"]}
+    kinds = {run(policy).schedule_class for policy in [*POLICIES, "packed"] if policy not in STUDIED}
     assert kinds == {"gang", "gang-nonpreemptive", "forking", "gpu-sharing", "elastic"}
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ def points(jobs: list[tuple[int, int, int]], alpha: Fraction) -> list[Fraction]:
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(rows, st.sampled_from([Fraction(1, 4), Fraction(1, 2), Fraction(1)]))
 def test_against_preemptive_wspt_in_fractions(jobs: list[tuple[int, int, int]], alpha: Fraction) -> None:
     instance = one_machine(jobs)
@@ -53,7 +54,7 @@ def test_against_preemptive_wspt_in_fractions(jobs: list[tuple[int, int, int]], 
     assert run.schedule.completion.tolist() == [float(c) for c in completion]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(rows, st.sampled_from([0.3, 0.5, 0.7071067811865476, 1.0]))
 def test_the_factor_holds_against_the_linear_program(jobs: list[tuple[int, int, int]], alpha: float) -> None:
     instance, spec = one_machine(jobs), specify(f"alpha-points:alpha={alpha}")

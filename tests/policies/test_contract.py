@@ -21,11 +21,12 @@ from optsched.contract.subject import Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import names_nodes, specify, whole_job_policies
+from optsched.policies.specification import names_nodes, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
 from policies.delays import delay_alone
+from policies.levels import whole_job_policies
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
 TELLING = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def assert_divides_time(share: Floats, jobs: ActiveJobs, setting: Setting) -> No
     assert (jobs.gang @ share <= setting.capacity * (1 + 1e-12)).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SEEDS)
 def test_no_rule_gives_more_time_or_gpus_than_there_are(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -48,7 +49,7 @@ def test_no_rule_gives_more_time_or_gpus_than_there_are(seed: int) -> None:
             assert (share[jobs.rate == 0] == 0).all(), name
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(SEEDS)
 def test_identical_jobs_get_identical_shares(seed: int) -> None:
     jobs, setting = random_jobs(seed, 5)
@@ -68,7 +69,7 @@ def levels(jobs: ActiveJobs, setting: Setting, share: Floats) -> Floats:
     return found
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SEEDS)
 def test_max_min_fairness_is_that_of_the_formulation(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -90,7 +91,7 @@ def who_can_rise(jobs: ActiveJobs, setting: Setting, share: Floats) -> list[int]
     return found
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_with_water_filling_nobody_can_rise_without_a_poorer_one_falling(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -110,7 +111,7 @@ def test_water_filling_goes_on_beyond_the_bottleneck() -> None:
     assert who_can_rise(jobs, setting, plain) == [0, 1]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SEEDS)
 def test_finish_time_fairness_is_that_of_the_formulation(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -129,7 +130,7 @@ def test_finish_time_fairness_is_that_of_the_formulation(seed: int) -> None:
     assert (needed < 0).any() or most(model, np.zeros_like(jobs.rate), needed) == -np.inf
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_the_makespan_is_that_of_the_formulation_and_the_allocation_aims_where_gavels_bisection_ends(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -149,7 +150,7 @@ def test_where_the_bisection_ends() -> None:
     assert bisected(3.3e6) == 3_390_625  # 1e6 is too short: from there to 1e7; between 3,250,000 and this
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_worth_is_that_of_the_formulation(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -168,7 +169,7 @@ def test_worth_is_that_of_the_formulation(seed: int) -> None:
         assert value == pytest.approx(best, rel=NEAR), name
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SEEDS)
 def test_proportional_fairness_is_that_of_the_formulation(seed: int) -> None:
     jobs, setting = random_jobs(seed)
@@ -208,7 +209,7 @@ def test_a_program_that_lives_through_arrivals_and_completions_stays_that_of_the
 # -- the centre -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_the_centre_is_the_maximum_of_the_product_of_slacks(seed: int) -> None:
     jobs, setting = random_jobs(seed, 4)

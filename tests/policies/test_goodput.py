@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from examples import few
 from scipy.optimize import Bounds, LinearConstraint, milp
 from simulation.elastic_instances import elastic_instance
 
@@ -50,7 +51,7 @@ def by_milp(values: list[Floats], gpus: int) -> float:
     return -float(answer.fun)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(range(20), 6))
 def test_numbers_against_every_choice_and_an_integer_program(seed: int) -> None:
     rng = np.random.default_rng([seed, 3])
     jobs, gpus = int(rng.integers(1, 5)), int(rng.integers(1, 7))

@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from examples import few
 from hypothesis import given
 from hypothesis import strategies as st
 from simulation.fork_lp import makespan_lp
@@ -131,8 +132,7 @@ def test_payoff_is_the_best_assignment_where_copies_are_unlimited(seed: int) -> 
 # -- the LPs --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 4, 7])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("jobs", "seed"), few([(n, seed) for n in (1, 2, 4, 7) for seed in range(3)], 4))
 def test_total_time_is_never_below_the_lp(jobs: int, seed: int) -> None:
     rate, steps = random_table(seed, jobs)
     instance = table_instance(rate, steps)
@@ -178,7 +178,7 @@ def test_on_one_node_nothing_is_forked() -> None:
 # -- the plan of rule lp ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_a_plan_is_an_optimum_of_the_fork_program(seed: int) -> None:
     rate, steps = random_table(seed, 4)
     plan = ForkPlan(np.arange(5), overhead=0.0)
@@ -210,7 +210,7 @@ def test_one_job_shares_its_nodes_in_rounds_and_a_second_one_has_its_own() -> No
 @pytest.mark.parametrize("cluster", [LAB, AWS])
 @pytest.mark.parametrize("jobs", [1, 3, 5, 8, 12])
 def test_its_total_time_is_close_to_the_program_and_below_that_of_gavel(cluster: str, jobs: int) -> None:
-    for seed in (201, 202, 203):  # the rule was made on seeds 1 to 10
+    for seed in few((201, 202, 203), 1):  # the rule was made on seeds 1 to 10
         instance = generate("hadar-mix", seed, jobs=jobs, cluster=cluster)
         run, gavel = forked(instance), simulate(instance, "gavel:policy=min_total_duration_perf,restart=10")
         assert check_schedule(instance, run.schedule, forking=True) == []

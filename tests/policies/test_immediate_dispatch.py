@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -77,7 +78,7 @@ def in_fractions(rows: list[Row]) -> list[Fraction]:
     return done
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(row_lists())
 def test_against_a_simulation_in_fractions(rows: list[Row]) -> None:
     run = simulate(unrelated(rows, OBJECTIVE), "immediate-dispatch")
@@ -85,7 +86,7 @@ def test_against_a_simulation_in_fractions(rows: list[Row]) -> None:
     assert run.schedule.completion.tolist() == pytest.approx([float(c) for c in in_fractions(rows)], rel=1e-12)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(row_lists(), st.sampled_from([Fraction(9, 8), Fraction(3, 2), Fraction(2), Fraction(4)]))
 def test_with_more_speed_every_run_proves_the_factor_of_the_theorem(rows: list[Row], speed: Fraction) -> None:
     instance = unrelated(rows, OBJECTIVE)
@@ -127,7 +128,7 @@ def middle_of_slots(instance: Instance, theta: float) -> float:
     return float(first.fun)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(row_lists(most=5))
 def test_the_bound_is_no_more_than_the_program(rows: list[Row]) -> None:
     instance = unrelated(rows, OBJECTIVE)
@@ -135,7 +136,7 @@ def test_the_bound_is_no_more_than_the_program(rows: list[Row]) -> None:
     assert prove(UnrelatedMachines.of(instance), dual) <= middle_of_slots(instance, dual.theta) * (1 + 1e-7)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=4),
     st.integers(1, 2),
@@ -177,7 +178,7 @@ def test_what_is_changed_is_found_out() -> None:
             prove(machines, dataclasses.replace(dual, beta=(wrong, *dual.beta[1:])))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(row_lists(), st.floats(0, 1), st.floats(0, 3))
 def test_any_function_proves_something_true(rows: list[Row], theta: float, factor: float) -> None:
     instance = unrelated(rows, OBJECTIVE)

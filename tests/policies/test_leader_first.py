@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import few
 from simulation.task_instances import random_task_instance
 
 import optsched as osd
@@ -84,7 +85,7 @@ def asked(instance: Instance, policy: LeaderFirst, rounds: tuple[int, int], now:
     return float(gain), float(loss)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_the_exchange_is_what_a_replay_of_both_orders_shows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sending = rng.integers(8, 20, 2) / 4
@@ -138,7 +139,7 @@ def test_it_names_an_illegal_parameter(field: str, value: float) -> None:
         LeaderFirst(**{field: value})
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", few(range(30), 10))
 def test_leaders_are_those_of_a_walk_through_all_jobs(seed: int) -> None:
     # jobs by importance; one leads where no node of its gang is led yet
     rng = np.random.default_rng(seed)

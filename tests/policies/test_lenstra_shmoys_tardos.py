@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ def at_once(table: list[tuple[int, ...]]) -> Instance:
     return unrelated([(0, 1, seconds) for seconds in table], MAKESPAN)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(tables())
 def test_it_is_within_twice_what_its_prices_prove_and_these_are_no_more_than_the_optimum(
     table: list[tuple[int, ...]],
@@ -53,7 +54,7 @@ def test_it_is_within_twice_what_its_prices_prove_and_these_are_no_more_than_the
     assert judge(LENSTRA_SHMOYS_TARDOS, spec.policy, run, OptimumBounds(instance, [run])).holds is True
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(tables(), st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)))
 def test_machines_that_are_busy_at_first(table: list[tuple[int, ...]], late: tuple[int, int, int]) -> None:
     busy = late[: len(table[0])]
@@ -64,7 +65,7 @@ def test_machines_that_are_busy_at_first(table: list[tuple[int, ...]], late: tup
     assert load.max() <= max(max(busy), 2 * shortest(table, busy)) + 1e-9
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(tables(), st.lists(st.fractions(0, 5), min_size=3, max_size=3), st.integers(0, 12))
 def test_any_prices_and_any_limit_prove_something_true(
     table: list[tuple[int, ...]], prices: list[Fraction], limit: int

@@ -24,15 +24,14 @@ from optsched.policies.specification import (
     resizes,
     serves,
     shares_gpus,
-    sharing_policies,
     specify,
     task_policies,
-    whole_job_policies,
 )
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs
 from optsched.simulation.task_policy import TaskJobs
 from optsched.speeds.gpu_sharing import sharing_rates
+from policies.levels import sharing_policies, whole_job_policies
 
 # Parameters that show more of a policy than its defaults do.
 TELLING = {

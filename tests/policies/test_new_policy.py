@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from examples import few
 
 import optsched.policies
 from optsched.cli import main
@@ -17,9 +18,10 @@ from optsched.contract.examine import examine
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify, whole_job_policies
+from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from policies import test_contract as contract
+from policies.levels import whole_job_policies
 
 TOY = '''
 from collections.abc import Iterator
@@ -84,7 +86,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("placement", PLACEMENTS.names())
+@pytest.mark.parametrize("placement", few(PLACEMENTS.names(), 3))
 def test_it_keeps_what_every_policy_keeps_with_every_placement(placement: str) -> None:
     assert examine(f"last-come+{placement}").broken == []
     for keeps in BESIDE_THE_PUBLIC_CHECKS:

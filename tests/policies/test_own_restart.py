@@ -23,12 +23,13 @@ from optsched.parameters import parameters_of
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify, whole_job_policies
+from optsched.policies.specification import specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.policy import Use, uses_of
+from policies.levels import whole_job_policies
 
 USUAL = 2.0
 ROUNDS = {

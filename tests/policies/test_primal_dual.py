@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import few
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -92,7 +93,7 @@ def check_theorem(packing: Packing) -> float:
 
 
 def test_the_theorem_holds_on_random_instances() -> None:
-    ratios = [check_theorem(random_packing(np.random.default_rng([17, seed]))) for seed in range(160)]
+    ratios = [check_theorem(random_packing(np.random.default_rng([17, seed]))) for seed in few(range(160), 50)]
     assert min(ratios) >= 1 - 1e-9
     assert max(ratios) > 1.5  # the instances are not all easy
 

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from brute_force import optimum
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def expectation(instance: Instance, common: bool) -> float:
 
 
 @pytest.mark.parametrize("common", [False, True])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(few)
 def test_the_expectation_is_within_the_factor_of_the_program(common: bool, jobs: list[tuple[int, int, int]]) -> None:
     instance = one_machine(jobs)
@@ -87,7 +88,7 @@ def test_what_draws_allow_is_within_the_factor_on_average(jobs: list[tuple[int, 
     assert np.mean(drawn) <= 1.02 * float(FACTOR_COMMON) * float(program_of(instance).value(instance.weight.tolist()))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(rows, st.integers(0, 50), st.booleans())
 def test_every_run_is_within_what_it_drew(jobs: list[tuple[int, int, int]], seed: int, common: bool) -> None:
     instance = one_machine(jobs)
@@ -101,7 +102,7 @@ def test_every_run_is_within_what_it_drew(jobs: list[tuple[int, int, int]], seed
     assert judge(RANDOM_ALPHA_POINTS, spec.policy, run, OptimumBounds(instance, [run])).holds is True
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(rows)
 def test_the_program_is_the_bound_of_mean_busy_times(jobs: list[tuple[int, int, int]]) -> None:
     instance = one_machine(jobs)
@@ -110,7 +111,7 @@ def test_the_program_is_the_bound_of_mean_busy_times(jobs: list[tuple[int, int, 
     assert float(program_of(instance).value(instance.weight.tolist())) == pytest.approx(float(known.value), rel=1e-9)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(few)
 def test_the_order_of_the_program(jobs: list[tuple[int, int, int]]) -> None:
     """By mean busy times within three times each of them; the best order of the method within 1.7451 of the program."""

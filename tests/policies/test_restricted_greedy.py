@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def assignments(instance: Instance) -> list[list[int]]:
     return [[int(name[1:]) for name in job.gpu_types or ()] for job in instance.jobs]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(restricted())
 def test_against_a_plain_greedy_and_every_assignment(instance: Instance) -> None:
     run, spec = simulate(instance, "restricted-greedy"), specify("restricted-greedy")

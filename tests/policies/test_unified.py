@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from examples import few
 from scipy.optimize import Bounds, LinearConstraint, milp
 from simulation.elastic_instances import elastic_instance
 
@@ -29,7 +30,7 @@ def wish(job: int, rate: dict[int, float], unit: float = 1.0) -> Wish:
     return Wish(job, gpus, rates, {}, unit, 0.0, np.ones(gpus.size), ())
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", few(range(10), 3))
 def test_gpus_are_dealt_as_an_integer_program_would(seed: int) -> None:
     rng = np.random.default_rng([seed, 5])
     sizes = [rng.choice(np.arange(1, 13), int(rng.integers(1, 5)), replace=False).tolist() for _ in range(12)]
@@ -48,7 +49,7 @@ def test_gpus_are_dealt_as_an_integer_program_would(seed: int) -> None:
     assert sum(each.worth for each in wishes) == pytest.approx(-float(answer.fun), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(range(20), 6))
 def test_exchanges_end_where_none_is_better(seed: int) -> None:
     rng = np.random.default_rng([seed, 6])
     jobs, types = 6, 3
@@ -194,7 +195,7 @@ def test_who_outlives_a_prediction_is_expected_to_take_twice_as_long() -> None:
     assert {now: left[now] for now in (10, 13, 25, 45)} == pytest.approx({10: 10, 13: 7, 25: 5, 45: 5})
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_runs_are_legal_complete_and_above_the_bound(seed: int) -> None:
     instance = elastic_instance(seed, jobs=10, memory=seed % 3 == 1, measured=seed % 3 == 2)
     run = simulate(instance, f"unified:restart={seed % 4}")
@@ -225,7 +226,7 @@ def test_nothing_follows_from_the_future(seed: int) -> None:
 def test_better_than_every_kind_of_policy_on_the_instance_of_all_four() -> None:
     """Seeds 41 and 42, not used for its rules; `docs/unified.md` has twenty seeds and every registered policy."""
     rivals = ("hadar:round=120", "goodput", "srtf-gpu+consolidated", "sjf-bsbf", "a-srpt")
-    for seed, load in ((41, 0.6), (42, 1.2)):
+    for seed, load in few(((41, 0.6), (42, 1.2)), 1):
         made = generate("all-four", seed, load=load)
         mine = simulate(made, "unified").value("total_flow_time")
         assert mine < 0.98 * min(simulate(made, rival).value("total_flow_time") for rival in rivals)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,7 +118,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], i
     return arrival, work, rate, draw(whole(1, nodes)), length, draw(whole(0, length - 20))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(workloads())
 def test_the_replay_in_fractions_agrees(case: Any) -> None:
     arrival, work, rate, copies, length, overhead = case

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import explored
 
 import optsched as osd
 from optsched.compiled import without_interpreting
@@ -22,7 +23,7 @@ from optsched.simulation.state import new_state
 from simulation.contending_world import Present, World, random_contending_instance, worth
 from simulation.reference import Counts, Replay, Rule, Task, first_fit
 
-SEEDS = range(12)
+SEEDS = range(12 if explored() else 4)
 POLICIES = [
     "fifo:skip=true+first-fit",
     "srtf+first-fit",
@@ -65,7 +66,7 @@ def test_every_segment_does_what_its_neighbours_leave_it(policy: str) -> None:
         np.testing.assert_allclose(work, done, rtol=1e-9, atol=1e-9)
         alone = worth(made.replace(contention=Contention(1.0, -1.0 + 1e-12)), schedule)[1]
         contended += any(x < y * (1 - 1e-3) for x, y in zip(done, alone, strict=True))
-    assert contended >= 3
+    assert contended > len(SEEDS) // 5
 
 
 def _replayed(made: Instance) -> list[float]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, SimulationError
@@ -87,7 +88,7 @@ def first_broken_tie(tasks: list[Any]) -> float:
     return float(min(broken)) * (1 - ROUNDING) if broken else math.inf
 
 
-@pytest.mark.parametrize("seed", range(36))
+@pytest.mark.parametrize("seed", few(range(36), 12))
 def test_it_does_what_the_exact_simulator_does(seed: int) -> None:
     place = list(PLACES)[seed % 4]
     for spec in RULES:
@@ -226,7 +227,7 @@ class Asked:
         return ()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few(range(12), 4))
 def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
     instance = random_task_instance(seed)
     asked = Asked()
@@ -275,7 +276,7 @@ def test_what_a_policy_may_not_do() -> None:
 # -- in every run ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     instance = random_task_instance(seed)
     first, second = ran(instance, "srsf:k=2+random:seed=3"), ran(instance, "srsf:k=2+random:seed=3")
@@ -293,13 +294,13 @@ def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
     program = (
         "from simulation.task_instances import random_task_instance\n"
         "from simulation.test_iterations import ran, told\n"
-        "for spec in ('srsf:k=2+random', 'ada-srsf+list', 'k-way+first-fit', 'leader-first+lwf:kappa=2'):\n"
+        "for spec in ('ada-srsf+list', 'leader-first+lwf:kappa=2'):\n"
         "    for seed in (0, 6):\n"
         "        print(spec, seed, told(ran(random_task_instance(seed), spec)))\n"
     )
     compiled, *others = printed(program, tmp_path).values()
     assert others == [compiled, compiled]
-    assert compiled.count("\n") == 8
+    assert compiled.count("\n") == 4
 
 
 def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few
 
 from optsched.check.referee import check_schedule
 from optsched.policies.specification import specify
@@ -115,7 +116,7 @@ def assert_metrics(schedule: Schedule) -> None:
 @pytest.mark.parametrize(
     "spec", ["fifo", "sjf+consolidated", "srtf:restart=2", "tiresias:threshold=24,restart=1,starvation=1+first-fit"]
 )
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_metrics_are_those_of_a_replay_by_the_second(spec: str, seed: int) -> None:
     cluster = MIXED if seed % 2 else HOMOGENEOUS[seed % len(HOMOGENEOUS)]
     chosen = specify(spec)
@@ -150,7 +151,7 @@ def test_nothing_scheduled_is_all_zeros() -> None:
 # -- copies of a job at once ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few(range(20), 6))
 def test_seconds_in_which_copies_ran_at_once_count_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = Instance([Job(f"{j}", duration=5) for j in range(3)], "9x1")

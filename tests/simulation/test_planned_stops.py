@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from examples import few
 
 from optsched.check.referee import check_schedule
 from optsched.compiled import without_interpreting
@@ -98,7 +99,7 @@ def segments(run: Run) -> list[tuple[int, float, float, float]]:
 @pytest.mark.parametrize("length", [0.75, 1.0, 2.5])
 def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(40):  # with whole numbers stops, arrivals and completions fall into one instant
+    for _ in few(range(40), 12):  # with whole numbers stops, arrivals and completions fall into one instant
         instance = alone_in_turn(rng)
         planned, woken = (simulate(instance, Slices(length, planned=each)) for each in (True, False))
         with without_interpreting():

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+from examples import few
 
 from optsched.check.referee import check_schedule
 from optsched.io.traces.generate import generate
@@ -42,7 +43,7 @@ def by_job(run: Run) -> dict[int, list[Segment]]:
 def test_every_iteration_is_done_at_the_speed_of_its_placement(policy: str, place: str) -> None:
     restart = {"srtf:restart=3": 3.0, "tiresias:restart=1,threshold=16": 1.0}.get(policy, 0.0)
     preempted, paces = 0, set()
-    for seed in range(8):
+    for seed in few(range(8), 3):
         instance = generate("ddl-small", seed, jobs=12, nodes=3, gpus=2, heavy=1.0, rho=4, span=0.6)
         run = simulate(instance, f"{policy}+{place}")
         assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from examples import few
 
 from optsched.errors import InputError
 from optsched.models import gpu_sharing, link_contention
@@ -107,8 +108,7 @@ def some(build: Build, model: str | None) -> tuple[int, int]:
     return first, first + 3
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(("build", "model"), few([(build, model) for build in BUILDS for model in MODELS], 25))
 def test_no_clock_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):
         here = found(build, 0.0, 1.0, OBJECTIVES[k], model)
@@ -128,8 +128,9 @@ def test_no_clock_changes_anything_on_any_model_and_objective(build: Build, mode
                 assert found(build, shift, unit, objective, model) == here, (objective, unit, shift)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("build", [one_machine, gangs, shared])
+@pytest.mark.parametrize(
+    ("build", "model"), few([(b, model) for b in (one_machine, gangs, shared) for model in MODELS], 19)
+)
 def test_no_unit_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):
         objective, unit = OBJECTIVES[k], WHOLE[(k + MODELS.index(model)) % len(WHOLE)]
@@ -142,8 +143,7 @@ def test_no_unit_changes_what_is_found(build: Build, model: str | None) -> None:
             assert float(other / Fraction(unit)) == pytest.approx(float(one), rel=1e-9)
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(("objective", "unit"), few([(goal, unit) for goal in OBJECTIVES for unit in UNITS], 8))
 def test_decimal_units_are_solved_alike(objective: str, unit: float) -> None:
     """Milliseconds have no common unit in float64: by another model where it must be, to the same optimum."""
     here, there = (

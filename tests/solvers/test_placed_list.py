@@ -42,6 +42,7 @@ def test_patient_and_eager() -> None:
     assert best_placed_schedule(beside_two_others(10)).completion.tolist() == [10, 10, 9]
 
 
+@pytest.mark.release
 def test_an_instance_that_nobody_can_solve_has_an_interval() -> None:
     instance = generate("ddl-cluster", 1, jobs=15, nodes=3)
     solution = solve(instance, time_limit=60)  # it stops by itself long before

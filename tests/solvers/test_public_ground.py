@@ -3,9 +3,6 @@ told from a defect of ours. `tests/test_compiled.py` does the same for numba."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import cvxpy as cp
 import highspy
 import joblib
@@ -15,8 +12,8 @@ from cvxpy.reductions.solution import Solution
 from cvxpy.reductions.solvers import utilities
 from joblib.externals.loky import reusable_executor
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+from sources import ROOT, files, imported, one_process
 
-PACKAGE = Path(__file__).resolve().parents[2] / "optsched"
 # module that nothing documents -> the files that may import it
 ALLOWED = {
     "cvxpy.reductions": ["solvers/compile_cvxpy.py"],
@@ -30,15 +27,15 @@ ALLOWED = {
 }
 
 
+@one_process
 def test_one_file_stands_on_what_is_not_documented() -> None:
     found: dict[str, set[str]] = {module: set() for module in ALLOWED}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            for module, files in found.items():
-                files.update(path.relative_to(PACKAGE).as_posix() for name in names if name.startswith(module))
-    assert {module: sorted(files) for module, files in found.items()} == ALLOWED
+    for path in files():
+        for name in imported(path):
+            for module in ALLOWED:
+                if name.startswith(module):
+                    found[module].add(path.relative_to(ROOT).as_posix())
+    assert {module: sorted(places) for module, places in found.items()} == ALLOWED
 
 
 def test_cvxpy_gives_its_reductions_and_takes_a_solution_back_through_them() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from brute_force import optimum
+from examples import few
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
@@ -209,7 +210,7 @@ def classic(data_dir: Path) -> list[str]:
     return [entry["id"] for entry in json.loads((data_dir / "classic" / "rigid_and_single_optima.json").read_text())]
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", few(FAST, 6))
 def test_published_optima(data_dir: Path, name: str) -> None:
     instance = load(f"classic:{data_dir / 'classic' / 'rigid_and_single_optima.json'}#{name}")
     assert instance.optimum is not None
@@ -217,7 +218,7 @@ def test_published_optima(data_dir: Path, name: str) -> None:
     assert (solution.status, solution.value) == ("optimal", instance.optimum["value"])
 
 
-@pytest.mark.parametrize("k", [4, 5, 7, 16, 21, 25])
+@pytest.mark.parametrize("k", few([4, 5, 7, 16, 21, 25], 3))
 def test_published_tardiness_optima(data_dir: Path, k: int) -> None:
     instance = load(f"orlib-wt:{data_dir / 'classic' / 'wt40_first25.txt'}#{k}")
     assert instance.optimum is not None

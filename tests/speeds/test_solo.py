@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from bounds.typed_cases import typed_instance
-from examples import examples
+from examples import examples, few
 from hypothesis import assume, given, settings
 from simulation.elastic_instances import elastic_instance
 
@@ -39,7 +39,7 @@ def best_of_all(instance: Instance, j: int) -> float:
     return float(instance.work[j]) * best
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", few(range(25), 8))
 def test_at_table_rates_it_is_the_best_of_all_placements(seed: int) -> None:
     instance = typed_instance(np.random.default_rng([seed, 5]), zeros=False)
     found = solo_times(instance)
@@ -48,7 +48,7 @@ def test_at_table_rates_it_is_the_best_of_all_placements(seed: int) -> None:
     assert found.seconds.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 3))
 def test_at_scaling_profiles_too(seed: int) -> None:
     instance = elastic_instance(seed, jobs=5, measured=seed % 2 == 1)
     found = solo_times(instance)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from policies.levels import whole_job_policies
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.io.sources import ShippedInstance, load, shipped
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import whole_job_policies
 from optsched.problem.instance import Instance
 from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.placed_list import best_placed_schedule

@@ -8,11 +8,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 import pytest
+from examples import explored
 
 from optsched.policies.placements.heavy_edge import map_job
 from policies.placements.mapped_jobs import random_cases
 
-JOBS = 600
+JOBS = 600 if explored() else 200
 # mean alpha over that of the best mapping, in an independent model
 PRINTED = {"plain": 1.20, "multi-seed": 1.08, "local-search": 1.07, "multi-seed-local-search": 1.03}
 

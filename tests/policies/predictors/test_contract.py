@@ -112,7 +112,7 @@ def test_replay_tells_exactly_the_runs_that_have_completed(instance: Instance, w
         assert told == frozenset(np.flatnonzero(ends <= now).tolist())
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(instance=workloads(), text=st.sampled_from(TEXTS))
 def test_two_predictors_of_one_kind_do_not_share_what_they_learned(instance: Instance, text: str) -> None:
     one, other = predictor(text), predictor(text)
