@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit warm release bench study install-check clusters pages docs site clean
+.PHONY: run test setup lint types unit compiled release bench study install-check clusters pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -65,10 +65,10 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
-# what runs compiled, once more with what the tests before have compiled
-warm: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/test_compiled.py tests/simulation/test_sharing.py \
-	  tests/simulation/test_decisions.py tests/policies/test_sharing_choice.py
+# engines and rules compiled at their first call: `make unit` interprets small runs
+compiled: $(STAMP)
+	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen tests/simulation/test_sharing.py \
+	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
 
 # what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals
 release: $(STAMP)
