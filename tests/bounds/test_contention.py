@@ -11,7 +11,7 @@ from optsched.policies.simulate import simulate
 OBJECTIVES = ("total_flow_time", "total_completion_time", "makespan")
 
 
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 6), marks=pytest.mark.study)])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=pytest.mark.study)])
 @pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+random", "sjf-bsbf"])
 def test_bounds_hold_and_are_those_without_contention(policy: str, seeds: range) -> None:
     for seed in seeds:

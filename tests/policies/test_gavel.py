@@ -204,6 +204,7 @@ STATIC = {
 }
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "policy",
     [

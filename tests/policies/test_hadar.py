@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import few
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
@@ -238,7 +239,7 @@ def test_for_the_makespan_jobs_wait_for_the_type_that_the_lp_means_for_them() ->
 def test_for_the_makespan_rounds_follow_the_lp_closely() -> None:
     # One-GPU jobs at time 0: but for rounds and packing the fluid LP can be followed, and no schedule is below it.
     rng, ratios, before = np.random.default_rng(12), [], []
-    for _ in range(3):
+    for _ in few(range(3), 1):
         rows = [("ab"[int(rng.integers(2))], 0.0, float(rng.random() * 9000 + 500)) for _ in range(24)]
         instance = Instance(jobs(*rows), "3x1:V100+4x1:K80", throughputs=TABLE)
         least = float(bound(instance, "makespan").value)

@@ -223,6 +223,7 @@ def test_nothing_follows_from_the_future(seed: int) -> None:
     assert until_then(instance) == until_then(early)
 
 
+@pytest.mark.release
 def test_better_than_every_kind_of_policy_on_the_instance_of_all_four() -> None:
     """Seeds 41 and 42, not used for its rules; `docs/unified.md` has twenty seeds and every registered policy."""
     rivals = ("hadar:round=120", "goodput", "srtf-gpu+consolidated", "sjf-bsbf", "a-srpt")

@@ -122,6 +122,7 @@ def test_runs_are_legal_complete_and_above_the_bound(seed: int) -> None:
     assert simulate(instance, run.policy).schedule.end.tolist() == run.schedule.end.tolist()
 
 
+@pytest.mark.release
 def test_on_the_workload_of_sharing_it_is_ahead_of_its_rival() -> None:
     """Seeds 41 to 44, not used for its rules; `docs/unified.md` has ten others."""
     ratios = []

@@ -106,6 +106,7 @@ def test_a_conformal_bound_by_hand() -> None:
     assert replay(workload(*rows), bound).tolist() == pytest.approx([2, 6, 6, 8, 6, 8, 10])
 
 
+@pytest.mark.release
 def test_the_leader_is_who_was_best_on_the_runs_that_had_completed() -> None:
     instance, window = recurring()[0], 50
     said_by = [said(text)[0] for text in ("shrinkage", "boosting")]
