@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +23,30 @@ settings.register_profile(
 settings.load_profile("optsched")
 
 
-def pytest_configure() -> None:
-    # Small runs are interpreted for longer than for users: compiling takes longer than all of them together. The second
-    # worker waits longest, and loads what the first compiled. `make compiled` sets OPTSCHED_COMPILED: all is compiled.
+LONG = ("release", "study", "bench")
+
+
+@cache
+def price_of_users() -> float:
     from optsched.compiled import function
 
-    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
-    function.PRICE = -1 if os.environ.get("OPTSCHED_COMPILED") else 200_000 if first else 800_000
+    return function.PRICE
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a compilation is worth in units of interpreted work.
+
+    Compiling takes longer than all small runs together: they are interpreted for longer than for users, by the second worker
+    longest, which loads what the first compiled. Long tests have the price of users. With ``make compiled`` all is compiled.
+    """
+    from optsched.compiled import function
+
+    usual = price_of_users()  # before it is changed
+    times = 20 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0" else 80
+    function.PRICE = usual * (1 if any(map(item.get_closest_marker, LONG)) else times)
+    if os.environ.get("OPTSCHED_COMPILED"):
+        function.PRICE = -1
 
 
 @pytest.fixture(scope="session")
