@@ -85,7 +85,9 @@ class Solution:
             return known + where
         if self.status == "optimal":
             return f"optimal {self.objective} {number(self.value)}{where}"
-        above = self.gain or (self.meaning and self.bound_exact is not None and self.bound_exact > (self.value_exact or 0))
+        above = self.gain or (
+            self.meaning and self.bound_exact is not None and self.bound_exact > (self.value_exact or 0)
+        )
         side = "most" if above else "least"  # a program may maximise
         known = "" if self.bound is None else f", the optimum is at {side} {number(self.bound)}"
         return f"{self.objective} {number(self.value)}{known}{where}"
