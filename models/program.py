@@ -59,6 +59,7 @@ class Program:
 
 
 MOST_ROUNDS = 100_000
+MOST_CELLS = 6  # machines times types whose allocations are listed lightly
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
 add_program = PROGRAMS.maker(Program, lambda program: program.name)
@@ -104,13 +105,16 @@ class RoundSchedules:
         """Every schedule in rounds of every job; `InputError` where they are too many."""
         return self.problem.packing()
 
-    def few(self, most: int) -> bool:
-        """Are there at most so many schedules?"""
-        try:
-            self.problem.packing(most_schedules=most)
-        except InputError:
-            return False
-        return True
+    @property
+    def at_most(self) -> float:
+        """No more schedules than this: in every round from its arrival on a job has one of its allocations, or none."""
+        problem = self.problem
+        if np.count_nonzero(problem.devices) > MOST_CELLS:
+            return math.inf
+        ways = [len(problem.allocations(j)) + 1.0 for j in range(problem.n)]
+        return float(
+            sum(way ** min(left, 100) for way, left in zip(ways, problem.rounds - problem.arrival, strict=True))
+        )
 
 
 def packing_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundSchedules:

@@ -14,14 +14,14 @@ from optsched.solvers.session import Session
 from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 
-LISTED = 20_000  # schedules: with more, columns are faster than the whole program
+LISTED = 100_000  # schedules at most: with more, columns are faster than the whole program
 SMALL = 4_000  # jobs times rounds: the LP to its end
 CLOSED = 1e-9  # relative: an LP's interval that is a point
 
 
 def by_columns(program: Program, data: object) -> bool:
     """Is this program one whose schedules are too many to list?"""
-    return isinstance(data, RoundSchedules) and not data.few(LISTED)
+    return isinstance(data, RoundSchedules) and data.at_most > LISTED
 
 
 def solve_by_columns(

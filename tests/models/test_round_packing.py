@@ -112,3 +112,14 @@ def test_gangs_that_are_faster_apart_still_keep_the_rules(problem: RoundProblem)
     found = pack_rounds(problem, tolerance=1e-9)
     assert float(best_utility(problem)) <= float(found.bound) * (1 + 1e-12)
     require_the_rules(found)
+
+
+def test_between_what_hadar_commit_buys_and_what_its_prices_prove() -> None:
+    # one LP by three roads: plans bought online are a solution, final prices online are prices, and columns close the gap
+    instance = osd.generate("hadar-60", jobs=24, cluster="1x4:V100+1x4:P100+1x4:K80", hours=0.2, seed=5)
+    online = osd.guarantees.dual_solution(osd.simulate(instance, "hadar-commit"))
+    found = osd.solve_program(instance, "hadar-primal:round=360")
+    assert found.opposite is not None
+    assert online.primal <= found.opposite.value * (1 + 1e-9)
+    assert found.value <= online.dual * (1 + 1e-9)
+    assert found.gap < 0.01
