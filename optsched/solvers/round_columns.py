@@ -36,6 +36,7 @@ BITS = 40  # of the largest utility: with prices no larger, sums over rounds and
 UNITS = 16  # of a round in the fastest mode, at first
 MOST_UNITS = 4096  # of a job
 LONG = 48  # rounds that a job needs at least: of more, a part of one round is little
+INTERPRETED = 300  # rounds times jobs: a pricing takes hundredths of a second as Python
 NEVER = 1 << 61  # dearer than anything
 SAFE = 2.0**-40  # of the largest sum met: what floats may have rounded
 
@@ -261,7 +262,7 @@ class RoundColumns:
         return value, sp.csc_array(entries, shape=(self.rows, len(columns)))
 
 
-@njit
+@njit(interpreted=lambda price, worth, *_: price.shape[0] * worth.shape[0] <= INTERPRETED)
 def _best_schedules(price, worth, arrival, tasks, start, most, free, units, done, payoff, taken):  # type: ignore[no-untyped-def]
     """The best schedule of every job with ``done`` units: ``payoff`` i64[n], ``taken`` i8[n, T] modes from 0, or -1."""
     T = price.shape[0]
@@ -300,7 +301,7 @@ def _best_schedules(price, worth, arrival, tasks, start, most, free, units, done
             t -= 1
 
 
-@njit
+@njit(interpreted=lambda price, worth, *_: price.shape[0] * worth.shape[0] <= INTERPRETED)
 def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, needed, long, payoff, taken):  # type: ignore[no-untyped-def]
     """The same of long jobs, which may take a part of one round: the payoff is a bound, the schedule has all of it.
 
