@@ -8,6 +8,7 @@ certificate is a fluid's.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,9 +32,11 @@ from optsched.solvers.round_packing import RoundPacking, pack_rounds
 from optsched.solvers.round_places import Placed
 from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
+from optsched.speeds.duration import seconds_alone
 
 CLASS, METHOD = "gang", "utility-rounds"
-FIRST, FINER, MOST = 150, 4, 600  # rounds at first; so many times as many after that, and no more than these
+FIRST, FINER, MOST = 150, 4, 2_400  # rounds at first; so many times as many after that, and no more than these
+SHORT = 16  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
 NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
 
 
@@ -62,9 +65,12 @@ class UtilitySolve:
             self.certificate = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
             self._report()
             count = FIRST
-            while count <= MOST and not (self.best and self.deadline.passed):
-                self._try(_in_rounds(relative, count))
-                count *= FINER
+            enough = float(np.quantile(seconds_alone(relative), 0.25)) / SHORT
+            seconds = math.inf
+            while count <= MOST and seconds > enough and not (self.best and self.deadline.passed):
+                problem = _in_rounds(relative, count)
+                self._try(problem)
+                count, seconds = count * FINER, problem.seconds
         return self.so_far(NOTE)
 
     def _try(self, problem: RoundProblem) -> None:
