@@ -3,8 +3,8 @@
 The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals price the
 paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that follows is
 computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
-**Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the last job that the LP starts at
-several times starts by their mean, or after it. If there is none, the LP's starts are a schedule.
+**Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose start varies most in the
+LP starts by its mean, or after it. If none varies, the LP's starts are a schedule.
 **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid
 interval at any time.
 """
@@ -189,28 +189,38 @@ class MachineBranching:
             bound = math.inf if node.bound >= self.upper else proved / jobs.scale
             return PricedColumns(columns.value, columns.A, bound)
 
-        start = np.minimum(self._starts(self.paths), jobs.horizon)  # where nothing starts
-        fits = (open_start[np.arange(jobs.n), start] | ~self.paths).all(axis=1)
         rows = np.append(np.ones(jobs.n), jobs.machines)
-        found = generate_columns(
-            price,
-            rows,
-            rows,
-            start=self._columns(self.paths[fits], nobody=True),
-            duals=np.append(node.price, 0.0),
-            smoothing=SMOOTH,
-            tolerance=CLOSE / max(1, self.upper),
-            deadline=self.deadline,
-        )
-        known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
-        self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
-        used, start = np.maximum(found.x[jobs.n + 1 :], 0.0), self._starts(known).astype(np.float64)
+        while True:
+            fits = self._fit(self.paths, open_start)
+            found = generate_columns(
+                price,
+                rows,
+                rows,
+                start=self._columns(self.paths[fits], nobody=True),
+                duals=np.append(node.price, 0.0),
+                smoothing=SMOOTH,
+                tolerance=CLOSE / max(1, self.upper),
+                deadline=self.deadline,
+            )
+            known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
+            self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
+            used = np.maximum(found.x[jobs.n + 1 :], 0.0)
+            if node.bound >= self.upper or self.deadline.passed:
+                break
+            self._thin(best_price, best, open_start)
+            if self._fit(known[used > NOTHING], open_start).all():
+                break  # else the LP rests on paths that have been closed meanwhile: without them it is higher
+        start = self._starts(known).astype(np.float64)
         mean = used @ start
         spread = used @ start**2 - mean**2
         if node.bound < self.upper:
-            self._thin(best_price, best, open_start)
             self.search(jobs.in_turn(np.argsort(mean, kind="stable")), MORE_KICKS)
         return mean, spread, open_start
+
+    def _fit(self, paths: Bools, open_start: Bools) -> Bools:
+        """Which paths use open starts only, bool[k]."""
+        start = np.minimum(self._starts(paths), self.jobs.horizon)  # where nothing starts
+        return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
 
     def _starts(self, paths: Bools) -> Ints:
         """Start of every job on each path, 0 for others, i64[k, n]."""
@@ -270,10 +280,9 @@ class _Node:
 def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:
     """Two copies: a job starts by its mean, or later. None where no job has two starts left: the only schedule is known."""
     many = open_start.sum(axis=1) > 1
-    unsure = np.flatnonzero(many & (spread > NOTHING))
     if not many.any():
         return []
-    j = int(unsure[-1] if unsure.size else np.flatnonzero(many)[-1])
+    j = int(np.argmax(np.where(many, spread, -np.inf)))
     slots = np.flatnonzero(open_start[j])
     last = int(np.clip(np.floor(mean[j] + NOTHING), slots[0], slots[-2]))
     early, late = open_start.copy(), open_start.copy()
