@@ -32,6 +32,7 @@ BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
 STARTS, SHARE = 6, 0.6
 # Annealing: from one temperature down to the other, in mean costs of a mean duration, n^2 times so many moves each time.
 HOT, COLD, MOVES, STATES, STRETCH = 3.0, 0.05, 1000, 2_000_000, 2_000_000_000
+FEW = 12  # jobs that descents order, which need no compiler
 SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
 NEVER = 1e300  # a key larger than any time
 
@@ -272,7 +273,8 @@ def _best(
         return problem.schedule(*best, name)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
     gpus = problem.jobs.pool_gpus
-    quick = gpus.size == 1 and not cost.maximum and instance.n * int(gpus[0]) <= STATES and budget > INTERPRETED
+    quick = gpus.size == 1 and not cost.maximum and instance.n > FEW and instance.n * int(gpus[0]) <= STATES
+    quick = quick and budget > INTERPRETED
     search = _annealed if quick else _descended
     generated = problem.generate(search(problem, costs, begin, budget, target, deadline))
     if objective_value(generated[0], problem.jobs.duration, costs) < value:

@@ -12,7 +12,7 @@ from optsched.bounds.certificate import Certificate, rounded_down
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.instance_file import short_number
-from optsched.problem.objectives import get_objective
+from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
 from optsched.simulation.schedule_tables import jobs_table, segments_table
@@ -139,7 +139,7 @@ class Solution:
     @property
     def gain(self) -> bool:
         """Is the objective maximised, and the bound an upper one?"""
-        return not self.meaning and get_objective(self.objective).gain
+        return self.objective in OBJECTIVES and get_objective(self.objective).gain
 
     @property
     def gap(self) -> float | None:

@@ -10,6 +10,7 @@ from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
+from optsched.solvers.list_schedule import FEW
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
@@ -72,7 +73,8 @@ def _fix(state: SolveState) -> Thinned:
 
 
 def _run(state: SolveState) -> MethodReport:
-    state.search(BUDGET * state.instance.n**2, part=PART)
+    if state.instance.n > FEW:
+        state.search(BUDGET * state.instance.n**2, part=PART)
     reduced = _fix(state)
     if (
         reduced.program is None or state.closed
