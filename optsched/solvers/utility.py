@@ -31,6 +31,7 @@ from optsched.problem.schedule import Schedule, node_first
 from optsched.solvers.round_packing import RoundPacking, pack_rounds
 from optsched.solvers.round_places import Placed
 from optsched.solvers.session import Progress, Session
+from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 from optsched.speeds.duration import seconds_alone
 
@@ -53,6 +54,7 @@ class UtilitySolve:
     best: tuple[Fraction, Schedule] | None = None
     trace: list[Progress] = field(default_factory=list)
     rounds: str = ""
+    size: Size = field(default_factory=Size)
 
     def __post_init__(self) -> None:
         if not np.isnan(self.instance.restart).all() and bool((np.nan_to_num(self.instance.restart) > 0).any()):
@@ -76,6 +78,7 @@ class UtilitySolve:
     def _try(self, problem: RoundProblem) -> None:
         relative = self.instance.relative
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
+        self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
         proved = priced_certificate(relative, self.goal.name, CLASS, *_prices(relative, packed))
         if proved is not None and self.certificate is not None and proved.value < self.certificate.value:
             self.certificate = proved
@@ -114,6 +117,7 @@ class UtilitySolve:
             model=METHOD,
             solver=f"columns, {Session.solver}",
             seconds=time.perf_counter() - self.began,
+            size=self.size,
             note="" if closed else why + self.rounds,
             trace=tuple(self.trace),
         )
