@@ -214,7 +214,18 @@ def _solved_as_it_stands(
         if given is not None:
             legal = "a model of schedules; this one has an objective of its own, and no schedule"
             raise InputError("not with this model", field=option, value=str(given), legal=legal)
-    solution = solve_program(instance, model, None if deadline is NEVER else max(deadline.left, 0.01))
+    from optsched.progress import Interval, bars
+
+    interval = Interval()
+    with bars(words=True) as shown:
+        tell = shown.line("solving")
+
+        def progress(event: Any) -> None:
+            interval.update(event.incumbent, event.bound, event.gap)
+            tell(interval.text)
+
+        limit = None if deadline is NEVER else max(deadline.left, 0.01)
+        solution = solve_program(instance, model, limit, progress=progress)
     if as_json:
         print_json(solution.to_json())
         return True

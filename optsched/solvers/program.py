@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -32,7 +33,7 @@ from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import METHODS, there
 from optsched.solvers.round_program import by_columns, solve_by_columns
-from optsched.solvers.session import AGREES, Session
+from optsched.solvers.session import AGREES, Progress, Session
 from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 from optsched.speeds.duration import fixed_durations
@@ -172,11 +173,18 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     return replace(_solution(made, changed, found), seconds=made.seconds + time.perf_counter() - began)
 
 
-def solve_program(instance: Source, model: str, time_limit: float | None = None) -> Solution:
+def solve_program(
+    instance: Source,
+    model: str,
+    time_limit: float | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution:
     """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
 
     ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`. Hadar's packing of more
-    schedules than can be listed is solved by `optsched.solvers.round_program.solve_by_columns`.
+    schedules than can be listed is solved by `optsched.solvers.round_program.solve_by_columns`, and ``progress`` is called
+    with its interval as it shrinks.
 
     >>> import optsched as osd
     >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
@@ -187,7 +195,7 @@ def solve_program(instance: Source, model: str, time_limit: float | None = None)
         given, began = instance_of(instance), time.perf_counter()
         program, data = data_of(given.relative, model)
         if by_columns(program, data):
-            return solve_by_columns(given, program, data, time_limit)
+            return solve_by_columns(given, program, data, time_limit, progress)
         made = _built(given, program, data, began)
     else:
         made = formulated(formulate(instance, model))

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,7 +81,8 @@ def pack_rounds(
     ----------
     tolerance : relative gap of the LP at which to stop.
     deadline : for both; half of the time that is left is the LP's where schedules are chosen.
-    progress : called with (LP value, bound) after every round of pricing, then with (value of the choice, bound).
+    progress : called with (LP value, bound) after every round of pricing (of coarse levels with the bound alone), then with
+        (value of the choice, bound).
     """
     began = time.perf_counter()
     columns = RoundColumns(problem)
@@ -134,7 +136,7 @@ def _levels(
             tolerance=tolerance if block == 1 else max(COARSE, tolerance),
             most_rounds=math.inf if tolerance < FINE else MOST_PRICED[block == 1],
             deadline=deadline if block == 1 else deadline.share(0.3),
-            progress=progress,
+            progress=progress if block == 1 or progress is None else partial(_bound_alone, progress),
         )
         rounds += found.rounds
         if found.bound <= bound:
@@ -143,6 +145,11 @@ def _levels(
             return Generated(found.value, bound, duals, found.x, found.columns, rounds, found.finished), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
+
+
+def _bound_alone(progress: Callable[[Progress], None], event: Progress) -> None:
+    # the value of a coarse level is no solution of the LP
+    progress(replace(event, incumbent=math.nan, gap=math.inf))
 
 
 class _Level:

@@ -4,13 +4,14 @@ schedules."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
 from optsched.deadline import Deadline
 from optsched.models.program import PROGRAMS, Program, RoundSchedules, packing_names
 from optsched.problem.instance import Instance
 from optsched.solvers.round_packing import FINE, RoundPacking, pack_rounds
-from optsched.solvers.session import Session
+from optsched.solvers.session import Progress, Session
 from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 
@@ -25,7 +26,11 @@ def by_columns(program: Program, data: object) -> bool:
 
 
 def solve_by_columns(
-    instance: Instance, program: Program, data: RoundSchedules, time_limit: float | None = None
+    instance: Instance,
+    program: Program,
+    data: RoundSchedules,
+    time_limit: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
     """The program's interval by column generation (`optsched.solvers.round_packing`), and its dual's.
 
@@ -35,7 +40,8 @@ def solve_by_columns(
     began, integer = time.perf_counter(), program.name == "hadar-packing"
     deadline = Deadline.after(time_limit)
     small = data.problem.n * data.problem.rounds <= SMALL
-    found = pack_rounds(data.problem, integer=integer, tolerance=CLOSED if small else FINE, deadline=deadline)
+    tolerance = CLOSED if small else FINE
+    found = pack_rounds(data.problem, integer=integer, tolerance=tolerance, deadline=deadline, progress=progress)
     named = packing_names(data, instance.relative, found.price.ravel(), found.payoff)
     lower, upper = Fraction(found.chosen_value if integer else found.value), found.bound
     status = "optimal" if upper - lower <= CLOSED * upper else "limit" if deadline.passed else "feasible"

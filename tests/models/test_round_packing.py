@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ from optsched.solvers import round_columns
 from optsched.solvers.packing import packing_bound
 from optsched.solvers.round_columns import RoundColumns
 from optsched.solvers.round_packing import RoundPacking, pack_rounds
+from optsched.solvers.session import Progress
 
 
 def faster_together(problem: RoundProblem) -> RoundProblem:
@@ -100,7 +102,14 @@ def test_no_schedule_gains_more_than_the_payoff(problem: RoundProblem, data: st.
 
 def test_forty_jobs_to_one_percent() -> None:
     instance = osd.generate("hadar-60", jobs=40, cluster="2x4:V100+2x4:P100+2x4:K80", hours=0.7, seed=3)
-    found = pack_rounds(round_problem(instance, 360.0, 300))
+    reports = list[Progress]()
+    found = pack_rounds(round_problem(instance, 360.0, 300), progress=reports.append)
+    # what is said on the way is true: values are of the LP, or of the choice, and bounds are bounds
+    said = [r.incumbent for r in reports if not math.isnan(r.incumbent)]
+    assert all(value <= float(found.bound) * (1 + 1e-9) for value in said)
+    assert all(r.bound >= found.value * (1 - 1e-9) for r in reports)
+    assert len(said) < len(reports)
+    assert said[-1] == found.chosen_value
     assert found.gap < 0.01
     assert 0.98 * float(found.bound) <= found.chosen_value <= float(found.bound)
     require_the_rules(found)
