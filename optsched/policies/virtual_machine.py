@@ -9,9 +9,10 @@ import math
 class VirtualMachine:
     """1 | r_j, pmtn, online-r_j | sum C_j by SRPT, and the beta points of its jobs.
 
-    It serves the smallest (remaining work, job); a new job preempts only with strictly less. ``B_j(beta)``, the beta point,
-    is when ``beta p_j`` of job j has been done (beta = 1: its completion). It never looks at a real cluster: what it does
-    follows from the calls of `release` alone.
+    When a job completes, the smallest (remaining work, job) of those that wait is served; a new job preempts only with
+    strictly less, also one that arrives at that very moment. ``B_j(beta)``, the beta point, is when ``beta p_j`` of job j
+    has been done (beta = 1: its completion). It never looks at a real cluster: what it does follows from the calls of
+    `release` alone.
 
     **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look ahead.
     """
