@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -127,6 +128,16 @@ class Bars:
         """Begin a step without a known end; the callback changes what is said of it."""
         task = self._begin(name)
         return lambda text: self._progress.update(task, description=text)
+
+    def interval(self, name: str) -> tuple[Interval, Callable[[Any], None]]:
+        """Begin a proof: its state, and what is to be called with every report (``incumbent``, ``bound``, ``gap``) of it."""
+        state, tell = Interval(), self.line(name)
+
+        def report(event: Any) -> None:
+            state.update(event.incumbent, event.bound, event.gap)
+            tell(state.text)
+
+        return state, report
 
     def _begin(self, name: str) -> TaskID:
         for task in self._progress.task_ids:

@@ -138,7 +138,7 @@ def solve(
     if file is not None:
         check_writable(file, "a schedule")
     reading.look(source)
-    from optsched.progress import Interval, bars
+    from optsched.progress import bars
     from optsched.solvers.solve import begin
 
     if time_limit is not None:
@@ -147,13 +147,8 @@ def solve(
     loaded = reading.load(source)
     if model is not None and _solved_as_it_stands(loaded.instance, model, objective, deadline, file, as_json):
         return
-    interval = Interval()
     with bars(words=True) as shown:
-        tell = shown.line("solving")
-
-        def progress(event: Any) -> None:
-            interval.update(event.incumbent, event.bound, event.gap)
-            tell(interval.text)
+        interval, progress = shown.interval("solving")
 
         def interrupted() -> None:
             known = solving.so_far("interrupted")
@@ -214,16 +209,10 @@ def _solved_as_it_stands(
         if given is not None:
             legal = "a model of schedules; this one has an objective of its own, and no schedule"
             raise InputError("not with this model", field=option, value=str(given), legal=legal)
-    from optsched.progress import Interval, bars
+    from optsched.progress import bars
 
-    interval = Interval()
     with bars(words=True) as shown:
-        tell = shown.line("solving")
-
-        def progress(event: Any) -> None:
-            interval.update(event.incumbent, event.bound, event.gap)
-            tell(interval.text)
-
+        _, progress = shown.interval("solving")
         limit = None if deadline is NEVER else max(deadline.left, 0.01)
         solution = solve_program(instance, model, limit, progress=progress)
     if as_json:

@@ -119,10 +119,10 @@ def generate_columns(
     (2.833333, 2.833333)
     """
     first = start or PricedColumns(np.zeros(0), sp.csc_array((len(lower), 0)), math.nan)
-    loop = _Loop(sense, first, lower, upper, duals)
+    loop = _Loop(sense, first, lower, upper, duals, smoothing)
     began = time.perf_counter()
     while True:
-        loop.ask(price, smoothing)
+        loop.ask(price)
         gap = abs(loop.value - loop.bound) / max(abs(loop.value), 1e-300)
         if progress is not None:
             progress(Progress(loop.value, loop.bound, gap, loop.rounds, time.perf_counter() - began))
@@ -134,8 +134,17 @@ def generate_columns(
 class _Loop:
     """One column generation under way."""
 
-    def __init__(self, sense: int, start: PricedColumns, lower: Floats, upper: Floats, duals: Floats | None) -> None:
+    def __init__(
+        self,
+        sense: int,
+        start: PricedColumns,
+        lower: Floats,
+        upper: Floats,
+        duals: Floats | None,
+        smoothing: float,
+    ) -> None:
         self.sense, self.lower, self.upper = sense, lower, upper
+        self.smoothing = self.part = smoothing
         program = LinearProgram.from_arrays(start.value, start.A, lower, upper, sense=sense)
         self.session = Session(program, options=OPTIONS)
         self.found = [start]
@@ -158,7 +167,7 @@ class _Loop:
             raise OptschedError(f"column generation: the restricted master is {outcome.status}")
         self.value, self.x, self.own = outcome.value, outcome.x, self.session.duals()
 
-    def ask(self, price: Callable[[Floats], PricedColumns], smoothing: float) -> None:
+    def ask(self, price: Callable[[Floats], PricedColumns]) -> None:
         """One round: price, keep the better proof, take the columns that improve the master, solve it, mix again."""
         at_own = self.mixed is self.own
         priced = price(self.mixed)
@@ -172,14 +181,12 @@ class _Loop:
             self.session.add_columns(priced.value[good], block)
             self.found.append(PricedColumns(priced.value[good], block, math.nan))
             self._solve()
-            self.part = smoothing
+            self.part = self.smoothing
         elif at_own:
             self.exhausted = True
         else:
             self.part = self.part / 2 if self.part > 0.1 else 0.0
         self.mixed = self.part * self.best + (1 - self.part) * self.own if self.part else self.own
-
-    part = SMOOTHING
 
     def end(self, finished: bool) -> Generated:
         """What was found."""

@@ -48,7 +48,7 @@ class RoundPacking:
     job.
 
     ``price`` f64[T, H, R] of a device in a round, which prove ``bound``; ``payoff`` f64[n] is what jobs gain at them, at
-    most; ``share`` of every column in the LP, f64[K], and its job, i64[K]. ``rounds`` of pricing.
+    most. ``columns`` of the last master, ``rounds`` of pricing in all.
     """
 
     problem: RoundProblem

@@ -38,6 +38,7 @@ from optsched.speeds.duration import seconds_alone
 CLASS, METHOD = "gang", "utility-rounds"
 FIRST, FINER, MOST = 150, 4, 2_400  # rounds at first; so many times as many after that, and no more than these
 SHORT = 16  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
+PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
 NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
 
 
@@ -64,7 +65,9 @@ class UtilitySolve:
         """Until rounds are as short as they get, or the deadline."""
         relative = self.instance.relative
         if self.instance.n:
-            self.certificate = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
+            first = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
+            first.verify(relative)
+            self.certificate = first
             self._report()
             count = FIRST
             enough = float(np.quantile(seconds_alone(relative), 0.25)) / SHORT
@@ -79,9 +82,7 @@ class UtilitySolve:
         relative = self.instance.relative
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
         self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
-        proved = priced_certificate(relative, self.goal.name, CLASS, *_prices(relative, packed))
-        if proved is not None and self.certificate is not None and proved.value < self.certificate.value:
-            self.certificate = proved
+        self._prove(packed)
         if not all(packed.chosen):
             return
         schedule = schedule_of(relative, problem, packed.chosen)
@@ -92,6 +93,16 @@ class UtilitySolve:
         if self.best is None or value > self.best[0]:
             self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"
         self._report()
+
+    def _prove(self, packed: RoundPacking) -> None:
+        """What the packing's prices prove, where it is more and can be proved again in seconds."""
+        relative, problem = self.instance.relative, packed.problem
+        if self.certificate is None or problem.n * problem.rounds * problem.types > PROVED:
+            return
+        proved = priced_certificate(relative, self.goal.name, CLASS, *_prices(relative, packed))
+        if proved is not None and proved.value < self.certificate.value:
+            proved.verify(relative)
+            self.certificate = proved
 
     def _report(self) -> None:
         value = float(self.best[0]) if self.best else float("nan")
