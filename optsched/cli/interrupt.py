@@ -25,7 +25,7 @@ from optsched.problem.files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"
-GRACE = 0.7  # seconds for a campaign without its processes to end
+ENDING = 0.7  # seconds for a campaign without its processes to end
 POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
 MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
 GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
@@ -164,7 +164,7 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
         say("interrupted")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    if campaign and _ended(GRACE):
+    if campaign and _ended(ENDING):
         sys.exit(code)  # what its processes shared is then given back in good order
     os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
 
@@ -181,8 +181,11 @@ def _heard(tell: Tell) -> bool:
 
 
 def _workers_stopped() -> bool:
-    # Processes of a campaign, where one is running: what waits for them then ends by itself. loky's public
+    # Processes of a sweep or a campaign, where one is running: what waits for them then ends by itself. loky's public
     # `get_reusable_executor` would begin some where none are: tests/solvers/test_public_ground.py says what is gone.
+    sweeps = sys.modules.get("optsched.sweeps.processes")
+    if sweeps is not None and sweeps.stop():
+        return True
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is None:

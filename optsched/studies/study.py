@@ -155,7 +155,7 @@ class Study:
         left = {cell.key for cell in every}
         if store is not None:
             with Store(store) as kept:
-                left = set(kept.enter(Grid(self.name, tuple(every))))
+                left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
         known = (self.document.get("small", {}) if small else self.document).get("cost", {})
         return (
             len(every),

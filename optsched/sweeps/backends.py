@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from urllib.parse import urlsplit
-
-from joblib import Parallel, delayed, parallel_config
 
 from optsched.errors import InputError, NotInstalledError
 from optsched.sweeps.cell import CellResult
+from optsched.sweeps.processes import Died, Task, computed
 
-DEATHS = 3  # of workers in a row that a cell may cost
+DEATHS = 3  # of workers that a cell may cost
 ANSWER = 10.0  # seconds that a cluster may take to answer
 Work = Callable[[str], CellResult]
 
 
 def results(
-    work: Work, keys: Sequence[str], backend: str = "loky", address: str | None = None, workers: int | None = None
+    work: Work, tasks: Sequence[Task], backend: str = "loky", address: str | None = None, workers: int | None = None
 ) -> Iterator[CellResult]:
     """What becomes of every cell, as soon as it is known, in any order.
 
@@ -37,44 +35,28 @@ def results(
         raise InputError("loky runs on this machine", field="address", value=address, legal="none, or a backend")
     if address is not None:
         _reach(address)
-    if keys:
-        yield from BACKENDS[backend](work, keys, address, workers)
+    if tasks:
+        yield from BACKENDS[backend](work, tasks, address, workers)
 
 
-def _loky(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
-    # Every process has one thread, so that they do not fight. The first cell runs alone: what all others need is compiled
-    # once. A worker that dies takes the others with it, and nobody knows whose cell it was: the next cell runs alone, and
-    # then the rest again, so that every turn ends a cell, until the one to blame is the next.
-    left, alone, deaths = dict.fromkeys(keys), True, 0
-    while left:
-        batch = (next(iter(left)),) if alone else tuple(left)
-        try:
-            with parallel_config("loky", n_jobs=workers or -1, inner_max_num_threads=1):
-                for result in Parallel(return_as="generator_unordered", batch_size=1)(map(delayed(work), batch)):
-                    del left[result.key]
-                    yield result
-            alone, deaths = False, 0
-        except BrokenProcessPool:
-            deaths = deaths + 1 if alone else 0
-            if deaths == DEATHS:
-                del left[batch[0]]
-                yield _lost(batch[0])
-                deaths = 0
-            alone = True
+def _loky(work: Work, tasks: Sequence[Task], address: str | None, workers: int | None) -> Iterator[CellResult]:
+    for key, result in computed(work, tasks, workers, DEATHS):
+        yield _lost(key) if isinstance(result, Died) else result
 
 
-def _dask(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
+def _dask(work: Work, tasks: Sequence[Task], address: str | None, workers: int | None) -> Iterator[CellResult]:
     try:
         import distributed
     except ImportError:
         raise _not_installed("dask") from None
     with distributed.Client(address, **({} if address else {"n_workers": workers, "threads_per_worker": 1})) as client:
+        keys = [task.key for task in tasks]
         futures = dict(zip(client.map(work, keys, pure=False), keys, strict=True))
         for future in distributed.as_completed(futures):
             yield future.result() if future.status == "finished" else _lost(futures[future])
 
 
-def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | None) -> Iterator[CellResult]:
+def _ray(work: Work, tasks: Sequence[Task], address: str | None, workers: int | None) -> Iterator[CellResult]:
     try:
         import ray
     except ImportError:
@@ -82,7 +64,7 @@ def _ray(work: Work, keys: Sequence[str], address: str | None, workers: int | No
     ray.init(address=address, log_to_driver=False, **({} if address else {"num_cpus": workers}))
     try:
         remote = ray.remote(max_retries=DEATHS)(work)
-        running = {remote.remote(key): key for key in keys}
+        running = {remote.remote(task.key): task.key for task in tasks}
         while running:
             for each in ray.wait(list(running))[0]:
                 key = running.pop(each)

@@ -46,7 +46,7 @@ def run_cell(key: str) -> CellResult:
     """
     began, cell, proven = time.process_time(), Cell.of_key(key), None
     try:
-        proven = _proven(Cell(cell.where, cell.seed, "", ()).key)
+        proven = _proven(cell.on)
         numbers = measurement_of(cell.measure).take(cell.policy, proven) if cell.measure else _numbers(cell, proven)
         known = {name: float(x) for name, x in numbers.items() if x is not None and math.isfinite(x)}
         return CellResult(key, known, time.process_time() - began)

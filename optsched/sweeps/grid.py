@@ -69,6 +69,11 @@ class Cell:
         parts = {"where": dict(self.where), "seed": self.seed, "policy": self.policy, "objectives": self.objectives}
         return json.dumps(parts | ({"measure": self.measure} if self.measure else {}), sort_keys=True)
 
+    @property
+    def on(self) -> str:
+        """The key of its instance: that of a cell without policy and objectives."""
+        return Cell(self.where, self.seed, "", ()).key
+
     @classmethod
     def of_key(cls, key: str) -> Cell:
         """The cell of a `key`."""

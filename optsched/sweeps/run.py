@@ -12,6 +12,7 @@ import polars as pl
 from optsched.sweeps.backends import results
 from optsched.sweeps.cell import CellResult, run_cell
 from optsched.sweeps.grid import Cell, Grid, GridSource
+from optsched.sweeps.processes import Task
 from optsched.sweeps.store import Store
 
 Heard = Callable[[CellResult, int, int], None]
@@ -67,7 +68,8 @@ def sweep(
     with Store(_home(source, store, grid)) as kept:
         left = kept.enter(grid, retry=retry)
         settled, every = len(grid.cells) - len(left), len(grid.cells)
-        for result in results(run_cell, left, backend, address, workers):
+        tasks = [Task(cell.key, cell.on, cell.policy) for cell in left]
+        for result in results(run_cell, tasks, backend, address, workers):
             kept.commit(result)
             settled += 1
             if heard is not None:
@@ -92,7 +94,7 @@ def estimate(source: GridSource, store: str | os.PathLike[str] | None = None) ->
     """
     grid = Grid.read(source)
     with Store(_home(source, store, grid)) as kept:
-        left = set(kept.enter(grid))
+        left = {cell.key for cell in kept.enter(grid)}
         known = {
             row[0] for row in kept.frame(grid.cells).filter(pl.col("state") != "open").select("policy").iter_rows()
         }

@@ -70,15 +70,15 @@ class Store:
         self._db.close()
         self._lock.close()
 
-    def enter(self, grid: Grid, *, retry: bool = False) -> list[str]:
-        """The keys of the cells that are still to be run, in the order of the grid; with ``retry`` failed ones, too."""
+    def enter(self, grid: Grid, *, retry: bool = False) -> list[Cell]:
+        """The cells that are still to be run, in the order of the grid; with ``retry`` failed ones, too."""
         with self._transaction():
             facts = {"format": FORMAT, "name": grid.name, "version": __version__}
             self._db.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", facts.items())
             self._db.executemany("INSERT OR IGNORE INTO cell(key) VALUES (?)", [(cell.key,) for cell in grid.cells])
         states = ("done",) if retry else ("done", "failed")
         settled = {key for key, state in self._db.execute("SELECT key, state FROM cell") if state in states}
-        return [cell.key for cell in grid.cells if cell.key not in settled]
+        return [cell for cell in grid.cells if cell.key not in settled]
 
     def commit(self, result: CellResult) -> None:
         """Keep what became of a cell, whole or not at all."""

@@ -74,6 +74,11 @@ class Terminal:
             if self._process.poll() is None:
                 self._process.kill()
 
+    def processes(self) -> list[str]:
+        """Those of its session."""
+        command = ["pgrep", "--session", str(self._process.pid)]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+
     def _read(self) -> bool:
         if not select.select([self._master], [], [], 0.2)[0]:
             return self._process.poll() is None
@@ -123,6 +128,23 @@ def test_solve_writes_the_best_schedule_that_it_has(tmp_path: Path) -> None:
     assert f"wrote {tmp_path / 'best.json'}" in terminal.text
     hard = osd.load(tmp_path / "hard.json")
     assert check_schedule(hard, Schedule.load(tmp_path / "best.json", hard), preemptive=False) == []
+
+
+@pytest.mark.release
+def test_a_sweep_tells_what_is_kept_and_ends_its_processes(tmp_path: Path) -> None:
+    grid = 'policies = ["fifo", "srtf"]\nseeds = "1-5000"\n[[instances]]\nrecipe = "rigid"\njobs = 8\n'
+    (tmp_path / "grid.toml").write_text(grid)
+    terminal = Terminal("sweep", str(tmp_path / "grid.toml"), "--workers", "2", columns=100)
+    terminal.wait_for(" 1%")
+    assert len(terminal.processes()) >= 3
+    assert terminal.interrupt() == 130
+    *_, kept, last = terminal.text.strip().splitlines()
+    assert re.fullmatch(r"optsched: [\d,]+ of 10,000 cells are kept; the same command goes on from there", kept)
+    assert last == "optsched: interrupted"
+    end = time.monotonic() + SOON
+    while left := terminal.processes():
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
 
 
 @pytest.mark.release

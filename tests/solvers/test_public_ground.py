@@ -20,7 +20,7 @@ ALLOWED = {
     "pyomo.core.base": [],
     "pyomo.repn": ["solvers/compile_pyomo.py"],
     "highspy._core": [],
-    "joblib.externals": [],
+    "joblib.externals": ["sweeps/processes.py"],
     "polars._": [],
     "rich._": [],
     "matplotlib._": [],

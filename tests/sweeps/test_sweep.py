@@ -21,6 +21,7 @@ from optsched.sweeps import run as running
 from optsched.sweeps.backends import results
 from optsched.sweeps.cell import CellResult, run_cell
 from optsched.sweeps.grid import Grid
+from optsched.sweeps.processes import Task, computed
 from optsched.sweeps.store import Store, read
 
 GRID: dict[str, Any] = {
@@ -55,10 +56,10 @@ def test_the_numbers_are_those_of_runs_one_by_one(tmp_path: Path) -> None:
 def test_it_runs_nothing_twice_and_the_grid_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, ran = tmp_path / "s.sqlite", []
 
-    def here(work: Any, keys: Any, *_: Any) -> Any:
-        for key in keys:
-            ran.append(key)
-            yield work(key)
+    def here(work: Any, tasks: Any, *_: Any) -> Any:
+        for task in tasks:
+            ran.append(task.key)
+            yield work(task.key)
 
     monkeypatch.setattr(running, "results", here)
     first = osd.sweep(GRID, store)
@@ -138,11 +139,31 @@ def dies_once(key: str) -> CellResult:
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_workers_that_die(tmp_path: Path) -> None:
     keys = [str(tmp_path / f"{k}{'.once' if k in (3, 17) else ''}") for k in range(30)]
-    assert sorted(each.key for each in results(dies_once, keys, workers=2)) == sorted(keys)
+    tasks = [Task(key, "an instance", "a policy") for key in keys]
+    assert sorted(each.key for each in results(dies_once, tasks, workers=2)) == sorted(keys)
     always = str(tmp_path / "always")
-    found = {each.key: each.error for each in results(dies_once, [*keys[:2], always, *keys[4:9]], workers=2)}
+    some = [*tasks[:2], Task(always, "another", "a policy"), *tasks[4:9]]
+    found = {each.key: each.error for each in results(dies_once, some, workers=2)}
     assert found.pop(always) == "its worker died whenever it was run (out of memory?)"
     assert found == dict.fromkeys([*keys[:2], *keys[4:9]])
+
+
+def where_and_when(key: str) -> tuple[int, float, float]:
+    began = time.monotonic()
+    time.sleep(0.1)
+    return os.getpid(), began, time.monotonic()
+
+
+def test_an_instance_stays_with_its_process_and_a_policy_begins_once() -> None:
+    """What is proved of an instance is proved once, and what a policy needs compiled is compiled once."""
+    tasks = [Task(f"{on}{rule}", on, rule) for on in "abcdef" for rule in "xyz"]
+    found = dict(computed(where_and_when, tasks, 2, 3))
+    assert len({pid for pid, _, _ in found.values()}) == 2
+    homes = {on: {found[f"{on}{rule}"][0] for rule in "xyz"} for on in "abcdef"}
+    assert sum(len(each) for each in homes.values()) <= 7  # the last one may be halved
+    for rule in "xyz":
+        (_, _, first), *others = sorted((found[f"{on}{rule}"] for on in "abcdef"), key=lambda each: each[1])
+        assert all(began > first for _, began, _ in others)
 
 
 PROGRAM = """
