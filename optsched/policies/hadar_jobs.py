@@ -14,7 +14,7 @@ import numpy as np
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.hadar_auction import Bidders, Where
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import View
 
 # throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
@@ -115,6 +115,10 @@ class HadarJobs:
     def stops(self, job: int) -> None:
         """``job`` is stopped and holds nothing."""
         self._held[job], self._rate[job] = (), 0.0
+
+    def runs(self, jobs: Ints) -> Bools:
+        """Does each of these active jobs run?"""
+        return self._rate[jobs] > 0
 
     def about_to_end(self, view: View, boundary: float) -> bool:
         """Does a running job end so soon after ``boundary`` <= now that only rounding kept it from being over?

@@ -201,14 +201,17 @@ def test_restarts_are_paid_when_the_gpus_change_and_only_then() -> None:
     assert alone.schedule.completion.tolist() == [250.0]  # three rounds on the same GPU
 
 
-def test_nothing_is_decided_between_two_rounds() -> None:
+@pytest.mark.parametrize("utility", ["makespan", "fairness", "slowdown"])
+def test_free_gpus_go_to_who_waits_at_once_and_without_fill_when_a_round_ends(utility: str) -> None:
     instance = Instance([Job("a", duration=30.0), Job("b", arrival=10.0, duration=5.0)], "2x1")
-    run = checked(instance, "hadar:round=100")
-    assert run.schedule.completion.tolist() == [30.0, 105.0]
-    fair = checked(instance, "hadar:round=100,utility=fairness")
-    assert fair.schedule.completion.tolist() == [30.0, 35.0]  # a round ends when nothing runs
+    spec = f"hadar:round=100,utility={utility}"
+    assert checked(instance, spec).schedule.completion.tolist() == [30.0, 15.0]
+    run = checked(instance, f"{spec},fill=false")
+    assert run.schedule.completion.tolist() == [30.0, 35.0]  # nothing runs: the round is over
+    two = Instance([*instance.jobs, Job("c", duration=150.0)], "3x1")
+    assert checked(two, f"{spec},fill=false").schedule.completion.tolist() == [30.0, 105.0, 150.0]
     later = Instance([Job("a", duration=30.0), Job("b", arrival=40.0, duration=5.0)], "2x1")
-    assert checked(later, "hadar:round=100").schedule.completion.tolist() == [30.0, 45.0]  # idle: a round begins
+    assert checked(later, spec).schedule.completion.tolist() == [30.0, 45.0]  # idle: a round begins
 
 
 @pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness", "makespan"])
@@ -224,8 +227,8 @@ def test_for_the_makespan_the_critical_job_goes_first_and_then_the_shortest() ->
     # Two GPUs, 500 s of work, so T = 300: the long job must never wait. By slowdown it would, for the two short ones.
     made = [Job("mid", duration=200.0), Job("short", duration=100.0), Job("long", duration=300.0)]
     instance = Instance(made, "2x1")
-    assert checked(instance, "hadar:round=100,utility=makespan").schedule.completion.tolist() == [300.0, 100.0, 300.0]
-    assert checked(instance, "hadar:round=100").schedule.completion.max() == 400.0
+    assert checked(instance, "hadar:round=20").schedule.completion.tolist() == [300.0, 100.0, 300.0]
+    assert checked(instance, "hadar:round=20,utility=slowdown").schedule.completion.max() == 400.0
 
 
 def test_for_the_makespan_jobs_wait_for_the_type_that_the_lp_means_for_them() -> None:
@@ -245,7 +248,7 @@ def test_for_the_makespan_rounds_follow_the_lp_closely() -> None:
         least = float(bound(instance, "makespan").value)
         for found, spec in (
             (ratios, "hadar:utility=makespan,round=20,restart=0"),
-            (before, "hadar:round=20,restart=0"),
+            (before, "hadar:round=20,restart=0,utility=slowdown"),
         ):
             found.append(checked(instance, spec).metrics["makespan"] / least)
     assert min(ratios) >= 1 - 1e-9
@@ -253,7 +256,7 @@ def test_for_the_makespan_rounds_follow_the_lp_closely() -> None:
 
 
 def test_for_the_makespan_a_gang_larger_than_each_type_takes_several_when_it_is_critical() -> None:
-    # At 2 steps/s it needs all 4 GPUs for 500 s; then four of the ten others a round, the last two after two rounds more.
+    # At 2 steps/s it needs all 4 GPUs for 500 s; then four of the ten others at a time.
     table = Throughputs({("a", "V100", 4): Throughput(8.0, 8.0), ("a", "K80", 4): Throughput(2.0, 2.0)})
     small = [Job(f"s{k}", duration=20.0) for k in range(10)]
     instance = Instance(
@@ -261,7 +264,7 @@ def test_for_the_makespan_a_gang_larger_than_each_type_takes_several_when_it_is_
     )
     run = checked(instance, "hadar:round=100,utility=makespan")
     assert run.schedule.completion[10] == 500.0
-    assert run.metrics["makespan"] == 500.0 + 2 * 100.0 + 20.0
+    assert run.metrics["makespan"] == 500.0 + 3 * 20.0
 
 
 def test_for_fairness_the_earliest_due_date_goes_first() -> None:
@@ -271,7 +274,8 @@ def test_for_fairness_the_earliest_due_date_goes_first() -> None:
     instance = Instance(made, "1x1")
     fair = checked(instance, "hadar:round=100,restart=0,utility=fairness")
     assert fair.schedule.completion.tolist() == [500.0, 200.0, 700.0]
-    assert checked(instance, "hadar:round=100,restart=0").schedule.completion.tolist() == [700.0, 200.0, 400.0]
+    slowdown = checked(instance, "hadar:round=100,restart=0,utility=slowdown")
+    assert slowdown.schedule.completion.tolist() == [700.0, 200.0, 400.0]
     heavy = Instance([replace(job, weight=k) for k, job in enumerate(made)], "1x1")  # weights count for nothing
     assert checked(heavy, "hadar:round=100,restart=0,utility=fairness").schedule.completion.tolist() == [
         500.0,
@@ -326,12 +330,12 @@ def test_a_job_that_ends_at_a_boundary_but_for_rounding_does_not_hold_its_gpu_fo
     assert run.schedule.completion[1] == pytest.approx(0.3 + 5.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("policy", ["hadar", "hadar-commit"])
-def test_no_round_is_held_while_nothing_can_become_better(policy: str) -> None:
+@pytest.mark.parametrize(("policy", "waits"), [("hadar", 0), ("hadar:fill=false", 99), ("hadar-commit", 99)])
+def test_no_round_is_held_while_nothing_can_become_better(policy: str, waits: float) -> None:
     # 10^9 s are millions of rounds; each job runs as fast as it can, so only arrivals and completions matter.
     made = [Job("long", duration=1e9), Job("late", arrival=5e8 + 1, duration=1e9)]
-    run = checked(Instance(made, "2x1"), f"{policy}:round=100")
-    assert run.schedule.completion.tolist() == [1e9, 5e8 + 100 + 1e9]  # rounds still begin at multiples of 100
+    run = checked(Instance(made, "2x1"), f"{policy}{',' if ':' in policy else ':'}round=100")
+    assert run.schedule.completion.tolist() == [1e9, 5e8 + 1 + waits + 1e9]  # rounds still begin at multiples of 100
     assert run.events < 20
 
 

@@ -135,7 +135,7 @@ def test_elastic_jobs_pay_their_own_and_the_overhead_is_theirs() -> None:
 def test_hadar_weighs_the_restart_of_the_job_that_it_would_move() -> None:
     def preempted(restart: float) -> int:
         jobs = [Job("long", duration=1000, restart=restart), Job("short", arrival=15, duration=30)]
-        run = simulate(Instance(jobs, "1x1"), "hadar:round=10,restart=1")
+        run = simulate(Instance(jobs, "1x1"), "hadar:round=10,restart=1,utility=slowdown")
         assert run.unfinished == []
         return run.preemptions
 
