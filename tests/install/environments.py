@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import optsched
-from optsched.io.sources import shipped
+from optsched.io.index import shipped
 from optsched.models import FORMULATIONS
 
 JOURNEY = Path(__file__).with_name("journey.py")
