@@ -29,7 +29,7 @@ from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
 from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
-from optsched.io.library import BestKnown, check_submission, in_library, read_proof
+from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
 from optsched.io.sources import load, made
 from optsched.policies.simulate import simulate
 from optsched.problem.files import write_atomic
@@ -106,7 +106,7 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
         who, low = solution.model, solution.certificate
         if low is not None and solution.bound_by == "certificate" and not solution.size.columns:
             # it solved no program: the certificate had closed the gap, or all of it that float64 can tell
-            who = "" if low.value == solution.value_exact else f"{low.kind} up to rounding"
+            who = "" if low.value == solution.value_exact else low.kind + ROUNDED
         if solution.status == "optimal" and who:
             optima[who] = solution.value_exact
     for policy in asked.policies:

@@ -7,6 +7,7 @@ import json
 import zipfile
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ import optsched as osd
 from optsched.errors import InputError, OptschedError
 from optsched.io import index
 from optsched.io.index import LibraryEntry, entries, entry, extracted, instances_folder, write_index, write_proofs
-from optsched.io.library import BestKnown, best_known, check_submission, library
+from optsched.io.library import ROUNDING, BestKnown, best_known, check_submission, library
 from optsched.io.sources import load, made
 from optsched.problem.objectives import get_objective
 from optsched.studies import library as study
 from optsched.studies.library import accept, assemble, check, prove, prove_all, recipes
 
 EVERY = entries()
-SOME = [each if k % 16 == 0 else pytest.param(each, marks=pytest.mark.study) for k, each in enumerate(EVERY)]
+FEW = {each.name for k, each in enumerate(EVERY) if k % 20 == 0 or "rounding" in str(each.proved_by)}
+SOME = [each if each.name in FEW else pytest.param(each, marks=pytest.mark.study) for each in EVERY]
 MEGABYTES = 5  # in the wheel
 
 
@@ -51,7 +53,7 @@ def test_intervals_contain_what_they_must() -> None:
     for each in EVERY:
         sign = -1 if get_objective(each.objective).gain else 1
         chain = [number for number in (each.certified, each.bound, each.value) if number is not None]
-        assert [sign * number for number in chain] == sorted(sign * number for number in chain), each
+        assert all(sign * a <= sign * b + float(ROUNDING) * abs(b) for a, b in pairwise(chain)), each
         assert each.certificate, each
         assert each.solved == (bool(each.proved_by) and each.value == each.bound), each
         assert each.seconds is not None
