@@ -10,7 +10,7 @@ import typer
 
 from optsched.cli.names import completing
 from optsched.cli.options import AsJson
-from optsched.cli.output import print_json, show, write
+from optsched.cli.output import print_json, show
 from optsched.errors import check_legal, printable
 
 WHAT = "list: a suite, instance by instance; check: a schedule, its tasks, or a certificate"
@@ -71,7 +71,9 @@ def _check(file: str, as_json: bool) -> None:
         numbers = {"value": found.value, "known": found.known}
         print_json(about | {name: None if each is None else float(each) for name, each in numbers.items()})
     elif not violations:
-        write(f"{file}: {found.verdict}\n")
+        from rich.text import Text
+
+        show(Text(f"{file}: {found.verdict}"))
     for each in () if as_json else violations:
         sys.stderr.write(printable(f"{file}: {each['rule']}: {each['message']}") + "\n")
     if violations:

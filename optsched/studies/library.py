@@ -212,13 +212,13 @@ def main() -> None:
     if asked.accept:
         print(accept(asked.accept, folder))
         return
-    if not asked.check:
+    if asked.check:
+        count = len([check(each) for each in entries()])
+    else:
         every = list(recipes())
         prove_all([each for each in every if asked.suite in (None, each.entry.suite)], asked.work)
-        assemble(every, asked.work, folder)
-    for each in entries():
-        check(each)
-    print(f"{len(entries())} instances: every schedule refereed, every certificate verified")
+        count = len(assemble(every, asked.work, folder))
+    print(f"{count} instances: every schedule refereed, every certificate verified")
 
 
 if __name__ == "__main__":
