@@ -113,7 +113,7 @@ def shipped() -> list[LibraryEntry]:
 @lru_cache(maxsize=2)
 def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
     # asked for with every instance of a suite
-    if content.partition(b"\n")[0] != ",".join(COLUMNS).encode():
+    if content.partition(b"\n")[0].rstrip() != ",".join(COLUMNS).encode():
         raise InputError("wrong columns", file=file, row=1, legal=",".join(COLUMNS))
     try:
         frame = pl.read_csv(content, schema=SCHEMA).with_columns(pl.col(pl.String).fill_null(""))
