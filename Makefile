@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit compiled release bench study install-check clusters pages docs site clean
+.PHONY: run test setup lint types unit compiled release bench study library install-check clusters pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -98,9 +98,13 @@ docs: $(SITE)
 site: $(SITE)
 	$(BIN)/pytest -q -rs -m site tests/site
 
+# the instance library, every optimum and interval of it proved again; resumes in build/library, which `make clean` removes
+library: $(STAMP)
+	$(BIN)/python -m optsched.studies.library
+
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m pages.refresh
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis build/docs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis build/docs build/library

@@ -50,6 +50,8 @@ def pages() -> dict[str, str | bytes]:
         found.setdefault(name, text)  # a page that somebody has written goes first
     found["reference.md"] += catalogue.listed()
     found["papers.md"] += catalogue.papers()
+    found["library.md"] += catalogue.library()
+    found["library.csv"] = (ROOT / "instances" / "index.csv").read_bytes()
     found["notebooks.md"] += "".join(f"* [{title(path)}](notebooks/{path.name})\n" for path in notebooks())
     for section in SECTIONS:
         tree = re.findall(r"^\* \[[^]]+\]\(([^)#:]+)\.(?:md|ipynb)\)", found[section + ".md"], re.MULTILINE)

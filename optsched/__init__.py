@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SimulationError,
     )
     from optsched.guarantees.guarantee import GuaranteeError
+    from optsched.io.library import BestKnown, best_known, library
     from optsched.io.sources import load
     from optsched.io.traces.generate import generate
     from optsched.policies.placements.heavy_edge import map_job
@@ -76,6 +77,7 @@ _NAMESPACES = ("guarantees", "online", "plot", "speeds")  # packages whose ``__a
 
 _HOMES = {
     "Attack": "adversary.attack",
+    "BestKnown": "io.library",
     "Certificate": "bounds",
     "CertificateError": "bounds",
     "Cluster": "problem.cluster",
@@ -124,6 +126,7 @@ _HOMES = {
     "Wake": "simulation.policy",
     "attack": "adversary.attack",
     "at_job_level": "speeds.kinds.tasks",
+    "best_known": "io.library",
     "bound": "bounds",
     "check_schedule": "check.referee",
     "compare": "report.comparison",
@@ -134,6 +137,7 @@ _HOMES = {
     "formulate": "solvers.program",
     "generate": "io.traces.generate",
     "generate_columns": "solvers.column_generation",
+    "library": "io.library",
     "load": "io.sources",
     "map_job": "policies.placements.heavy_edge",
     "read_throughputs": "speeds.throughput_table",
@@ -147,6 +151,7 @@ _HOMES = {
 
 __all__ = [
     "Attack",
+    "BestKnown",
     "Certificate",
     "CertificateError",
     "Cluster",
@@ -195,6 +200,7 @@ __all__ = [
     "Wake",
     "at_job_level",
     "attack",
+    "best_known",
     "bound",
     "check_schedule",
     "compare",
@@ -206,6 +212,7 @@ __all__ = [
     "generate",
     "generate_columns",
     "guarantees",
+    "library",
     "load",
     "map_job",
     "online",

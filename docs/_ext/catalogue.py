@@ -9,12 +9,14 @@ import importlib
 import inspect
 import re
 from enum import Enum
+from html import escape
 from operator import attrgetter
 from typing import Any
 
 import optsched
 from optsched.bounds import BOUNDS
 from optsched.cli.catalogue import KINDS, SUMMARIES, Entry, catalogue, entry
+from optsched.cli.tables import gap_text
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.speed import SPEED_THEOREMS
 from optsched.io.traces.dialect import DIALECTS
@@ -191,6 +193,56 @@ def _paper(name: str) -> str:
         f"## How it is measured\n\n{_sentence(_plain(study.document.get('method', METHOD)))}.\n",
     ]
     return "\n\n".join(parts)
+
+
+# --- the instance library ---------------------------------------------------------------------------------------------
+
+
+def library() -> str:
+    """The index as a table with filters, for the end of its page; without a script it is all there, too."""
+    every = optsched.library()
+    suites = "".join(f"<option>{escape(name)}</option>" for name in every["suite"].unique(maintain_order=True))
+    heads = "".join(f"<th>{name}</th>" for name in HEADS)
+    return "\n".join(
+        [
+            "\n## All instances\n\n{download}`The same as a file <library.csv>`, with recipes, digests and parameters.\n",
+            "```{raw} html",
+            '<script src="_static/library.js" defer></script>',
+            '<form id="library-filters" hidden onsubmit="return false">',
+            '<input name="text" type="search" placeholder="words" aria-label="words in a row">',
+            f'<select name="suite" aria-label="suite"><option value="">every suite</option>{suites}</select>',
+            '<select name="solved" aria-label="solved"><option value="">solved and open</option>'
+            '<option value="yes">solved</option><option value="no">open</option></select>',
+            '<input name="from" type="number" min="0" placeholder="jobs from" aria-label="jobs from">',
+            '<input name="to" type="number" min="0" placeholder="to" aria-label="jobs to">',
+            '<span id="library-count" aria-live="polite"></span></form>',
+            f'<div class="library-scroll"><table id="library" class="table"><thead><tr>{heads}</tr></thead><tbody>',
+            *map(_library_row, every.iter_rows(named=True)),
+            "</tbody></table></div>\n```\n",
+        ]
+    )
+
+
+HEADS = ("instance", "problem", "jobs", "value", "bound", "gap", "proved by", "certificate", "CPU s")
+
+
+def _library_row(row: dict[str, Any]) -> str:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:,.10g}"
+
+    found = dict.fromkeys(filter(None, (row["found_by"], row["bound_by"])))
+    by = "<br>".join(map(escape, row["proved_by"].split("; ") if row["solved"] else ["open, so far by:", *found]))
+    numbers = (str(row["jobs"]), number(row["value"]), number(row["bound"]), gap_text(row["gap"]))
+    cells = [
+        f"<td>{escape(row['name'])}</td>",
+        f"<td>{escape(row['problem'])}, {row['objective']}, {row['class']}</td>",
+    ]
+    cells += [f'<td class="number">{text}</td>' for text in numbers]
+    cells += [f"<td>{by}</td>", f"<td>{row['certificate']}: {number(row['certified'])}</td>"]
+    cells.append(f'<td class="number">{number(row["seconds"])}</td>')
+    solved = "yes" if row["solved"] else "no"
+    about = f'data-suite="{escape(row["suite"])}" data-solved="{solved}" data-jobs="{row["jobs"]}"'
+    return f"<tr {about}>{''.join(cells)}</tr>"
 
 
 # --- API --------------------------------------------------------------------------------------------------------------

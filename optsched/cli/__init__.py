@@ -20,6 +20,7 @@ from optsched.cli.check_policy import check_policy
 from optsched.cli.files import convert, generate, plot, verify
 from optsched.cli.fit import fit
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
+from optsched.cli.library import library
 from optsched.cli.lists import list_names
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.reproduce import reproduce
@@ -72,7 +73,7 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot):
+for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
     app.command()(_command)
 app.command(name="check-policy")(check_policy)
 app.command(name="list")(list_names)

@@ -118,9 +118,9 @@ def _lower_bounds() -> list[tuple[str, str]]:
 
 
 def _suites() -> list[tuple[str, str]]:
-    from optsched.guarantees.suites import BESIDE, suites
+    from optsched.guarantees.suites import beside, suites
 
-    return [(name, suite.summary) for name, suite in (suites() | BESIDE).items()]
+    return [(name, suite.summary) for name, suite in (suites() | beside()).items()]
 
 
 def _objectives() -> list[tuple[str, str]]:
@@ -130,13 +130,9 @@ def _objectives() -> list[tuple[str, str]]:
 
 
 def _instances() -> list[tuple[str, str]]:
-    from optsched.io.sources import shipped
+    from optsched.io.index import entries
 
-    rows = []
-    for each in shipped():
-        best = f"optimum {each.optimum:g}" if each.optimum is not None else f"bounds {each.lower} .. {each.upper}"
-        rows.append((each.name, f"{each.problem}, {each.objective}: {best}"))
-    return rows
+    return [(each.name, f"{each.problem}, {each.objective}: {each.known}") for each in entries()]
 
 
 def _recipes() -> list[tuple[str, str]]:

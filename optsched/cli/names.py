@@ -23,21 +23,22 @@ _FOUND = {
 
 
 def names(kind: str) -> list[str]:
-    """All names of a kind, sorted: policies, placements, recipes, dialects, instances."""
-    if kind == "instances":
-        return sorted(_instances())
+    """All names of a kind, sorted: policies, placements, recipes, dialects, instances, library-suites."""
+    if kind in ("instances", "library-suites"):
+        return sorted({row["name" if kind == "instances" else "suite"] for row in _index()})
     folder, line = _FOUND[kind]
     files = (_PACKAGE / folder).rglob("*.py")
     return sorted({name for file in files for name in line.findall(file.read_text(encoding="utf-8"))})
 
 
-def _instances() -> list[str]:
-    import tomllib
+def _index() -> list[dict[str, str]]:
+    import csv
 
     for folder in (_PACKAGE / "_instances", _PACKAGE.parent / "instances"):
-        index = folder / "index.toml"
+        index = folder / "index.csv"
         if index.is_file():
-            return [each["name"] for each in tomllib.loads(index.read_text(encoding="utf-8")).get("instance", [])]
+            with index.open(encoding="utf-8", newline="") as lines:
+                return list(csv.DictReader(lines))
     return []
 
 

@@ -327,6 +327,38 @@ def attack_view(found: Attack) -> Group:
     return Group(Text(headline(found), style="bold"), sheet, *map(Text, lines))
 
 
+def library_suites_view(rows: list[dict[str, Any]]) -> Group:
+    """What ``library`` prints: suites, their sizes, how many of their optima are proved, the largest gap, CPU time."""
+    sheet = Sheet([Column("suite", right=False), *map(Column, ("instances", "jobs", "solved", "worst gap", "CPU s"))])
+    for suite in dict.fromkeys(row["suite"] for row in rows):
+        some = [row for row in rows if row["suite"] == suite]
+        jobs = [row["jobs"] for row in some]
+        least, most = min(jobs), max(jobs)
+        gaps = [row["gap"] for row in some if not row["solved"]]
+        worst = "" if not gaps else "unknown" if None in gaps else gap_text(max(gaps))
+        proved = sum(row["solved"] for row in some)
+        seconds = sum(row["seconds"] or 0.0 for row in some)
+        span = f"{least}" if least == most else f"{least}-{most:,}"
+        sheet.add(suite, str(len(some)), span, str(proved), worst, f"{seconds:,.0f}")
+    note = (
+        f"{len(rows)} instances, {sum(row['solved'] for row in rows)} solved; optsched library list SUITE: one by one"
+    )
+    return Group(sheet, Text(note))
+
+
+def library_view(rows: list[dict[str, Any]]) -> Group:
+    """What ``library list SUITE`` prints: an instance a row, its optimum or interval, and who vouches for that."""
+    heads = (Column("jobs"), Column("value"), Column("bound"), Column("gap"), Column("by", right=False, tells=True))
+    sheet = Sheet([Column("instance", right=False), *heads])
+    for row in rows:
+        gap = "optimal" if row["solved"] else gap_text(row["gap"])
+        by = row["proved_by"] or f"{row['found_by']}; bound {row['bound_by']}"
+        sheet.add(row["name"], f"{row['jobs']:,}", number(row["value"]), number(row["bound"]), gap, by)
+    what = ", ".join(dict.fromkeys(f"{row['problem']} ({row['objective']}, {row['class']})" for row in rows[:1]))
+    more = "" if len({row["problem"] for row in rows}) <= 1 else ", ..."
+    return Group(sheet, Text(f"{len(rows)} instances: {what}{more}" if rows else "no such instances"))
+
+
 def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
     """What ``list`` prints; names stand in one piece, texts are broken between words."""
     table = Table(header_style="bold", pad_edge=False)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suites
-from optsched.io.sources import _instances_folder
+from optsched.io.index import instances_folder
 from optsched.policies import POLICIES
 from optsched.problem.documents import Document, Number, read_document
 from optsched.problem.files import read_bytes, write_atomic
@@ -58,7 +58,7 @@ class BaselineDocument(Document):
 
 def baseline_path() -> Path:
     """Where the baseline lies: beside the shipped instances."""
-    return Path(str(_instances_folder().joinpath(FILE)))
+    return Path(str(instances_folder().joinpath(FILE)))
 
 
 def measured(policies: Sequence[str] | None = None) -> RatioTable:

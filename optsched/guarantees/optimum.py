@@ -1,7 +1,7 @@
 """What an instance states of its optimum, and what of it this installation has proved.
 
 Anybody can write an optimum into a file. It is the optimum here only where optsched proved it: for a shipped instance in
-``instances/index.toml`` (by the digest of the instance), for an instance that optsched made and solved itself
+``instances/index.csv`` (by the digest of the instance), for an instance that optsched made and solved itself
 (`proved_here`), or by files beside the instance file that are proved anew (`optsched.guarantees.stored_certificates`).
 Otherwise it is *stated*: never a bound, never in a ratio, but held against every run and bound, which may refute it.
 """
@@ -13,12 +13,12 @@ from fractions import Fraction
 from functools import wraps
 from typing import Any, ParamSpec
 
-from optsched.io.sources import shipped
+from optsched.io.index import entries
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
 P = ParamSpec("P")
-SHIPPED_CLASS = "gang-nonpreemptive"  # of every optimum in the index
+SHIPPED_CLASS = "gang-nonpreemptive"  # of an optimum that names none
 Stated = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
 
 _proved: set[Stated] = set()  # by this process
@@ -77,8 +77,8 @@ def is_proved(instance: Instance) -> bool:
     return stated in _proved or any(
         each.digest == stated[0]
         and each.optimum is not None
-        and (each.objective, SHIPPED_CLASS, Fraction(each.optimum)) == stated[1:]
-        for each in shipped()
+        and (each.objective, each.schedule_class, Fraction(each.optimum)) == stated[1:]
+        for each in entries()
     )
 
 

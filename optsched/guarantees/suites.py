@@ -1,4 +1,4 @@
-"""Suites: named lists of instances. Every family of shipped instances is one; so is a folder, a file, a name.
+"""Suites: named lists of instances. Every suite of the instance library is one; so is a folder, a file, a name.
 
 A member of a family (`optsched.guarantees.family`) is a suite of one instance, written ``blocked-long-job:m=4``.
 
@@ -7,7 +7,6 @@ Suites of `MADE` consist of instances that are made when they are asked for; the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,8 @@ from typing import Any
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, family_instance, is_member
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.io.sources import INSTANCE_SUFFIXES, ShippedInstance, load, shipped
+from optsched.io.index import LibraryEntry, entries, shipped
+from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.instance import Instance
@@ -27,29 +27,22 @@ from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
-_NUMBERS = re.compile(r"(-\d+)+$")
-
 
 @dataclass(frozen=True)
 class Suite:
-    """``members`` are SOURCEs (names of shipped instances, or files), ``summary`` one line for people.
+    """``members`` are SOURCEs (names of instances of the library, or files), ``summary`` one line for people.
 
-    ``objectives`` are what the index states for members whose file names none. ``make``: members are no SOURCEs, but made by
-    this from their name.
+    ``make``: members are no SOURCEs, but made by this from their name.
     """
 
     name: str
     members: tuple[str, ...]
     summary: str = ""
-    objectives: tuple[str | None, ...] = ()
     make: Callable[[str], Instance] | None = None
 
     def instances(self) -> list[tuple[str, Instance]]:
-        """(member, instance) in order; an instance that names no objective takes the one of the index."""
-        if self.make is not None:
-            return [(member, self.make(member)) for member in self.members]
-        stated = self.objectives or (None,) * len(self.members)
-        return [(member, _loaded(member, objective)) for member, objective in zip(self.members, stated, strict=True)]
+        """(member, instance) in order."""
+        return [(member, (self.make or load)(member)) for member in self.members]
 
 
 AGREE = 1e-7  # relative: what a linear program may miss
@@ -123,29 +116,33 @@ _RIGID = Suite(
     "rigid-small",
     _RIGID_MEMBERS,
     f"{len(_RIGID_MEMBERS)} instances of six and eight jobs with a proven optimum, quick to measure: P8|r_j,size_j|sum C_j",
-    ("total_completion_time",) * len(_RIGID_MEMBERS),
 )
 MADE = {each.name: each for each in (_TRANSFERS, _SHARING)}
-BESIDE = {**MADE, _RIGID.name: _RIGID}  # what is no family of shipped instances, and in no baseline of them
 
 
-def family(name: str) -> str:
-    """The suite of a shipped instance: its name without the numbers at the end."""
-    return _NUMBERS.sub("", name)
+def beside() -> dict[str, Suite]:
+    """What is in no baseline of ratios: `MADE`, suites of the library whose instances are no files, a quick part of one."""
+    return {**MADE, _RIGID.name: _RIGID, **_by_suite([each for each in entries() if not each.file])}
 
 
 def suites() -> dict[str, Suite]:
-    """The shipped suites by name: every family, ``small`` (all with a proven optimum) and ``all``."""
+    """The suites of stored instances by name, and of them ``small`` (all with a proven optimum) and ``all``.
+
+    Their ratios are kept (`optsched.guarantees.baseline`), so that what the library gains otherwise changes no ratio.
+    """
     every = shipped()
-    families: dict[str, list[ShippedInstance]] = {}
-    for each in every:
-        families.setdefault(family(each.name), []).append(each)
-    found = {name: _suite(name, members) for name, members in sorted(families.items())}
-    found["small"] = _suite(
-        "small", [e for e in every if e.optimum is not None], "every instance with a proven optimum"
-    )
-    found["all"] = _suite("all", every, "every shipped instance")
+    found = _by_suite(every)
+    small = [each for each in every if each.optimum is not None]
+    found["small"] = _suite("small", small, "every stored instance with a proven optimum")
+    found["all"] = _suite("all", every, "every stored instance")
     return found
+
+
+def _by_suite(every: list[LibraryEntry]) -> dict[str, Suite]:
+    members: dict[str, list[LibraryEntry]] = {}
+    for each in every:
+        members.setdefault(each.suite, []).append(each)
+    return {name: _suite(name, some) for name, some in sorted(members.items())}
 
 
 def suite(text: str) -> Suite:
@@ -158,7 +155,7 @@ def suite(text: str) -> Suite:
         No such suite, folder, file, instance or family (with near matches); a folder without instances; parameters of a
         family that are invalid.
     """
-    known = suites() | BESIDE
+    known = suites() | beside()
     if text in known:
         return known[text]
     path = Path(text)
@@ -167,7 +164,7 @@ def suite(text: str) -> Suite:
         if not files:
             raise InputError("no instances in this folder", file=text, legal=f"files {' or '.join(INSTANCE_SUFFIXES)}")
         return Suite(text, tuple(files))
-    names = [each.name for each in shipped()]
+    names = [each.name for each in entries()]
     if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:
         return Suite(text, (text,))
     if is_member(text):
@@ -193,17 +190,7 @@ def drawn(recipe: str, seeds: int, **parameters: Any) -> Suite:
     return Suite(recipe, members, f"{recipe}, seeds 1 to {seeds}", make=make)
 
 
-def _suite(name: str, members: list[ShippedInstance], summary: str = "") -> Suite:
+def _suite(name: str, members: list[LibraryEntry], summary: str = "") -> Suite:
     problems = " and ".join(dict.fromkeys(each.problem for each in members))
     count = f"{len(members)} instance{'s' if len(members) != 1 else ''}"
-    return Suite(
-        name,
-        tuple(each.name for each in members),
-        f"{count}: {summary or problems}",
-        tuple(each.objective for each in members),
-    )
-
-
-def _loaded(member: str, objective: str | None) -> Instance:
-    instance = load(member)
-    return instance if instance.objective or objective is None else instance.replace(objective=objective)
+    return Suite(name, tuple(each.name for each in members), f"{count}: {summary or problems}")

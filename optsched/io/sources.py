@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import importlib.resources
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.bounds.certificate import SCHEDULE_CLASSES
+from optsched.errors import InputError, OptschedError
+from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
+from optsched.io.traces.generate import generate
 from optsched.io.traces.named_models import SpeedRequest, moved, with_speeds
 from optsched.io.traces.scaled_models import with_scalings
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import READERS
+from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
@@ -33,7 +34,6 @@ from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
-INDEX = "index.toml"
 
 
 @dataclass(frozen=True)
@@ -62,30 +62,6 @@ class LoadRequest:
 
 
 AS_IT_STANDS = LoadRequest()
-
-
-@dataclass(frozen=True)
-class ShippedInstance:
-    """An instance that comes with the package, as ``instances/index.toml`` describes it.
-
-    ``problem`` in Graham's notation; ``optimum`` the proven optimal value, or None with ``lower`` and ``upper`` the best
-    proven bounds, where known; ``proved_by`` the methods that agree; ``recipe`` and ``seed`` how it was generated, or
-    ``reference`` where it was published; ``digest`` of the instance (`Instance.digest`) that the optimum was proved for.
-    """
-
-    name: str
-    file: str
-    problem: str
-    objective: str
-    optimum: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    proved_by: tuple[str, ...] = ()
-    recipe: str = ""
-    seed: int | None = None
-    reference: str = ""
-    licence: str = ""
-    digest: str = ""
 
 
 def load(
@@ -302,11 +278,33 @@ def _instance_of(text: str) -> Instance:
     path = Path(text)
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
-    names = {each.name: each for each in shipped()}
+    names = {each.name: each for each in entries()}
     if text in names:
-        with importlib.resources.as_file(_instances_folder().joinpath(names[text].file)) as file:
-            return Instance.load(file)
+        return _of_library(names[text])
     raise _not_a_source(text, list(names))
+
+
+def made(known: LibraryEntry) -> Instance:
+    """An instance of the library from its recipe, seed and parameters, without what is known of its optimum."""
+    instance = generate(known.recipe, known.seed, **parameters_of(known.parameters))
+    return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
+
+
+def _of_library(known: LibraryEntry) -> Instance:
+    # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
+    if known.file:
+        with importlib.resources.as_file(instances_folder().joinpath(known.file)) as file:
+            return Instance.load(file)
+    instance = made(known)
+    if instance.digest != known.digest:
+        raise OptschedError(
+            f"{known.name}: the recipe {known.recipe} makes another instance here than the one of the library"
+        )
+    optimum = None
+    if known.solved and known.schedule_class in SCHEDULE_CLASSES:
+        about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
+        optimum = about | {"proved_by": list(known.proved_by)}
+    return instance.replace(optimum=optimum)
 
 
 def _not_a_source(text: str, names: list[str]) -> InputError:
@@ -331,74 +329,3 @@ def _not_a_source(text: str, names: list[str]) -> InputError:
         value=text,
         legal=f"FILE.json, FILE.parquet, DIALECT:PATH; {near_matches(text, names, kind='shipped instance')}",
     )
-
-
-def shipped() -> list[ShippedInstance]:
-    """The instances that come with the package, in the order of their index; empty where there is no index.
-
-    Raises
-    ------
-    InputError
-        When the index is invalid: no TOML, an unknown or missing key, a value of the wrong type, a name used twice.
-    """
-    index = _instances_folder().joinpath(INDEX)
-    if not index.is_file():
-        return []
-    try:
-        document = _parsed(index.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not TOML: {error}", file=str(index), legal="[[instance]] tables") from None
-    entries = document.get("instance", [])
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InputError("invalid", file=str(index), field="instance", legal="[[instance]] tables")
-    found: dict[str, ShippedInstance] = {}
-    for position, entry in enumerate(entries, 1):
-        each = _shipped_instance(str(index), position, entry)
-        if each.name in found:
-            raise InputError("used twice", file=str(index), row=position, field="name", value=each.name, legal="unique")
-        found[each.name] = each
-    return list(found.values())
-
-
-@lru_cache(maxsize=1)
-def _parsed(text: str) -> dict[str, Any]:
-    # Asked for with every instance of a suite, and slow: TOML is parsed in Python.
-    return tomllib.loads(text)
-
-
-_TEXTS = ("name", "file", "problem", "objective", "recipe", "reference", "licence", "digest")
-_NUMBERS = ("optimum", "lower", "upper")
-_REQUIRED = ("name", "file", "problem", "objective")
-
-
-def _shipped_instance(file: str, position: int, entry: Mapping[str, Any]) -> ShippedInstance:
-    def wrong(field: str, legal: str) -> InputError:
-        return InputError("invalid", file=file, row=position, field=field, value=entry.get(field), legal=legal)
-
-    known = (*_TEXTS, *_NUMBERS, "proved_by", "seed")
-    for field, value in entry.items():
-        if field not in known:
-            raise InputError(
-                "unknown key", file=file, row=position, field=field, legal=near_matches(field, list(known), kind="key")
-            )
-        if field in _TEXTS and not isinstance(value, str):
-            raise wrong(field, "a text")
-        if field in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise wrong(field, "a number")
-    for field in _REQUIRED:
-        if not entry.get(field):
-            raise wrong(field, "a text that is not empty")
-    seed, proved_by = entry.get("seed"), entry.get("proved_by", [])
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise wrong("seed", "an integer >= 0")
-    if not isinstance(proved_by, list) or not all(isinstance(method, str) for method in proved_by):
-        raise wrong("proved_by", "a list of texts")
-    return ShippedInstance(**{**entry, "proved_by": tuple(proved_by)})
-
-
-def _instances_folder() -> Traversable:
-    # In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other).
-    inside = importlib.resources.files("optsched").joinpath("_instances")
-    if inside.is_dir():
-        return inside
-    return Path(__file__).resolve().parents[2] / "instances"

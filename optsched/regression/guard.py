@@ -224,7 +224,7 @@ def _suite(over: SuiteLike, root: Path) -> Suite:
     if isinstance(over, str):
         inside = root.resolve() / over
         found = suite(str(inside) if inside.exists() else over)
-        return Suite(over, found.members, found.summary, found.objectives, found.make)
+        return Suite(over, found.members, found.summary, found.make)
     given = {each.name: each for each in over}
     return Suite("given instances", tuple(given), make=given.__getitem__)
 

@@ -43,7 +43,7 @@ def test_help_of_the_program_has_lines_and_examples(out: Any, arguments: list[st
 
 def test_no_summary_of_a_command_is_cut_at_80_columns(screen: Any) -> None:
     commands = screen(80, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    assert len(commands) == 15
+    assert len(commands) == 16
     assert all(line.rstrip().endswith((".", "?")) and "..." not in line for line in commands), commands
 
 
@@ -57,7 +57,7 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["run", "solve", "bound", "verify", "ratio", "attack", "generate", "convert", "fit", "reproduce"]
+    "name", ["run", "solve", "bound", "verify", "ratio", "attack", "generate", "convert", "fit", "reproduce", "library"]
 )
 def test_every_command_knows_h_and_shows_an_example(out: Any, name: str) -> None:
     code, text = out(name, "-h")

@@ -20,7 +20,7 @@ import optsched
 from optsched import Instance
 from optsched.bounds import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError
-from optsched.io.sources import shipped
+from optsched.io.index import shipped
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipe import RECIPES
 from optsched.policies import POLICIES

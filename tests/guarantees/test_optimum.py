@@ -13,7 +13,8 @@ from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.optimum import is_proved, proved_here
 from optsched.guarantees.optimum_bounds import KNOWN, OptimumBounds
-from optsched.io.sources import load, shipped
+from optsched.io.index import shipped
+from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.report.comparison import Report, evaluate

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.guarantees.suites import family, suite, suites
-from optsched.io.sources import shipped
+from optsched.guarantees.suites import suite, suites
+from optsched.io.index import shipped
 from optsched.problem.instance import Instance, Job
 
 
@@ -27,8 +27,17 @@ def test_every_shipped_instance_is_in_its_family_and_in_all() -> None:
     ("name", "expected"),
     [("machines-2-06-1", "machines"), ("rigid-weighted-08-2", "rigid-weighted"), ("cluster-week", "cluster-week")],
 )
-def test_a_family_is_the_name_without_its_numbers(name: str, expected: str) -> None:
-    assert family(name) == expected
+def test_an_instance_is_in_the_suite_that_the_index_names(name: str, expected: str) -> None:
+    assert name in suites()[expected].members
+
+
+def test_suites_of_the_library_that_are_no_files_are_suites_too_and_in_no_other() -> None:
+    every = suites()["all"].members
+    found = suite("graphs")
+    assert found.members
+    assert not set(found.members) & set(every)
+    name, instance = found.instances()[0]
+    assert (instance.name, instance.objective) == (name, "total_completion_time")
 
 
 def test_members_come_with_the_objective_of_the_index() -> None:

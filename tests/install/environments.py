@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import optsched
-from optsched.io.sources import shipped
+from optsched.io.index import entries
 from optsched.models import FORMULATIONS
 
 JOURNEY = Path(__file__).with_name("journey.py")
@@ -64,7 +64,7 @@ def travel(
     assert found == {
         "version": [optsched.__version__] * 2,
         "models": FORMULATIONS.names(),
-        "instances": [each.name for each in shipped()],
+        "instances": [each.name for each in entries()],
         "optimum": 47,
         "holds": True,
         "fifo": 205,

@@ -26,7 +26,7 @@ def test_a_wheel_holds_the_tree(tree: Path, wheel: Path) -> None:
     names = in_wheel(wheel)
     assert names == in_tree(tree)
     # Said once by name, so that an empty tree would not do.
-    assert {"optsched/models/time_indexed.py", "optsched/models/__init__.py", "optsched/_instances/index.toml"} <= names
+    assert {"optsched/models/time_indexed.py", "optsched/models/__init__.py", "optsched/_instances/index.csv"} <= names
     assert {"optsched/speeds/gavel_throughputs.csv", "optsched/py.typed"} <= names
 
 

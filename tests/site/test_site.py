@@ -179,6 +179,17 @@ def test_the_search_finds_a_policy(site: Path) -> None:
         assert not page.query_selector_all("#search-results li a")
 
 
+def test_the_table_of_the_library_is_filtered(site: Path) -> None:
+    with served(site) as address, chromium() as browser:
+        page = browser.new_page()
+        page.goto(address + "library.html")
+        page.select_option("select[name=suite]", "gangs-16")
+        page.select_option("select[name=solved]", "no")
+        rows = page.query_selector_all("#library tbody tr:not([hidden])")
+        assert len(rows) == optsched.library("gangs-16", solved=False).height
+        assert page.inner_text("#library-count").startswith(f"{len(rows)} of ")
+
+
 def test_a_slider_without_a_kernel_shows_what_it_was_set_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     shown = importlib.import_module("still_widgets").shown

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from speeds.random_profiles import exact_alpha, placements
 
 from optsched.bounds import BOUNDS
-from optsched.io.sources import load, shipped
+from optsched.io.index import shipped
+from optsched.io.sources import load
 from optsched.models import FORMULATIONS
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job

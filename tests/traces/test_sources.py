@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io import sources
-from optsched.io.sources import Loaded, LoadRequest, ShippedInstance, load, load_counted, shipped
+from optsched.io import index, sources
+from optsched.io.index import COLUMNS, LibraryEntry, shipped
+from optsched.io.sources import Loaded, LoadRequest, load, load_counted
 from optsched.problem.instance import Instance, Job
 
 PHILLY = (
@@ -17,27 +18,15 @@ PHILLY = (
     "2017-10-09 07:00:00,66.0,2,66.0,b\n"
     "2017-10-09 07:00:20,0,1,66.0,a\n"
 )
-INDEX = """
-[[instance]]
-name = "single-08-0"
-file = "single-08-0.json"
-problem = "1|r_j|sumC"
-objective = "total_completion_time"
-optimum = 8
-proved_by = ["one", "two"]
-recipe = "machines"
-seed = 3
-licence = "public domain"
-
-[[instance]]
-name = "open-1"
-file = "single-08-0.json"
-problem = "P|r_j|sumC"
-objective = "total_completion_time"
-lower = 7
-upper = 9.5
-reference = "somebody 1999"
-"""
+HEAD = ",".join(COLUMNS)
+SOLVED = (
+    "single-08-0,single,1|r_j|sumC,3,1,total_completion_time,gang-nonpreemptive,8,8,true,one; two,one,two,7.5,srpt,0.25,"
+    "machines,3,jobs=3; machines=1,single-08-0.json,abc"
+)
+OPEN = (
+    "open-1,open,P|r_j|sumC,3,1,total_completion_time,gang,9.5,7,false,,,srpt,7,srpt,,machines,1,,single-08-0.json,def"
+)
+INDEX = f"{HEAD}\n{SOLVED}\n{OPEN}\n"
 
 
 def small(**parts: object) -> Instance:
@@ -50,8 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of shipped instances with an index, in the place of the real one."""
     (tmp_path / "shipped").mkdir()
     small().save(tmp_path / "shipped/single-08-0.json")
-    (tmp_path / "shipped/index.toml").write_text(INDEX)
-    monkeypatch.setattr(sources, "_instances_folder", lambda: tmp_path / "shipped")
+    (tmp_path / "shipped/index.csv").write_text(INDEX)
+    for module in (index, sources):
+        monkeypatch.setattr(module, "instances_folder", lambda: tmp_path / "shipped")
     return tmp_path
 
 
@@ -138,52 +128,56 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
 def test_a_shipped_instance(folder: Path) -> None:
     assert load("single-08-0").digest == small().digest
     assert load("single-08-0", limit=1).ids == ("b",)
-    assert shipped() == [
-        ShippedInstance(
-            name="single-08-0",
-            file="single-08-0.json",
-            problem="1|r_j|sumC",
-            objective="total_completion_time",
-            optimum=8,
-            proved_by=("one", "two"),
-            recipe="machines",
-            seed=3,
-            licence="public domain",
-        ),
-        ShippedInstance(
-            name="open-1",
-            file="single-08-0.json",
-            problem="P|r_j|sumC",
-            objective="total_completion_time",
-            lower=7,
-            upper=9.5,
-            reference="somebody 1999",
-        ),
-    ]
+    solved, unsolved = shipped()
+    assert solved == LibraryEntry(
+        name="single-08-0",
+        suite="single",
+        problem="1|r_j|sumC",
+        jobs=3,
+        gpus=1,
+        objective="total_completion_time",
+        schedule_class="gang-nonpreemptive",
+        value=8,
+        bound=8,
+        solved=True,
+        proved_by=("one", "two"),
+        found_by="one",
+        bound_by="two",
+        certified=7.5,
+        certificate="srpt",
+        seconds=0.25,
+        recipe="machines",
+        seed=3,
+        parameters="jobs=3; machines=1",
+        file="single-08-0.json",
+        digest="abc",
+    )
+    assert (solved.optimum, solved.known) == (8, "optimum 8")
+    assert (unsolved.optimum, unsolved.seconds, unsolved.proved_by) == (None, None, ())
+    assert unsolved.known == "value 9.5, bound 7"
 
 
 @pytest.mark.parametrize(
-    ("index", "message"),
+    ("text", "message"),
     [
-        ("[[instance]", r"index\.toml: not TOML"),
-        ("instance = 3", "instance"),
-        ("[[instance]]\nname = 'a'", "row 1, file = None"),
-        (INDEX.replace("seed", "sead"), "row 1, sead: unknown key.*did you mean seed"),
-        (INDEX.replace("seed = 3", "seed = -3"), "seed = -3.*an integer >= 0"),
-        (INDEX.replace("optimum = 8", "optimum = '8'"), "optimum = '8'.*a number"),
-        (INDEX.replace('name = "open-1"', "name = 3"), "row 2, name = 3.*a text"),
-        (INDEX.replace("open-1", "single-08-0"), "row 2, name = 'single-08-0': used twice"),
-        (INDEX.replace('["one", "two"]', "'one'"), "proved_by = 'one'.*a list of texts"),
+        ("", "row 1: wrong columns"),
+        (INDEX.replace("seed", "sead"), "row 1: wrong columns"),
+        (f"{HEAD}\na,b\n", "row 2, problem: missing"),
+        (INDEX.replace("machines,3,", "machines,-3,"), "invalid: .*-3"),
+        (INDEX.replace(",8,8,true", ",8,eight,true"), "invalid: .*eight"),
+        (INDEX.replace(",8,8,true", ",8,8,maybe"), "invalid: .*maybe"),
+        (INDEX.replace("open-1", ""), "row 3, name: missing"),
+        (INDEX.replace("open-1", "single-08-0"), "name = 'single-08-0': used twice"),
     ],
 )
-def test_an_index_that_is_not_legal(folder: Path, index: str, message: str) -> None:
-    (folder / "shipped/index.toml").write_text(index)
+def test_an_index_that_is_not_legal(folder: Path, text: str, message: str) -> None:
+    (folder / "shipped/index.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         shipped()
 
 
 def test_without_an_index_nothing_is_shipped(folder: Path) -> None:
-    (folder / "shipped/index.toml").unlink()
+    (folder / "shipped/index.csv").unlink()
     assert shipped() == []
     with pytest.raises(InputError, match="neither a file nor"):
         load("single-08-0")

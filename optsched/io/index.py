@@ -1,0 +1,189 @@
+"""The index of the instance library, ``instances/index.csv``, and the archives of proofs beside it.
+
+One row an instance: how it is made, the best value and bound that are known, and who proved them. Most instances are made
+again from recipe, seed and parameters, and known by their digest; those with a ``file`` are stored, too. The best schedule
+and the certificate of the bound are in ``instances/proofs/SUITE.zip``, as ``NAME.schedule.json`` (or ``.schedule.parquet``,
+a log of tasks) and ``NAME.certificate.json``.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.resources
+import io
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import polars as pl
+
+from optsched.errors import InputError
+from optsched.problem.files import write_atomic
+from optsched.problem.instance_file import short_number
+from optsched.registry import near_matches
+
+INDEX, PROOFS = "index.csv", "proofs"
+SEPARATOR = "; "  # between parameters of a recipe, and between methods
+FIXED = (1980, 1, 1, 0, 0, 0)  # the date of every file in an archive: equal content, equal bytes
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    """An instance of the library: a row of the index.
+
+    Fields
+    ------
+    name, suite : its name, and the set of like instances that it belongs to.
+    problem : in Graham's notation. ``jobs``, ``gpus``: its size.
+    objective, schedule_class : what is minimised (``total_utility``: maximised) over which schedules (column ``class``).
+    value : of the best schedule known. ``bound``: the best proven bound; both rounded to the safe side. None: unknown.
+    solved : are they the optimum, proved? ``proved_by``: the methods that proved it independently of each other, and the
+        certificate where it closes the gap.
+    found_by, bound_by : the method, policy or kind of certificate that value and bound come from.
+    certified : the bound that the stored ``certificate`` (its kind) proves from the instance alone; it may be weaker than
+        ``bound``, for which a search by the method ``bound_by`` vouches.
+    seconds : CPU time of the proof, all methods together.
+    recipe, seed, parameters : `optsched.generate` makes the instance of them; parameters as ``"key=value; ..."``.
+    file : of a stored instance, else empty. ``digest``: of the instance (`Instance.digest`).
+    """
+
+    name: str
+    suite: str
+    problem: str
+    jobs: int = 0
+    gpus: int = 0
+    objective: str = ""
+    schedule_class: str = ""
+    value: float | None = None
+    bound: float | None = None
+    solved: bool = False
+    proved_by: tuple[str, ...] = ()
+    found_by: str = ""
+    bound_by: str = ""
+    certified: float | None = None
+    certificate: str = ""
+    seconds: float | None = None
+    recipe: str = ""
+    seed: int = 0
+    parameters: str = ""
+    file: str = ""
+    digest: str = ""
+
+    @property
+    def optimum(self) -> float | None:
+        """The proven optimal value; None where it is not known."""
+        return self.value if self.solved else None
+
+    @property
+    def known(self) -> str:
+        """What is known of the optimum, in a few words."""
+        if self.optimum is not None:
+            return f"optimum {self.optimum:.10g}"
+        bound, value = ("unknown" if each is None else f"{each:.10g}" for each in (self.bound, self.value))
+        return f"value {value}, bound {bound}"
+
+
+COLUMNS = ["class" if each.name == "schedule_class" else each.name for each in fields(LibraryEntry)]
+SCHEMA: dict[str, type[pl.DataType]] = dict.fromkeys(COLUMNS, pl.String) | {"solved": pl.Boolean}
+SCHEMA |= dict.fromkeys(("jobs", "gpus", "seed"), pl.UInt32)
+SCHEMA |= dict.fromkeys(("value", "bound", "certified", "seconds"), pl.Float64)
+_REQUIRED = ("name", "suite", "problem", "objective", "class", "solved", "recipe", "digest")
+
+
+def index() -> pl.DataFrame:
+    """The index as it is; without rows where there is none. `InputError` when it is invalid."""
+    file = instances_folder().joinpath(INDEX)
+    return _parsed(file.read_bytes(), str(file))[0] if file.is_file() else pl.DataFrame(schema=SCHEMA)
+
+
+def entries() -> tuple[LibraryEntry, ...]:
+    """All instances of the library, in the order of the index; none where there is none. `InputError` when it is invalid."""
+    file = instances_folder().joinpath(INDEX)
+    return _parsed(file.read_bytes(), str(file))[1] if file.is_file() else ()
+
+
+def shipped() -> list[LibraryEntry]:
+    """The instances that are stored as files, in the order of the index: those of the suites that ratios are kept for."""
+    return [each for each in entries() if each.file]
+
+
+@lru_cache(maxsize=2)
+def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
+    # asked for with every instance of a suite
+    if content.partition(b"\n")[0].rstrip() != ",".join(COLUMNS).encode():
+        raise InputError("wrong columns", file=file, row=1, legal=",".join(COLUMNS))
+    try:
+        frame = pl.read_csv(content, schema=SCHEMA).with_columns(pl.col(pl.String).fill_null(""))
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"invalid: {str(error).partition(chr(10))[0]}", file=file, legal="an index of instances"
+        ) from None
+    for field in _REQUIRED:
+        wrong = [row for row, value in enumerate(frame[field], 2) if value in (None, "")]
+        if wrong:
+            raise InputError("missing", file=file, row=wrong[0], field=field)
+    if frame["name"].is_duplicated().any():
+        twice = frame["name"].filter(frame["name"].is_duplicated())[0]
+        raise InputError("used twice", file=file, field="name", value=twice, legal="unique")
+    made = []
+    for row in frame.rename({"class": "schedule_class"}).iter_rows(named=True):
+        proved_by = tuple(filter(None, row["proved_by"].split(SEPARATOR)))
+        made.append(LibraryEntry(**row | {"proved_by": proved_by}))
+    return frame, tuple(made)
+
+
+def entry(name: str) -> LibraryEntry:
+    """The entry of that name; `InputError` with near matches."""
+    every = {each.name: each for each in entries()}
+    if name not in every:
+        legal = near_matches(name, list(every), kind="instance")
+        raise InputError("there is no instance of this name in the library", value=name, legal=legal)
+    return every[name]
+
+
+def parameters_of(text: str) -> dict[str, str]:
+    """``"key=value; ..."`` as a mapping."""
+    pairs = (each.partition("=") for each in text.split(SEPARATOR) if each)
+    return {key: value for key, _, value in pairs}
+
+
+def write_index(rows: Iterable[LibraryEntry], folder: Path) -> None:
+    """Write the index, whole or not at all."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for each in rows:
+        values = asdict(each) | {"proved_by": SEPARATOR.join(each.proved_by), "solved": str(each.solved).lower()}
+        writer.writerow(map(short_number, values.values()))
+    write_atomic(folder / INDEX, out.getvalue())
+
+
+def extracted(each: LibraryEntry, folder: Path) -> list[Path]:
+    """The files of proofs of one instance, copied into ``folder``."""
+    archive = instances_folder().joinpath(PROOFS, f"{each.suite}.zip")
+    if not archive.is_file():
+        return []
+    with archive.open("rb") as file, zipfile.ZipFile(file) as opened:
+        names = [name for name in opened.namelist() if name.startswith(f"{each.name}.")]
+        return [Path(opened.extract(name, folder)) for name in names]
+
+
+def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the archive of a suite, whole or not at all; equal files give equal bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in sorted(files):
+            archive.writestr(zipfile.ZipInfo(name, FIXED), files[name], zipfile.ZIP_DEFLATED, compresslevel=9)
+    (folder / PROOFS).mkdir(exist_ok=True)
+    write_atomic(folder / PROOFS / f"{suite}.zip", out.getvalue())
+
+
+def instances_folder() -> Traversable:
+    """In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other)."""
+    inside = importlib.resources.files("optsched").joinpath("_instances")
+    if inside.is_dir():
+        return inside
+    return Path(__file__).resolve().parents[2] / "instances"
