@@ -107,7 +107,7 @@ def _bound(instance: Any) -> None:
 def _proved(instance: Any, objective: str, schedule_class: str) -> None:
     from optsched.bounds import bound
 
-    bound(instance, objective, schedule_class).verify(instance)
+    bound(instance, objective, schedule_class, strong=objective == "total_flow_time").verify(instance)
 
 
 def _solve(instance: Any) -> None:
