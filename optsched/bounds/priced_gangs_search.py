@@ -18,6 +18,7 @@ from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
 MOST_CELLS, ENDLESS = 4096, 1 << 14  # of very many jobs one cell a job, but not more than these
+SHORTEST = 2.0**-16  # of all time: the cells that are not halved
 MOST_PAIRS, MOST_FILLED = 400_000, 100_000_000  # of a job and a cell; times GPUs of the knapsacks
 EFFORT = 90_000_000  # pairs times steps: some 25 s
 MOST_GPUS = 1 << 14  # of the knapsack, in multiples of the largest unit of all gangs
@@ -165,7 +166,7 @@ def _stays(gangs: GangsToPrice, moments: Floats, least: Floats) -> tuple[Ints, I
 def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
     """The same prices on halves of the cells in which more gangs want to run than fit; None where that is too much."""
     wanted = np.bincount(at.cell, weights=gangs.gang[at.job], minlength=at.lengths.size)
-    split: Bools = wanted > gangs.modes.capacity.sum()
+    split: Bools = (wanted > gangs.modes.capacity.sum()) & (at.lengths > SHORTEST * at.lengths.sum())
     if not split.any() or split.size + split.sum() > max(MOST_CELLS, min(at.first.size, ENDLESS)):
         return None
     halves = (at.moments[:-1] + at.moments[1:])[split] / 2

@@ -169,6 +169,17 @@ def test_only_where_it_is_asked_for() -> None:
     assert osd.compare(instance, "srtf", FLOW, strong=True)["bound_kind"].to_list() == [KIND]
 
 
+def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    # more gangs than fit want to run at very few moments only: cells there are halved, for as long as that is allowed
+    for name, value in (("MOST_CELLS", 4096), ("STEPS", 2), ("LAST_STEPS", 2)):
+        monkeypatch.setattr(priced_gangs_search, name, value)
+    rows = [(1.0, 3, 3.0), (8.0, 2, 8.0), (14.0, 4, 5.0), (11.0, 1, 5.0), (19.0, 1, 8.0), (19.0, 4, 1.0)]
+    certificate = built(instance_of(rows, 8), "total_completion_time")
+    assert certificate is not None
+    moments = certificate.data["moments"]
+    assert min(b - a for a, b in itertools.pairwise(moments)) > (moments[-1] - moments[0]) >> 18
+
+
 def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert built(Instance([], "1x2")) is None
     monkeypatch.setattr(priced_gangs, "MOST_JOBS", 3)
