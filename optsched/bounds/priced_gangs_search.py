@@ -13,6 +13,7 @@ import numpy as np
 
 from optsched.bounds import priced_time_search as by_gpu
 from optsched.bounds.modes import Modes
+from optsched.bounds.priced_time_search import cheapest
 from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -25,7 +26,6 @@ MOST_GPUS = 1 << 14  # of the knapsack, in multiples of the largest unit of all 
 FIRST_STEPS, STEPS, LAST_STEPS = 200, 60, 300  # of prices by GPU alone; on coarse cells; on the finest
 MOVE, FORGETS, KEEPS, CALM = 0.15, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
 STAY = 1.5  # of a job's waiting so far, cells after its end that it has prices for
-_cheapest = by_gpu._cheapest
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class GangsToPrice:
     @cached_property
     def given(self) -> tuple[object, ...]:
         """For the compiled functions."""
-        return self.gang, by_gpu._jobs(self.costs, self.modes), by_gpu._arrays(self.modes)
+        return self.gang, by_gpu.job_arrays(self.costs, self.modes), by_gpu.mode_arrays(self.modes)
 
     def responses(self, at: PricedGangs) -> tuple[Floats, Floats]:
         """(least cost and payment f64[n], the largest number met on the way f64[n])."""
@@ -118,7 +118,7 @@ class GangsToPrice:
 
 def best_priced_gangs(gangs: GangsToPrice) -> PricedGangs | None:
     """Prices with a large bound; None where there is too much to look at."""
-    moments = by_gpu._moments(gangs.costs, gangs.modes)
+    moments = by_gpu.equal_cells(gangs.costs, gangs.modes)
     if moments is None or gangs.rooms > MOST_GPUS:
         return None
     left = EFFORT
@@ -142,13 +142,13 @@ def _by_gpu_alone(gangs: GangsToPrice, moments: Floats) -> PricedGangs:
     nothing = np.zeros((moments.size - 1, modes.capacity.size))
     _, jobs, arrays = gangs.given
     capacity = modes.capacity.astype(np.float64)
-    _, price = by_gpu._ascent(moments, nothing, jobs, arrays, modes.adds, capacity, scale, FIRST_STEPS)
-    least, _, _ = by_gpu._respond(moments, price, jobs, arrays, modes.adds)
-    cheapest = price.min(axis=1)
+    _, price = by_gpu.ascent(moments, nothing, jobs, arrays, modes.adds, capacity, scale, FIRST_STEPS)
+    least, _, _ = by_gpu.respond(moments, price, jobs, arrays, modes.adds)
+    lowest = price.min(axis=1)
     first, last = _stays(gangs, moments, least)
     start = np.concatenate([[0], np.cumsum(last - first)])
-    at = PricedGangs(moments, price - cheapest[:, None], first, start, np.zeros(int(start[-1])))
-    return PricedGangs(moments, at.price, first, start, cheapest[at.cell] * gangs.gang[at.job])
+    at = PricedGangs(moments, price - lowest[:, None], first, start, np.zeros(int(start[-1])))
+    return PricedGangs(moments, at.price, first, start, lowest[at.cell] * gangs.gang[at.job])
 
 
 def _stays(gangs: GangsToPrice, moments: Floats, least: Floats) -> tuple[Ints, Ints]:
@@ -203,8 +203,8 @@ def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, use
         for k in range(cells):
             for t in range(types):
                 seen[k, t] = price[f + k, t] + own[start[j] + k] / gang[j]
-        least[j], largest[j], end = _cheapest(moments[f : f + cells + 1], seen, job, mine, False, np.inf, used)
-        _cheapest(moments[f : f + cells + 1], seen, job, mine, False, end, used)
+        least[j], largest[j], end = cheapest(moments[f : f + cells + 1], seen, job, mine, False, np.inf, used)
+        cheapest(moments[f : f + cells + 1], seen, job, mine, False, end, used)
         for k in range(cells):
             used_gpu[f + k] += used[k]
             used_own[start[j] + k] = used[k].sum() / gang[j]
