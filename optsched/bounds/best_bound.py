@@ -25,12 +25,16 @@ Build = Callable[[Instance, str, str], Certificate | None]
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people."""
+    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people.
+
+    ``strong``: it takes long, and is looked for only where somebody asks.
+    """
 
     build: Build
     objectives: frozenset[str]
     classes: tuple[str, ...]
     statement: str
+    strong: bool = False
 
 
 BOUNDS: Registry[Bound] = Registry("bound", package="optsched.bounds")
@@ -42,11 +46,12 @@ def lower_bound(
     objectives: Iterable[str],
     statement: str,
     classes: Iterable[str] = GANG_CLASSES,
+    strong: bool = False,
 ) -> Callable[[Build], Build]:
     """Decorator that files the builder of a bound under its name."""
 
     def add(build: Build) -> Build:
-        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement))
+        BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement, strong))
         return build
 
     return add
@@ -58,6 +63,7 @@ def bound(
     schedule_class: str | None = None,
     *,
     deadline: Deadline = NEVER,
+    strong: bool = False,
 ) -> Certificate:
     """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
 
@@ -71,6 +77,7 @@ def bound(
         ``task-sharing`` for those with tasks (the only one there), ``elastic`` for those with scaling profiles; see
         `optsched.bounds.certificate`. None: that of the two sharing classes which the instance has, else ``gang``.
     deadline : after it no further bound is begun, once there is one.
+    strong : also look for those that take up to a minute (`optsched.bounds.priced_gangs`, for rigid gangs).
 
     Returns
     -------
@@ -93,14 +100,14 @@ def bound(
     instance = instance_of(instance)
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
-    return _best(instance.relative, name, schedule_class, deadline).on_clock(instance)
+    return _best(instance.relative, name, schedule_class, deadline, strong).on_clock(instance)
 
 
-def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline) -> Certificate:
+def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline, strong: bool) -> Certificate:
     """The best bound of an instance whose time counts from its first arrival."""
     found: list[Certificate] = []
     every = [BOUNDS.get(known) for known in BOUNDS.names()]
-    every = [b for b in every if schedule_class in b.classes]
+    every = [b for b in every if schedule_class in b.classes and (strong or not b.strong)]
     for candidate in every:
         if name in candidate.objectives and not (found and deadline.passed):
             certificate = candidate.build(instance, name, schedule_class)

@@ -125,9 +125,9 @@ class _Stated:
 
     def proof(self) -> tuple[Fraction, dict[str, Any]] | None:
         """(bound, data); None where numbers are too far apart for floats."""
-        moments, moment_bits = _integers(self.priced.moments, MOMENT_BITS)
-        prices, price_bits = _integers(self.priced.price, PRICE_BITS)
-        rounded = PricedTime(_floats(moments, moment_bits), _floats(prices, price_bits))
+        moments, moment_bits = integers(self.priced.moments, MOMENT_BITS)
+        prices, price_bits = integers(self.priced.price, PRICE_BITS)
+        rounded = PricedTime(floats(moments, moment_bits), floats(prices, price_bits))
         least, largest = responses(self.costs, self.modes, rounded)
         if not np.isfinite(least + largest).all():
             return None
@@ -135,7 +135,7 @@ class _Stated:
             self.costs.weight + self.modes.most_gpus * rounded.price.max()
         )
         least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
-        minima, minimum_bits = _integers(least, MINIMUM_BITS - moments.size.bit_length())
+        minima, minimum_bits = integers(least, MINIMUM_BITS - moments.size.bit_length())
         capacity = self.modes.capacity.astype(object)
         paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
         value = sum(minima.tolist()) / Fraction(2) ** minimum_bits - paid / Fraction(2) ** (moment_bits + price_bits)
@@ -148,13 +148,14 @@ class _Stated:
         }
 
 
-def _integers(values: Floats, bits: int) -> tuple[Any, int]:
-    # (floor(values * 2**e), e), with so many bits for the largest
+def integers(values: Floats, bits: int) -> tuple[Any, int]:
+    """(floor(values * 2**e), e), with so many bits for the largest."""
     exponent = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
     return np.floor(np.ldexp(values, exponent)).astype(np.int64), exponent
 
 
-def _floats(values: Any, exponent: int) -> Floats:
+def floats(values: Any, exponent: int) -> Floats:
+    """What integers over ``2**exponent`` are."""
     found: Floats = np.ldexp(values.astype(np.float64), -exponent)
     return found
 

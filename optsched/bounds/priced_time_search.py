@@ -38,18 +38,20 @@ class PricedTime:
 
 def responses(costs: SumCosts, modes: Modes, priced: PricedTime) -> tuple[Floats, Floats]:
     """(least cost and payment f64[n], the largest number met on the way f64[n])."""
-    least, largest, _ = _respond(priced.moments, priced.price, _jobs(costs, modes), _arrays(modes), modes.adds)
+    least, largest, _ = respond(priced.moments, priced.price, job_arrays(costs, modes), mode_arrays(modes), modes.adds)
     return least, largest
 
 
-def _jobs(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Floats, Ints]:
+def job_arrays(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Floats, Ints]:
+    """(release, weight, counted, gain, work, kind) of the jobs, for compiled code."""
     # copies: the compiler makes another version of its code for arrays that may not be written
     given = (costs.release, costs.weight, costs.counted, costs.gain, modes.work)
     release, weight, counted, gain, work = (each.copy() for each in given)
     return release, weight, counted, gain, work, modes.kind.copy()
 
 
-def _arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
+def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
+    """(start, gpu_type, rate, gpus) of the modes, for compiled code."""
     return modes.start, modes.gpu_type, modes.rate, modes.gpus
 
 
@@ -59,25 +61,25 @@ def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
     steps = min(EFFORT // max(count * CELLS, 1), MOST_STEPS)
     if steps < FEWEST_STEPS:
         return None
-    moments = _moments(costs, modes)
+    moments = equal_cells(costs, modes)
     if moments is None:
         return None
     scale = float(costs.weight.sum()) / float(modes.capacity.sum())
     if costs.gain.any():
         scale = float((costs.gain / modes.alone).sum()) / float(modes.fewest_gpu_seconds.sum())
     nothing = np.zeros((CELLS, modes.capacity.size))
-    given = _jobs(costs, modes), _arrays(modes), modes.adds, modes.capacity.astype(np.float64)
-    tried = [_ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
+    given = job_arrays(costs, modes), mode_arrays(modes), modes.adds, modes.capacity.astype(np.float64)
+    tried = [ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
     (value, price), part = max(zip(tried, MOVES, strict=True), key=lambda pair: pair[0][0])
     for slower, share in ((1.0, 2), (0.3, 3), (0.1, 6)):
-        rival, found = _ascent(moments, price, *given, slower * part * scale, steps // share)
+        rival, found = ascent(moments, price, *given, slower * part * scale, steps // share)
         if rival > value:
             value, price = rival, found
     return PricedTime(moments, price) if price.any() and np.isfinite(price).all() else None
 
 
-def _moments(costs: SumCosts, modes: Modes) -> Floats | None:
-    # Cells of equal length, multiples of a power of two, for as long as there may be a queue.
+def equal_cells(costs: SumCosts, modes: Modes) -> Floats | None:
+    """Moments of cells of equal length, multiples of a power of two, for as long as there may be a queue; None: too far."""
     first, last = float(costs.release.min()), float(costs.release.max())
     busy = float(modes.fewest_gpu_seconds.sum()) / float(modes.capacity.sum())
     length = (max(last - first, busy) + busy / 2) * LONGER / CELLS
@@ -95,13 +97,13 @@ INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
 
 
 @njit(interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
-def _ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
+def ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
     best, kept = -np.inf, price
     room = (moments[1:] - moments[:-1]).reshape(-1, 1) * capacity
     squares = np.full(price.shape, 1e-12)
     for _ in range(steps):
-        least, _, used = _respond(moments, price, jobs, modes, adds)
+        least, _, used = respond(moments, price, jobs, modes, adds)
         value = least.sum() - (price * room).sum()
         if value > best:
             best, kept = value, price
@@ -112,7 +114,7 @@ def _ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: 
 
 
 @njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
-def _respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
+def respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, gains, works, kind = jobs
     start, gpu_type, rate, charge = modes
@@ -121,8 +123,8 @@ def _respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
         a, b = start[kind[j]], start[kind[j] + 1]
         own = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], gains[j], works[j])
-        least[j], largest[j], end = _cheapest(moments, price, job, own, adds, np.inf, used)
-        _cheapest(moments, price, job, own, adds, end, used)
+        least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used)
+        cheapest(moments, price, job, own, adds, end, used)
     return least, largest, used
 
 
@@ -137,7 +139,7 @@ def _cost(job, end):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
+def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
     """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
 
     The work that is done so far is kept in pieces by rising price of a unit; what is not done yet is the dearest. A longer

@@ -14,6 +14,7 @@ seconds costs n a times their price, the least that suits; U: what all GPUs cost
 charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs that fit on a GPU together. task, link: compute
 on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
 and of jobs' own time, over all that these pay. **priced-time**: prices of GPUs over time (verify_time_prices.py).
+**priced-gangs**: and of running jobs, of which not all fit together (verify_gang_prices.py).
 **Not known here**: measured steps of scalings, and models of speeds that somebody added to optsched. `optsched verify` runs
 this program, too, and gives it the speeds of such jobs (`SpeedSource`).
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING or __package__:
     from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from optsched.check.verify_fair_share import fair_alone, fair_share
+    from optsched.check.verify_gang_prices import priced_gangs
     from optsched.check.verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from optsched.check.verify_scalings import ScalingProfile, with_memory
     from optsched.check.verify_sharing import Charges, Needs, Partners, whole
@@ -44,6 +46,7 @@ else:  # copied
     from verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from verify_fair_share import fair_alone, fair_share
+    from verify_gang_prices import priced_gangs
     from verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from verify_scalings import ScalingProfile, with_memory
     from verify_sharing import Charges, Needs, Partners, whole
@@ -385,7 +388,8 @@ RIGID = served(
     {"release-plus-duration": alone}, {}, {}, ENDS, ENDS, {"fair-alone": fair_alone}, {"utility-alone": alone}
 )
 SIDES = dict.fromkeys(("task-busy-time", "link-busy-time", "split-task-busy-time"), verify_tasks.side_by_side)
-KINDS: dict[str, Served] = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, FAIRLY, priced("typed")))
+PACKED: Served = {name: {"priced-gangs": priced_gangs} for name in SUMS}
+KINDS: dict[str, Served] = dict.fromkeys(("gang", "gang-nonpreemptive"), either(GANGS, FAIRLY, priced("typed"), PACKED))
 KINDS["forking"] = either(alone_as("forking-alone"), priced("typed"))
 KINDS["gpu-sharing"] = either(RIGID, priced("shared"))
 KINDS["elastic"] = either(alone_as("elastic-alone"), priced("elastic"), {"makespan": {"elastic-volume": volume}})

@@ -70,9 +70,7 @@ def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
         len(cells.prices) * sum(map(len, rates)) <= MOST_WORK,
         f"more than {MOST_WORK} cells and options: too many to try",
     )
-    minima, unit = the(list, data, "minima"), Fraction(2) ** -exponent(data, "minimum_exponent")
-    legal = len(minima) == len(rates) and all(type(x) is int and abs(x) < LARGEST for x in minima)
-    need(legal, "data.minima must be integers, one for every job")
+    minima, unit = stated_minima(data, len(rates)), Fraction(2) ** -exponent(data, "minimum_exponent")
     proof = Minima(cells, adds=case.schedule_class == "forking")
     utility = case.objective == "total_utility"
     need(not utility or all(work > 0 for work in case.work), "a job takes no time: its utility has no bound")
@@ -87,18 +85,26 @@ def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
     return -value if utility else value, {**{name: data[name] for name in names}, **charged}
 
 
+def stated_minima(data: Data, count: int) -> list[int]:
+    """What jobs say that they cost and pay at least."""
+    minima: list[int] = the(list, data, "minima")
+    legal = len(minima) == count and all(type(x) is int and abs(x) < LARGEST for x in minima)
+    need(legal, "data.minima must be integers, one for every job")
+    return minima
+
+
 def exponent(data: Data, name: str) -> int:
     """Integers are over two to the power of this."""
     return int(the(int, data, name, least=-EXPONENT, most=EXPONENT))
 
 
-def stated_cells(data: Data, count: dict[str, int]) -> PricedCells:
+def stated_cells(data: Data, count: dict[str, int], most: int = MOST_CELLS) -> PricedCells:
     """The cells that the data state: moments that rise, and prices >= 0 of every GPU type."""
     moments, named = the(list, data, "moments"), the(dict, data, "prices", DUAL)
-    legal = all(type(x) is int and abs(x) < LARGEST for x in moments) and 1 < len(moments) <= MOST_CELLS + 1
+    legal = all(type(x) is int and abs(x) < LARGEST for x in moments) and 1 < len(moments) <= most + 1
     need(
         legal and all(a < b for a, b in pairwise(moments)),
-        f"data.moments must be integers that rise, 2 to {MOST_CELLS + 1}",
+        f"data.moments must be integers that rise, 2 to {most + 1}",
     )
     legal = named.keys() == count.keys() and all(type(row) is list for row in named.values())
     legal = legal and all(len(row) == len(moments) - 1 and whole(row, LARGEST_PRICE) for row in named.values())

@@ -49,6 +49,7 @@ def _steps() -> Iterator[Step]:
     for kind, instance in kinds.items():
         yield f"bounds, {kind}", partial(_bound, instance)
         yield f"exact methods, {kind}", partial(_solve, instance)
+    yield "strong bounds", partial(_proved, kinds["durations"], "total_flow_time", "gang", strong=True)
     yield "predictors", partial(_run, "a-srpt:predictor=forest", kinds["stage profiles"])
     yield "rules of one form", _prepare_all
 
@@ -104,10 +105,10 @@ def _bound(instance: Any) -> None:
             _attempt(partial(_proved, instance, objective, schedule_class))
 
 
-def _proved(instance: Any, objective: str, schedule_class: str) -> None:
+def _proved(instance: Any, objective: str, schedule_class: str, *, strong: bool = False) -> None:
     from optsched.bounds import bound
 
-    bound(instance, objective, schedule_class).verify(instance)
+    bound(instance, objective, schedule_class, strong=strong).verify(instance)
 
 
 def _solve(instance: Any) -> None:

@@ -52,6 +52,9 @@ DEFAULT_POLICIES = (
     "fifo, sjf, srtf (jobs that may share GPUs: sjf, sjf-ffs, sjf-bsbf; jobs with tasks: srsf:k=1, srsf:k=2, ada-srsf, "
     "leader-first)"
 )
+Strong = Annotated[
+    bool, typer.Option("--strong", help="of rigid gangs also the bound that takes up to a minute, and closes more")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", help="seed of everything random")]
 

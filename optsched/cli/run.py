@@ -19,6 +19,7 @@ from optsched.cli.options import (
     Reading,
     Seed,
     Source,
+    Strong,
     output,
     policies,
     reading_source,
@@ -40,6 +41,7 @@ def run(
     reading: Reading,
     policy: Annotated[list[str] | None, policies(DEFAULT_POLICIES)] = None,
     objective: Objective = None,
+    strong: Strong = False,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
     force: Annotated[
@@ -72,6 +74,7 @@ def run(
             loaded.instance,
             chosen,
             objective,
+            strong=strong,
             skipped_rows=loaded.skipped_rows,
             progress=shown.step,
             finished=done.append,
@@ -237,6 +240,7 @@ def bound(
             help="gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: what the instance is",
         ),
     ] = None,
+    strong: Strong = False,
     file: Annotated[Path | None, output("FILE", "a file for the certificate")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -254,7 +258,7 @@ def bound(
         check_writable(file)
     with bars() as shown:
         shown.step("bounding")
-        certificate = best_bound(loaded.instance, objective, schedule_class)
+        certificate = best_bound(loaded.instance, objective, schedule_class, strong=strong)
         shown.step("proving again")
         certificate.verify(loaded.instance)
     if file is not None:
@@ -299,6 +303,7 @@ def ratio(
             "--speed", metavar="S", help="policies run on machines S times as fast (3/2) as those of the optimum"
         ),
     ] = None,
+    strong: Strong = False,
     folder: Annotated[
         Path | None, output("DIR", "the table as JSON, and for every policy the instance on which it is worst")
     ] = None,
@@ -320,6 +325,8 @@ def ratio(
         raise typer.BadParameter("goes with a recipe and --seeds N", param_hint="--set")
     if speed is not None and errors is not None:
         raise typer.BadParameter("does not go with --errors", param_hint="--speed")
+    if strong and errors is not None:
+        raise typer.BadParameter("does not go with --errors", param_hint="--strong")
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
@@ -334,7 +341,7 @@ def ratio(
     ):
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, speed=at, progress=step, so_far=done.append)
+            table = ratios(members, list(policy), objective, speed=at, strong=strong, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
             curves = robustness_curves(

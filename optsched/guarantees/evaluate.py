@@ -187,6 +187,7 @@ def ratios(
     objective: str | None = None,
     *,
     speed: Fraction | None = None,
+    strong: bool = False,
     progress: Callable[[int, int], None] | None = None,
     so_far: Callable[[RatioTable], None] | None = None,
 ) -> RatioTable:
@@ -201,6 +202,7 @@ def ratios(
     objective : default: each instance's own.
     speed : of the machines on which the policies run (`optsched.guarantees.speed`), with the theorems for it; the optimum
         is that at speed 1. None: the same machines.
+    strong : bounds that take up to a minute an instance, too (`optsched.bound`).
     progress : called with (instances done, all instances); ``so_far``: with the table of those done.
 
     Raises
@@ -221,7 +223,9 @@ def ratios(
 
     for done, (name, instance) in enumerate(instances, 1):
         fitting = [k for k, each in enumerate(specifications) if serves(each.policy, instance)]
-        found = measure(instance, [specifications[k] for k in fitting], objective, name=name, speed=speed)
+        found = measure(
+            instance, [specifications[k] for k in fitting], objective, name=name, speed=speed, strong=strong
+        )
         for k, measured in zip(fitting, found, strict=True):
             rows[k].append(measured)
         if progress is not None:
@@ -247,11 +251,12 @@ def measure(
     *,
     name: str = "",
     speed: Fraction | None = None,
+    strong: bool = False,
 ) -> list[MeasuredRatio]:
     """Every policy on one instance, in order; runs are accepted by the referee and bounds proved again."""
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
-    proven = OptimumBounds(instance, runs)
+    proven = OptimumBounds(instance, runs, strong=strong)
     if speed is not None:
         fast = [refereed(faster(instance, speed), specification) for specification in specifications]
         return [

@@ -71,14 +71,22 @@ class BoundShown:
 class OptimumBounds:
     """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
 
-    Certificates are made when they are first asked for and kept; ``runs`` are those that the referee accepted. Proofs beside
+    Certificates are made when they are first asked for and kept (``strong``: those that take up to a minute, too); ``runs``
+    are those that the referee accepted. Proofs beside
     the instance file count once they are proved again. A stated optimum counts only where this installation proved it
     (`optsched.guarantees.optimum`). All of it is
     compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
     """
 
-    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, believed: OptimumBounds | None = None) -> None:
-        self.instance = instance
+    def __init__(
+        self,
+        instance: Instance,
+        runs: Iterable[Run] = (),
+        *,
+        believed: OptimumBounds | None = None,
+        strong: bool = False,
+    ) -> None:
+        self.instance, self.strong = instance, strong
         self.runs = tuple(runs)
         self._logged = self if believed is None else believed  # on the log's clock: what files and the index are about
         self._certificates: dict[tuple[str, str], Certificate | None] = {}
@@ -110,7 +118,8 @@ class OptimumBounds:
         """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
         if self.instance.epoch == 0:
             return self
-        return OptimumBounds(self.instance.relative, [run.relative for run in self.runs], believed=self._logged)
+        runs = [run.relative for run in self.runs]
+        return OptimumBounds(self.instance.relative, runs, believed=self._logged, strong=self.strong)
 
     def _clock_part(self, objective: str) -> Fraction:
         return get_objective(objective).clock_part(self.instance)
@@ -125,7 +134,7 @@ class OptimumBounds:
             found = self.relative.certificate(*key)
             return None if found is None else found.on_clock(self.instance)
         if key not in self._certificates:
-            every = [verified_bound(self.instance, *key), *self._certificates_beside(*key)]
+            every = [verified_bound(self.instance, *key, strong=self.strong), *self._certificates_beside(*key)]
             sign = -1 if get_objective(objective).gain else 1
             known = [each for each in every if each is not None]
             self._certificates[key] = max(known, key=lambda each: sign * each.value, default=None)
@@ -255,13 +264,15 @@ def accepted(run: Run) -> Run:
     return run
 
 
-def verified_bound(instance: Instance, objective: str, schedule_class: str | None = None) -> Certificate | None:
+def verified_bound(
+    instance: Instance, objective: str, schedule_class: str | None = None, *, strong: bool = False
+) -> Certificate | None:
     """The best certificate for an objective, proved again before it is returned; None where no bound is known.
 
-    Without a class: the sharing one where jobs may share GPUs, else ``gang``.
+    Without a class: the sharing one where jobs may share GPUs, else ``gang``. ``strong``: as of `optsched.bound`.
     """
     try:
-        certificate = bound(instance, objective, schedule_class)
+        certificate = bound(instance, objective, schedule_class, strong=strong)
     except NoBoundError:
         return None
     certificate.verify(instance)

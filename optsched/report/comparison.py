@@ -159,6 +159,7 @@ def evaluate(
     policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
     *,
+    strong: bool = False,
     skipped_rows: int = 0,
     progress: Callable[[str], Advance] | None = None,
     finished: Callable[[Run], None] | None = None,
@@ -174,6 +175,7 @@ def evaluate(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policies : one, or several: texts, or policies of one's own (`optsched.simulate`); None: `default_policies`.
     objective : its name; None: the instance's own, else ``total_flow_time``.
+    strong : bounds that take up to a minute, too (`optsched.bound`).
     progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
     Raises
@@ -198,7 +200,7 @@ def evaluate(
         runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
         if finished is not None:
             finished(runs[-1])
-    proven = OptimumBounds(instance, runs)
+    proven = OptimumBounds(instance, runs, strong=strong)
     proven.stated_optimum_stands(name)
     return Report(
         instance,
@@ -234,6 +236,8 @@ def compare(
     instance: Source,
     policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
+    *,
+    strong: bool = False,
 ) -> Table:
     """Run policies and bound the optimum: `Report.frame` of `evaluate`, which says what the parameters are.
 
@@ -243,7 +247,7 @@ def compare(
     >>> osd.compare("rigid-06-1", ["fifo", "sjf", "srtf"]).height
     3
     """
-    return evaluate(instance, policies, objective).frame()
+    return evaluate(instance, policies, objective, strong=strong).frame()
 
 
 def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:

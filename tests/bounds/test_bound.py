@@ -19,7 +19,7 @@ from optsched.check.verify_certificate import srpt_ends
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
-NAMES = tuple(BOUNDS.names())
+NAMES = tuple(name for name in BOUNDS.names() if not BOUNDS.get(name).strong)
 
 
 def certificates(instance: Instance, objective: str, names: tuple[str, ...] = NAMES) -> list[Certificate]:

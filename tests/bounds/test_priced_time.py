@@ -56,7 +56,7 @@ def built(instance: Instance, objective: str, schedule_class: str) -> Certificat
 
 def others(instance: Instance, objective: str, schedule_class: str) -> Fraction:
     """The best of the bounds of other kinds."""
-    served = [BOUNDS.get(name) for name in BOUNDS.names() if name != "priced-time"]
+    served = [BOUNDS.get(name) for name in BOUNDS.names() if name != "priced-time" and not BOUNDS.get(name).strong]
     served = [each for each in served if schedule_class in each.classes and objective in each.objectives]
     found = [each.build(instance, objective, schedule_class) for each in served]
     return max(each.value for each in found if each is not None)

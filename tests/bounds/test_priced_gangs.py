@@ -1,0 +1,260 @@
+"""Prices of running gangs over time: below every schedule, never less than prices by GPU, closing where gangs do not fit."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from brute_force import optimum, preemptive_optimum
+
+import optsched as osd
+from bounds import typed_cases
+from bounds.cases import SUMS, instance_of, random_gangs
+from bounds.tampering import Tampering, add, change, drop, each_kind, put, put_data, refused
+from bounds.tampering import untouched as untouched_document
+from bounds.typed_cases import objective_value
+from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs, priced_gangs_search
+from optsched.bounds.modes import modes_of_gangs
+from optsched.bounds.priced_gangs import proof_of
+from optsched.bounds.priced_gangs_search import GangsToPrice, PricedGangs
+from optsched.bounds.priced_time import priced_certificate
+from optsched.bounds.sum_costs import sum_costs
+from optsched.check import verify_on_clusters
+from optsched.check.verify_gang_prices import most_paid
+from optsched.problem.instance import Instance
+
+FLOW, KIND = "total_flow_time", "priced-gangs"
+ROUNDING = 1 + Fraction(1, 10**9)
+
+
+@pytest.fixture(autouse=True)
+def a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("MOST_CELLS", 150), ("STEPS", 20), ("LAST_STEPS", 100), ("FIRST_STEPS", 30)):
+        monkeypatch.setattr(priced_gangs_search, name, value)
+
+
+def built(instance: Instance, objective: str = FLOW, schedule_class: str = "gang") -> Certificate | None:
+    """Verified, where there is one."""
+    certificate = BOUNDS.get(KIND).build(instance, objective, schedule_class)
+    if certificate is not None:
+        certificate.verify(instance)
+    return certificate
+
+
+# --- below every schedule ------------------------------------------------------------------------------------------------
+
+
+def exhaustive(seed: int, count: int) -> tuple[int, int]:
+    """(instances, those on which this is more than all other bounds)."""
+    rng, checked, better = np.random.default_rng(seed), 0, 0
+    while checked < count:
+        instance, objective = random_gangs(rng), SUMS[checked % len(SUMS)]
+        certificate = built(instance, objective, ("gang", "gang-nonpreemptive")[checked % 2])
+        checked += 1
+        if certificate is None:
+            continue
+        assert certificate.value <= optimum(instance, objective) * ROUNDING, instance.to_json()
+        if instance.n <= 4 and float(instance.duration.sum()) <= 20:
+            assert certificate.value <= preemptive_optimum(instance, objective) * ROUNDING, instance.to_json()
+        better += certificate.value > osd.bound(instance, objective, "gang").value
+    return checked, better
+
+
+def test_never_above_the_optimum() -> None:
+    checked, better = exhaustive(0, 16)
+    assert (checked, better > 0) == (16, True)
+
+
+@pytest.mark.study
+def test_never_above_the_optima_of_many() -> None:
+    assert exhaustive(1, 200)[0] == 200
+
+
+def typed_below(seed: int, count: int) -> int:
+    rng, checked = np.random.default_rng(seed), 0
+    for k in range(count):
+        instance, objective = typed_cases.typed_instance(rng), SUMS[k % len(SUMS)]
+        certificate = built(instance, objective)
+        for _ in range(4 if certificate else 0):
+            assert certificate is not None
+            value = objective_value(instance, objective, typed_cases.random_completions(instance, rng))
+            assert certificate.value <= value * ROUNDING, instance.to_json()
+            checked += 1
+    return checked
+
+
+def test_never_above_a_schedule_on_gpus_of_several_types() -> None:
+    assert typed_below(0, 12) >= 20
+
+
+@pytest.mark.study
+def test_never_above_many_schedules() -> None:
+    assert typed_below(1, 200) >= 400
+
+
+def test_any_prices_are_below_the_optimum() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        instance = random_gangs(rng)
+        gangs = GangsToPrice(sum_costs(instance, FLOW), modes_of_gangs(instance))
+        found = priced_gangs_search.best_priced_gangs(gangs)
+        if found is None:
+            continue
+        shaken = replace(found, own=found.own * rng.uniform(0, 2, found.own.size), price=found.price + rng.uniform())
+        proof = proof_of(gangs, shaken)
+        assert proof is not None
+        certificate = Certificate(instance.digest, FLOW, "gang", KIND, *proof)
+        certificate.verify(instance)
+        assert certificate.value <= optimum(instance, FLOW)
+
+
+def test_the_knapsack_by_all_sets() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        total = int(rng.integers(1, 20))
+        gangs = [(int(rng.integers(1, total + 1)), int(rng.integers(1, 30))) for _ in range(rng.integers(0, 8))]
+        sets = itertools.chain.from_iterable(itertools.combinations(gangs, k) for k in range(len(gangs) + 1))
+        assert most_paid(gangs, total) == max(sum(p for _, p in s) for s in sets if sum(g for g, _ in s) <= total)
+
+
+# --- what it is worth ----------------------------------------------------------------------------------------------------
+
+
+def test_gangs_that_do_not_fit_together_run_one_by_one() -> None:
+    # 2 GPUs each of 3: prices by GPU let three halves of a job run at once
+    instance = instance_of([(0.0, 2, 1.0)] * 4, 3)
+    certificate = built(instance)
+    assert certificate is not None
+    assert 9.7 < certificate.value <= 1 + 2 + 3 + 4
+
+
+def test_never_less_than_prices_by_gpu() -> None:
+    rng = np.random.default_rng(4)
+    for seed in range(4):
+        jobs = [(float(rng.integers(0, 9)), int(rng.choice([1, 2, 3])), float(rng.integers(1, 7))) for _ in range(20)]
+        instance = instance_of(jobs, 5)
+        gangs = GangsToPrice(sum_costs(instance, FLOW), modes_of_gangs(instance))
+        moments, price = np.arange(65.0), rng.uniform(0, 1, (64, 1)) * (seed + 1) / 8
+        by_gpu = priced_certificate(instance, FLOW, "gang", moments, price)
+        first = instance.arrival.astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(64 - first)])
+        at = PricedGangs(moments, 0 * price, first, start, np.zeros(start[-1]))
+        by_job = proof_of(gangs, replace(at, own=price[at.cell, 0] * gangs.gang[at.job]))
+        assert by_gpu is not None
+        assert by_job is not None
+        assert by_job[0] >= by_gpu.value - Fraction(1, 10**4)
+
+
+@pytest.mark.release
+def test_cluster_week_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    before, after = osd.bound("cluster-week"), osd.bound("cluster-week", strong=True)
+    assert (before.kind, after.kind) == ("release-plus-duration", KIND)
+    after.verify("cluster-week")
+    assert after.value > (before.value + 8_456_102) / 2  # of srtf
+
+
+def test_only_where_it_is_asked_for() -> None:
+    instance = queue(1.0)
+    assert osd.bound(instance, FLOW).kind != KIND
+    assert osd.bound(instance, FLOW, strong=True).kind == KIND
+    report = osd.evaluate(instance, "srtf", FLOW, strong=True)
+    assert report.certificate is not None
+    assert report.certificate.kind == KIND
+    assert osd.compare(instance, "srtf", FLOW, strong=True)["bound_kind"].to_list() == [KIND]
+
+
+def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    # more gangs than fit want to run at very few moments only: cells there are halved, for as long as that is allowed
+    for name, value in (("MOST_CELLS", 4096), ("STEPS", 2), ("LAST_STEPS", 2)):
+        monkeypatch.setattr(priced_gangs_search, name, value)
+    rows = [(1.0, 3, 3.0), (8.0, 2, 8.0), (14.0, 4, 5.0), (11.0, 1, 5.0), (19.0, 1, 8.0), (19.0, 4, 1.0)]
+    certificate = built(instance_of(rows, 8), "total_completion_time")
+    assert certificate is not None
+    moments = certificate.data["moments"]
+    assert min(b - a for a, b in itertools.pairwise(moments)) > (moments[-1] - moments[0]) >> 18
+
+
+def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert built(Instance([], "1x2")) is None
+    monkeypatch.setattr(priced_gangs, "MOST_JOBS", 3)
+    assert built(instance_of([(0.0, 2, 1.0)] * 4, 3)) is None
+
+
+def queue(scale: float) -> Instance:
+    """30 gangs of 1 to 3 on 4 GPUs, most of which wait."""
+    rng = np.random.default_rng(1)
+    rows = zip(rng.exponential(1.0, 30).tolist(), rng.lognormal(0, 2, 30).tolist(), strict=True)
+    return instance_of([(r * scale, 1 + k % 3, d * scale) for k, (r, d) in enumerate(rows)], 4)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5])
+def test_times_of_any_size(scale: float) -> None:
+    instance = queue(scale)
+    certificate = built(instance)
+    assert certificate is not None
+    assert certificate.value > osd.bound(instance, FLOW).value
+
+
+# --- certificates that somebody touched ----------------------------------------------------------------------------------
+
+TOUCHED = instance_of([(float(j % 4), 1 + j % 3, 1.0 + j % 5, 1.0 + j % 2) for j in range(12)], 4)
+WEIGHTED = "total_weighted_flow_time"
+
+
+def dearer(rows: list[list[object]]) -> list[list[object]]:
+    return [[k, [2 * p for p in row]] for k, row in rows]  # type: ignore[attr-defined]
+
+
+TAMPERINGS: list[Tampering] = [
+    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), (KIND,)),
+    ("a job says more", "dual-feasibility", change("minima", lambda m: [m[0] + (m[0] >> 20), *m[1:]]), (KIND,)),
+    ("a job says less", "value", change("minima", lambda m: [m[0] - 1, *m[1:]]), (KIND,)),
+    ("no own prices", "dual-feasibility", drop("own_prices"), (KIND,)),
+    ("own prices of all but one", "dual-feasibility", change("own_prices", lambda o: o[1:]), (KIND,)),
+    ("own prices of 0", "dual-feasibility", change("own_prices", lambda o: [[k, [0] * len(r)] for k, r in o]), (KIND,)),
+    ("own prices doubled", "value", change("own_prices", dearer), (KIND,)),
+    ("a negative own price", "dual-feasibility", change("own_prices", lambda o: [[o[0][0], [-1]], *o[1:]]), (KIND,)),
+    ("a truth value", "dual-feasibility", change("own_prices", lambda o: [[o[0][0], [True]], *o[1:]]), (KIND,)),
+    ("an absurd own price", "dual-feasibility", change("own_prices", lambda o: [[0, [1 << 64]], *o[1:]]), (KIND,)),
+    (
+        "own prices from too late on",
+        "dual-feasibility",
+        change("own_prices", lambda o: [[9, o[0][1]], *o[1:]]),
+        (KIND,),
+    ),
+    ("cells before time", "dual-feasibility", change("own_prices", lambda o: [[-1, o[0][1]], *o[1:]]), (KIND,)),
+    ("cells that are not", "dual-feasibility", change("own_prices", lambda o: [[0, [1] * 5000], *o[1:]]), (KIND,)),
+    ("an empty row", "dual-feasibility", change("own_prices", lambda o: [[0, []], *o[1:]]), (KIND,)),
+    ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), (KIND,)),
+    (
+        "GPUs that cost something, too",
+        "value",
+        change("prices", lambda p: {g: [1] * len(r) for g, r in p.items()}),
+        (KIND,),
+    ),
+    ("moments that fall", "value", change("moments", lambda m: [m[0], m[2], m[1], *m[3:]]), (KIND,)),
+    ("charges", "value", put_data("charges", {}), (KIND,)),
+    ("the larger class", "kind", put("class", "forking"), (KIND,)),
+    ("another objective", "kind", put("objective", "total_utility"), (KIND,)),
+    ("the kind of another proof", "dual-feasibility", put("kind", "priced-time"), (KIND,)),
+]
+
+
+@each_kind(TAMPERINGS)
+def test_refused(rule: str, touch: object, kind: str, tmp_path: Path) -> None:
+    document = untouched_document(kind, WEIGHTED, "gang", TOUCHED)
+    touch(document)  # type: ignore[operator]
+    refused(document, TOUCHED, tmp_path, rule)
+
+
+def test_it_is_proved_by_files_alone() -> None:
+    document = untouched_document(KIND, WEIGHTED, "gang", TOUCHED)
+    assert "by priced-gangs" in verify_on_clusters.verify(document, json.loads(json.dumps(TOUCHED.to_json())))
+    with pytest.raises(CertificateError):
+        Certificate.of_document(document | {"instance": "0" * 64}, "c.json").verify(TOUCHED)
