@@ -36,10 +36,10 @@ class HadarE:
     begin of a round, node by node, the fastest first, the job with the most planned work. ``payoff``: by falling
     w_j X_jh / left_j. With these two, nodes left idle are filled along augmenting paths, and `split` divides a job's
     work X_jh (L - o) a copy, scaled so that all copies of a job that can finish end together. A start costs ``overhead``
-    seconds, o, for saving, loading and aggregating (parameters: `optsched.policies.parameter_averaging`). X_jh is what is
-    believed (``estimate``: ``true``, ``device``, or ``noisy`` with a relative ``error`` drawn from ``seed``:
-    `optsched.policies.throughput_estimates`) and corrected by what copies do. A gang larger than any node is not forked: it
-    takes the fastest free nodes before the others. ``copies=1`` does not fork: its schedules are of the class gang.
+    seconds, o, for saving, loading and averaging the copies. X_jh is what is believed (``estimate``: ``true``, ``device``,
+    or ``noisy`` with a relative ``error`` drawn from ``seed``) and corrected by what copies do. A gang larger than any node
+    is not forked: it takes the fastest free nodes before the others. ``copies=1`` does not fork: its schedules are of the
+    class gang.
 
     **Problem** R | r_j, size_j, forking, online-r_j | C_max. **Knowledge** clairvoyant (steps are known, speeds as far as
     ``estimate`` says). **Guarantee** by ``work`` and ``payoff``, where all gangs are alike, no round leaves a node idle that

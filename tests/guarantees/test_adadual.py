@@ -24,7 +24,6 @@ from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem
-from optsched.simulation.transfers import simulate_transfers
 from optsched.solvers.transfer_search import two_transfer_optimum
 from optsched.speeds.two_transfers import adadual_ratio
 
@@ -83,11 +82,10 @@ def test_figures_of_the_sheet() -> None:
 @pytest.mark.parametrize("k", [2, 4, 16])
 def test_adadual_itself_reaches_its_ratio_in_the_limit_only(k: int) -> None:
     limit = adadual_ratio(Fraction(1, k))
-    policy: Any = specify("adadual").policy
     before = Fraction(0)
     for halvings in (1, 4, 16, 30):
         problem, late = just_after(k, halvings), Fraction(1, 2**halvings)
-        value = Fraction(float(simulate_transfers(problem, policy).sum()))
+        value = Fraction(simulate(transfer_instance(problem), "adadual").value("total_completion_time"))
         srpt = srpt_per_link(problem).value
         ratio = value / srpt
         assert ratio == (2 * k * late + (1 - late) * (2 * k + 1)) / (2 * k * late + (1 - late) * (k + 2))
@@ -97,7 +95,6 @@ def test_adadual_itself_reaches_its_ratio_in_the_limit_only(k: int) -> None:
     assert before > limit * Fraction(999_999, 10**6)
     # With equal releases AdaDUAL asks the smaller one first and is optimal; where the long one is ready first, it is not.
     at_once = dataclasses.replace(just_after(k, 1), release=[0, 0], size=[k, 1])
-    assert simulate_transfers(at_once, policy).sum() == k + 2
     assert simulate(transfer_instance(at_once), "adadual").value("total_completion_time") == k + 2
     assert simulate(long_one_first(k), "adadual").value("total_completion_time") == 2 * k + 1
 
@@ -193,8 +190,10 @@ TABLE = {"adadual": (1.84, 3.82, 11.15, 34.86), "srsf:k=1": (1.91, 4.15, 12.44, 
 
 
 def flow(problem: TransferProblem, spec: str) -> float:
-    policy: Any = specify(spec).policy
-    return float((simulate_transfers(problem, policy) - problem.release).sum())
+    rule = {"adadual": "adadual", "srsf:k=1": "srsf:1"}[spec]
+    cost, numbers = problem.contention, (problem.release.tolist(), problem.size.tolist())
+    ends = completions(*numbers, problem.links, cost.seconds_per_byte, cost.penalty, rule)
+    return float(sum(ends) - problem.release.sum())
 
 
 @pytest.mark.parametrize("spec", TABLE)
