@@ -12,7 +12,7 @@ from examples import few
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optsched.policies.virtual_machine import VirtualMachine
+from optsched.policies.a_srpt import VirtualMachine
 from optsched.problem.instance import Instance, Job
 from policies.a_srpt_model import srpt_points
 

@@ -14,9 +14,8 @@ from optsched.deadline import NEVER, Deadline
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.solvers.annealing import anneal
 from optsched.solvers.generation import Costs, objective_value
-from optsched.solvers.list_schedule import ListProblem, best_list_schedule
+from optsched.solvers.list_schedule import ListProblem, anneal, best_list_schedule
 from solvers.rigid_instances import SUMS, rigid_instances
 
 

@@ -69,7 +69,8 @@ class Transfers(SearchSpace):
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """Without preemption, which the link does not have."""
-        _require_sum(objective)
+        if objective not in SUMS:
+            raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
         problem = self._problem(candidate)
         two = len(candidate.jobs) == 2
         value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
@@ -92,11 +93,6 @@ def _reached(instance: Instance, objective: str) -> Fraction:
     value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
     before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
     return Fraction(value) - before
-
-
-def _require_sum(objective: str) -> None:
-    if objective not in SUMS:
-        raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
 
 
 def _before(instance: Instance, objective: str) -> float:

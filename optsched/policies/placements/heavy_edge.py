@@ -173,7 +173,13 @@ def map_job(
     """
     rule = heavy_edge(variant, seed)
     offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
-    _require_room(profile, network, offered)
+    # `InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job.
+    if offered.shape != network.gpus.shape or (offered < 0).any():
+        legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
+        raise InputError("invalid", field="free", value=offered.tolist(), legal=legal)
+    if int(offered.sum()) < profile.gpus:
+        legal = f"at least {profile.gpus} free GPUs, one for each replica"
+        raise InputError("too few free GPUs", field="free", value=offered.tolist(), legal=legal)
     gang = profile.gpus
     out = np.zeros((2, gang), dtype=np.int64)
     t = tables_of([profile], np.zeros(1, dtype=np.int64), network)
@@ -181,13 +187,3 @@ def map_job(
     entries = rule.place(0, gang, offered, size, eligible, rule.random_state(), t, out[0], out[1])
     nodes = np.repeat(out[0, :entries], out[1, :entries])
     return nodes, iteration_time(profile, network, nodes.tolist())
-
-
-def _require_room(profile: Profile, network: Network, free: Ints) -> None:
-    """`InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job."""
-    if free.shape != network.gpus.shape or (free < 0).any():
-        legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
-        raise InputError("invalid", field="free", value=free.tolist(), legal=legal)
-    if int(free.sum()) < profile.gpus:
-        legal = f"at least {profile.gpus} free GPUs, one for each replica"
-        raise InputError("too few free GPUs", field="free", value=free.tolist(), legal=legal)

@@ -167,9 +167,7 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        return self._capped(math.expm1(self._fitted.predict(self._refits.asked(job))), group)
-
-    def _capped(self, length: float, group: Runs) -> float:
+        length = math.expm1(self._fitted.predict(self._refits.asked(job)))
         if not self.cap:
             return length
         middle = math.expm1(group.median)

@@ -12,8 +12,8 @@ from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
 from optsched.policies.predictors.forest import NAMES, Features, Forest
 from optsched.policies.predictors.history import History
+from optsched.policies.predictors.learner import replay
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
 from optsched.policies.predictors.trees import Trees
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
+from optsched.policies.predictors.learner import replay
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 
