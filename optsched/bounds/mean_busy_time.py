@@ -44,12 +44,11 @@ import numpy as np
 
 from optsched.bounds.busy_time_sum import least_busy_time_sum
 from optsched.bounds.certificate import Proof
-from optsched.bounds.exact_dot import exact_dot
+from optsched.bounds.exact_dot import exact_dot, exact_total
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs, fraction_bits
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
-from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Bools, Floats, Ints
 
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
@@ -171,7 +170,7 @@ def gain_with(
     used = multiplier > 0
     columns = (grid.release, grid.work, multiplier)
     least, bits = least_busy_time_sum(*(columns if used.all() else (column[used] for column in columns)))
-    least += grid.origin * total(sum_words(multiplier))
+    least += grid.origin * exact_total(multiplier)
     u = np.ldexp(multiplier.astype(np.float64), -exponent)
     value = least * grid.tick / Fraction(2) ** exponent - costs.alone(u)
     return value + exact_dot(u, reach) / 2 - exact_dot(u, costs.counted), bits
