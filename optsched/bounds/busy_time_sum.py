@@ -41,7 +41,7 @@ def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fr
     held_up = (high[interrupted].astype(object) << 64) + low[interrupted].astype(object)
     work, multiplier = work[interrupted].astype(object), multiplier[interrupted].astype(object)
     if interrupted.size <= EXACT:
-        return least - sum(map(Fraction, multiplier * held_up, work), Fraction(0)), None
+        return least - sum(map(Fraction, (multiplier * held_up).tolist(), work.tolist()), Fraction(0)), None
     rounded = -(-(held_up << HELD_UP_BITS) // work)  # up, in parts of 2**-HELD_UP_BITS ticks
     return least - Fraction(int(np.dot(multiplier, rounded)), 1 << HELD_UP_BITS), HELD_UP_BITS
 
