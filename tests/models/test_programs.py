@@ -307,7 +307,7 @@ def test_what_list_says_of_a_model_is_what_is_in_the_model(name: str, screen: Ca
 
 def test_every_model_has_a_line_of_its_own() -> None:
     lines: dict[str, list[str]] = {}
-    for name, line in KINDS["models"]():
+    for name, line in KINDS["models"].lines():
         lines.setdefault(line, []).append(name.removesuffix("-cvxpy"))  # one program in two languages
     assert [each for each in lines.values() if len(set(each)) > 1] == []
     assert not any(".;" in line for line in lines)
