@@ -63,4 +63,5 @@ def densest_first(multiplier: Ints, work: Ints) -> Ints:
     more = u[first] * w[second] - u[second] * w[first]
     if bool(((more > 0) | ((more == 0) & (first < second))).all()):
         return order
-    return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
+    exact = [Fraction(*pair) for pair in zip(work.tolist(), multiplier.tolist(), strict=True)]
+    return np.array(sorted(order.tolist(), key=lambda j: (exact[j], j)), dtype=np.int64)

@@ -14,8 +14,7 @@ import numpy as np
 
 from optsched.bounds.regular import RegularCost, regular_cost
 from optsched.compiled import njit
-from optsched.deadline import NEVER as ENDLESS
-from optsched.deadline import Deadline
+from optsched.deadline import NEVER as ENDLESS, Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.gpu_names import assign_gpus

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
 from optsched.bounds.fast_machine import wide_product

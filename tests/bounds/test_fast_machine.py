@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from bounds.cases import busy_pieces
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum

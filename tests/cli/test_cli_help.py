@@ -14,8 +14,7 @@ import pytest
 from optsched.cli.catalogue import KINDS, catalogue
 from optsched.cli.names import names
 from optsched.cli.options import DEFAULT_POLICIES
-from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE
-from optsched.report.comparison import SHARING_POLICIES, TASK_POLICIES
+from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
 
 
 @pytest.fixture

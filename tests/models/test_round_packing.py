@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from packing_value import packing_value
 from round_brute_force import best_utility, tiny_problems, ways
 

@@ -12,8 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from examples import few
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from simulation.fork_lp import makespan_lp
 from simulation.forked_instances import gang_instance, table_instance
 

@@ -9,8 +9,7 @@ from fractions import Fraction
 import pytest
 from brute_force import preemptive_optimum
 from examples import few
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from optsched.policies.a_srpt import VirtualMachine
 from optsched.problem.instance import Instance, Job

@@ -7,8 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.objectives import get_objective

@@ -16,7 +16,7 @@ from optsched.solvers.machine_branching import MachineBranching, ParallelJobs
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.session import Session
 from optsched.solvers.size import Size
-from optsched.solvers.solve_state import PLACED, SolveState, common_step
+from optsched.solvers.solve_state import SolveState, common_step
 from optsched.speeds.duration import fixed_durations
 
 NAME = "machine-schedules"
@@ -25,14 +25,8 @@ STATES = 4_000_000  # jobs x slots: 70 MB
 
 def _applies(state: SolveState) -> str | None:
     instance, grid = state.instance, state.grid
-    if state.goal.maximum:
-        return "it adds up costs over jobs"
-    if state.placed:
-        return PLACED
-    if not instance.unrestricted:
-        return "not every job may use every node"
-    if state.horizon is not None:
-        return "it knows no horizon"
+    if reason := state.misfit():
+        return reason
     if np.unique(instance.gpus).size > 1:
         return "jobs hold different numbers of GPUs"
     if np.ptp(instance.arrival) > 0:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
