@@ -11,7 +11,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.solvers.mode_search import Problem, branch, empty_stack
+from optsched.solvers.methods.mode_branching import Problem, branch, empty_stack
 from optsched.solvers.solve import solve
 
 NODES = 20_000  # some milliseconds

@@ -13,8 +13,8 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.solvers.identical_machines import least_weighted_completion
-from optsched.solvers.machine_branching import MachineBranching, ParallelJobs
 from optsched.solvers.machine_schedules import FAR, improve, least_after, least_before
+from optsched.solvers.methods.machine_schedules import MachineBranching, ParallelJobs
 from optsched.solvers.solve import solve
 
 
