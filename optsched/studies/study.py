@@ -18,7 +18,7 @@ axis = { parameter = "load", values = [0.5, 0.9], label = "load {:g}" }         
 columns."x 4" = { workload = "usual", nic_bandwidth = 1e9, policy = "{}+x" }     # also what a row's policy becomes; one of
                                          # the two takes the place of both in what is like, or in every
 keep = ["x 4"]                           # the only columns
-[[claim]]                                # `optsched.studies.published.Published`, and the experiments it is measured in
+[[claim]]                                # `optsched.studies.experiment.Published`, and the experiments it is measured in
 [[figure]]                               # `optsched.studies.figures`
 [cost]                                   # CPU seconds a cell, by experiment; others: usual
 [small]                                  # laid over all this for a quick look
@@ -42,9 +42,8 @@ from optsched.policies.specification import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
 from optsched.studies.estimate import CONFIDENCE
-from optsched.studies.experiment import Experiment, Numbers, RunOutcome, Workload
+from optsched.studies.experiment import Experiment, Numbers, Published, RunOutcome, Workload, ratio_to, verdict
 from optsched.studies.findings import REMARKS, findings, verdicts_on_theorems
-from optsched.studies.published import Published, ratio_to, verdict
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
 from optsched.sweeps.run import Heard, sweep
