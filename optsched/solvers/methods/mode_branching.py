@@ -27,8 +27,9 @@ import numpy as np
 
 from optsched.bounds.regular import regular_cost
 from optsched.compiled import njit
-from optsched.models.mapped_modes import MappedModes
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
@@ -39,20 +40,12 @@ NODES = 200_000  # between two looks at the clock
 ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
 
 
-def problem_of(state: SolveState, modes: MappedModes) -> Problem:
-    """The arrays of a state."""
-    instance, cost = state.instance, regular_cost(state.goal, state.instance)
+def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, seconds: Floats) -> Problem:
+    """The arrays of an instance and its modes: i64[n + 1], i64[B, N], f64[B] as in `MappedModes`."""
+    cost, cluster = regular_cost(goal, instance), instance.cluster
     return Problem(
-        release=instance.arrival.copy(),
-        offset=modes.offset,
-        held=modes.held,
-        seconds=modes.seconds,
-        capacity=instance.cluster.node_gpus.copy(),
-        alike=instance.cluster.node_group.copy(),
-        slope=cost.slope,
-        kink=cost.kink,
-        base=cost.base,
-        maximum=cost.maximum,
+        *(instance.arrival.copy(), offset, held, seconds, cluster.node_gpus.copy(), cluster.node_group.copy()),
+        *(cost.slope, cost.kink, cost.base, cost.maximum),
     )
 
 
@@ -70,7 +63,8 @@ def _applies(state: SolveState) -> str | None:
 
 def _run(state: SolveState) -> MethodReport:
     modes, known = there(state.modes), there(state.value)
-    problem, seen, done = problem_of(state, modes), 0, False
+    problem = problem_of(state.instance, state.goal, modes.offset, modes.held, modes.seconds)
+    seen, done = 0, False
     # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
     stack = empty_stack(state.instance.n, modes.job.size, float(known))
