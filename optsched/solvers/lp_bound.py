@@ -27,8 +27,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
-from optsched.solvers.methods.reduced_cost_fixing import polish, thin
 from optsched.solvers.placed_list import best_placed_schedule
+from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import seconds_alone
 
