@@ -38,15 +38,11 @@ class Transfers(SearchSpace):
 
     gpus: int = 2
     jobs: int = 4
-    longest: int = 24
-    latest: int = 24
     eta: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_legal(self.gpus == 2, "gpus", self.gpus, "2: both ends of the link")
-        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
-        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
         check_legal(0 <= self.eta < float("inf"), "eta", self.eta, "a number of seconds a byte >= 0")
 
     @cached_property
