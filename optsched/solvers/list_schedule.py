@@ -379,10 +379,7 @@ def anneal(
             swap = next_random(seed, 2) == 1
             first, last = min(source, target), max(source, target)
             limit = current - temperature * math.log((1 + next_random(seed, FINE)) / FINE)
-            if swap:
-                order[source], order[target] = order[target], order[source]
-            else:
-                move_job(order, source, target)
+            move_job(order, source, target, swap)
         k, found = first, np.inf
         for g in range(free.shape[1]):
             new_free[k, g] = free[k, g]
@@ -402,10 +399,7 @@ def anneal(
                     break
         found = new_paid[n] if k == n else found
         if found > limit:
-            if swap:
-                order[source], order[target] = order[target], order[source]
-            else:
-                move_job(order, target, source)
+            move_job(order, target, source, swap)
             continue
         for at in range(first + 1, k + 1):
             begun[at], paid[at] = new_begun[at], new_paid[at]

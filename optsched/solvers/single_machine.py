@@ -43,6 +43,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.local_search import move_job, next_random
 from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
 from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, simple_ascend, step
 
@@ -370,18 +371,6 @@ def _gain(
 
 
 @njit(interpreted=False)
-def _apply(order: Ints, source: int, target: int, swap: bool) -> None:
-    job = order[source]
-    if swap:
-        order[source], order[target] = order[target], job
-        return
-    step = 1 if target > source else -1
-    for k in range(source, target, step):
-        order[k] = order[k + step]
-    order[target] = job
-
-
-@njit(interpreted=False)
 def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, begin: int) -> int:
     """First improvement, round and round until no insertion and no swap pays; returns the positions looked at."""
     n, work, since, source, distance = order.size, 0, 0, begin, 1
@@ -395,7 +384,7 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
             lost, looked = _gain(order, source, target, swap, jobs, start, paid)
             work += looked
             if lost < 0:
-                _apply(order, source, target, swap)
+                move_job(order, source, target, swap)
                 _timed(order, min(source, target), jobs, start, paid)
                 work += n
                 since = 0
@@ -405,13 +394,6 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
         if source == begin:
             distance = distance % (n - 1) + 1
     return work
-
-
-@njit(interpreted=False)
-def _random(state: Ints, below: int) -> int:
-    # a linear congruential generator modulo 2**31: the same kicks everywhere
-    state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
-    return (state[0] >> 8) % below
 
 
 # nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
@@ -430,8 +412,8 @@ def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs:
     for _kick in range(KICKS * n):
         if n < 2 or best <= target or work >= budget:
             break
-        for _ in range(3 + _random(state, 3)):
-            _apply(trial, _random(state, n), _random(state, n), False)
+        for _ in range(3 + next_random(state, 3)):
+            move_job(trial, next_random(state, n), next_random(state, n), False)
         work += _descend(trial, budget - work, jobs, start, paid, (state[0] >> 8) % n)
         if paid[n] <= best:  # plateaus are crossed
             best = paid[n]
