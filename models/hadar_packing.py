@@ -3,7 +3,7 @@
 A resource q is what is sold: one type of device of one machine in one round (or of the whole cluster in one round). Job
 j takes at most one of its schedules s in S_j, which is worth u_js and holds w_q^js devices of q. Nothing here knows
 where the schedules come from; `RoundProblem.packing` enumerates those of small clusters. The LP over these data is
-`hadar_primal`, its dual `hadar_dual`, and `packing_certificate` proves their values in fractions.
+`hadar_primal`, its dual `hadar_dual`.
 
 Reference: Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; Bao, Peng, Wu and Li, Online job scheduling in distributed
 machine learning clusters (OASiS), INFOCOM 2018, arXiv 1801.00936, for the construction.

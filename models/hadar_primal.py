@@ -58,11 +58,6 @@ def build(packing: Packing, *, integer: bool = False) -> pyo.ConcreteModel:
     return model
 
 
-def shares(model: pyo.ConcreteModel) -> Floats:
-    """x of a solved Pyomo model in the order of `Packing.flat`, f64[S]; a column that the solver never saw counts as 0."""
-    return np.array([variable.value or 0.0 for variable in model.x.values()], dtype=np.float64)
-
-
 def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Floats]:
     """(prices k f64[Q], payoffs mu f64[n]) of a solved LP from the suffix; 0 where a resource or job has no row."""
     price, payoff = np.zeros(packing.resources), np.zeros(packing.jobs)

@@ -16,52 +16,70 @@ import importlib
 import os.path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from optsched import guarantees, online, plot, speeds
-    from optsched.adversary.attack import Attack, attack
-    from optsched.bounds import Certificate, CertificateError, NoBoundError, bound
-    from optsched.check.referee import check_schedule
-    from optsched.errors import (
-        InfeasibleError,
-        InputError,
-        KnowledgeError,
-        NotInstalledError,
-        OptschedError,
-        RowErrors,
-        SimulationError,
+if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
+    from optsched import guarantees as guarantees, online as online, plot as plot, speeds as speeds
+    from optsched.adversary.attack import Attack as Attack, attack as attack
+    from optsched.bounds import (
+        Certificate as Certificate,
+        CertificateError as CertificateError,
+        NoBoundError as NoBoundError,
+        bound as bound,
     )
-    from optsched.guarantees.guarantee import GuaranteeError
-    from optsched.io.library import BestKnown, best_known, library
-    from optsched.io.sources import load
-    from optsched.io.traces.generate import generate
-    from optsched.policies.placements.heavy_edge import map_job
-    from optsched.policies.simulate import simulate
-    from optsched.problem.cluster import Cluster, NodeGroup
-    from optsched.problem.contention import Contention, IterationTasks
-    from optsched.problem.instance import Instance, Job
-    from optsched.problem.interference import Interference
-    from optsched.problem.profile import Profile, Stage
-    from optsched.problem.scaling import MeasuredSteps, Scaling
-    from optsched.problem.schedule import Schedule, Segment, SharedSchedule
-    from optsched.problem.task_log import TaskSchedule
-    from optsched.problem.throughputs import Throughput, Throughputs
-    from optsched.problem.transfers import TransferProblem
-    from optsched.report.comparison import Report, compare, evaluate
-    from optsched.simulation.iterations import TaskRun
-    from optsched.simulation.policy import Knowledge, Moves, Order, Policy, Predictor, Start, Stop, Wake
-    from optsched.simulation.run import Run, SharedRun
-    from optsched.simulation.task_policy import Countdown, TaskOrder
-    from optsched.solvers.column_generation import PricedColumns, generate_columns
-    from optsched.solvers.program import formulate, solve_model, solve_program
-    from optsched.solvers.solve import Solution, solve
-    from optsched.speeds.contention_fit import fit_contention
-    from optsched.speeds.interference_fit import fit_interference
-    from optsched.speeds.kinds.tasks import at_job_level
-    from optsched.speeds.model_zoo import zoo_profile
-    from optsched.speeds.network import Network
-    from optsched.speeds.throughput_fit import fit_scaling
-    from optsched.speeds.throughput_table import read_throughputs
-    from optsched.sweeps.run import sweep
+    from optsched.check.referee import check_schedule as check_schedule
+    from optsched.errors import (
+        InfeasibleError as InfeasibleError,
+        InputError as InputError,
+        KnowledgeError as KnowledgeError,
+        NotInstalledError as NotInstalledError,
+        OptschedError as OptschedError,
+        RowErrors as RowErrors,
+        SimulationError as SimulationError,
+    )
+    from optsched.guarantees.guarantee import GuaranteeError as GuaranteeError
+    from optsched.io.library import BestKnown as BestKnown, best_known as best_known, library as library
+    from optsched.io.sources import load as load
+    from optsched.io.traces.generate import generate as generate
+    from optsched.policies.placements.heavy_edge import map_job as map_job
+    from optsched.policies.simulate import simulate as simulate
+    from optsched.problem.cluster import Cluster as Cluster, NodeGroup as NodeGroup
+    from optsched.problem.contention import Contention as Contention, IterationTasks as IterationTasks
+    from optsched.problem.instance import Instance as Instance, Job as Job
+    from optsched.problem.interference import Interference as Interference
+    from optsched.problem.profile import Profile as Profile, Stage as Stage
+    from optsched.problem.scaling import MeasuredSteps as MeasuredSteps, Scaling as Scaling
+    from optsched.problem.schedule import Schedule as Schedule, Segment as Segment, SharedSchedule as SharedSchedule
+    from optsched.problem.task_log import TaskSchedule as TaskSchedule
+    from optsched.problem.throughputs import Throughput as Throughput, Throughputs as Throughputs
+    from optsched.problem.transfers import TransferProblem as TransferProblem
+    from optsched.report.comparison import Report as Report, compare as compare, evaluate as evaluate
+    from optsched.simulation.iterations import TaskRun as TaskRun
+    from optsched.simulation.policy import (
+        Knowledge as Knowledge,
+        Moves as Moves,
+        Order as Order,
+        Policy as Policy,
+        Predictor as Predictor,
+        Start as Start,
+        Stop as Stop,
+        Wake as Wake,
+    )
+    from optsched.simulation.run import Run as Run, SharedRun as SharedRun
+    from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
+    from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
+    from optsched.solvers.program import (
+        formulate as formulate,
+        solve_model as solve_model,
+        solve_program as solve_program,
+    )
+    from optsched.solvers.solve import Solution as Solution, solve as solve
+    from optsched.speeds.contention_fit import fit_contention as fit_contention
+    from optsched.speeds.interference_fit import fit_interference as fit_interference
+    from optsched.speeds.kinds.tasks import at_job_level as at_job_level
+    from optsched.speeds.model_zoo import zoo_profile as zoo_profile
+    from optsched.speeds.network import Network as Network
+    from optsched.speeds.throughput_fit import fit_scaling as fit_scaling
+    from optsched.speeds.throughput_table import read_throughputs as read_throughputs
+    from optsched.sweeps.run import sweep as sweep
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
 
@@ -75,157 +93,46 @@ if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
 
 _NAMESPACES = ("guarantees", "online", "plot", "speeds")  # packages whose ``__all__`` is public
 
-_HOMES = {
-    "Attack": "adversary.attack",
-    "BestKnown": "io.library",
-    "Certificate": "bounds",
-    "CertificateError": "bounds",
-    "Cluster": "problem.cluster",
-    "Contention": "problem.contention",
-    "Countdown": "simulation.task_policy",
-    "GuaranteeError": "guarantees.guarantee",
-    "InfeasibleError": "errors",
-    "InputError": "errors",
-    "Instance": "problem.instance",
-    "Interference": "problem.interference",
-    "IterationTasks": "problem.contention",
-    "Job": "problem.instance",
-    "Knowledge": "simulation.policy",
-    "KnowledgeError": "errors",
-    "MeasuredSteps": "problem.scaling",
-    "Moves": "simulation.policy",
-    "Network": "speeds.network",
-    "NoBoundError": "bounds",
-    "NotInstalledError": "errors",
-    "NodeGroup": "problem.cluster",
-    "OptschedError": "errors",
-    "Order": "simulation.policy",
-    "Policy": "simulation.policy",
-    "Predictor": "simulation.policy",
-    "PricedColumns": "solvers.column_generation",
-    "Profile": "problem.profile",
-    "Report": "report.comparison",
-    "RowErrors": "errors",
-    "Run": "simulation.run",
-    "Scaling": "problem.scaling",
-    "Schedule": "problem.schedule",
-    "Segment": "problem.schedule",
-    "SharedRun": "simulation.run",
-    "SharedSchedule": "problem.schedule",
-    "SimulationError": "errors",
-    "Solution": "solvers.solve",
-    "Stage": "problem.profile",
-    "Start": "simulation.policy",
-    "Stop": "simulation.policy",
-    "TaskOrder": "simulation.task_policy",
-    "TaskRun": "simulation.iterations",
-    "TaskSchedule": "problem.task_log",
-    "Throughput": "problem.throughputs",
-    "Throughputs": "problem.throughputs",
-    "TransferProblem": "problem.transfers",
-    "Wake": "simulation.policy",
-    "attack": "adversary.attack",
-    "at_job_level": "speeds.kinds.tasks",
-    "best_known": "io.library",
-    "bound": "bounds",
-    "check_schedule": "check.referee",
-    "compare": "report.comparison",
-    "evaluate": "report.comparison",
-    "fit_contention": "speeds.contention_fit",
-    "fit_interference": "speeds.interference_fit",
-    "fit_scaling": "speeds.throughput_fit",
-    "formulate": "solvers.program",
-    "generate": "io.traces.generate",
-    "generate_columns": "solvers.column_generation",
-    "library": "io.library",
-    "load": "io.sources",
-    "map_job": "policies.placements.heavy_edge",
-    "read_throughputs": "speeds.throughput_table",
-    "simulate": "policies.simulate",
-    "solve": "solvers.solve",
-    "solve_model": "solvers.program",
-    "solve_program": "solvers.program",
-    "sweep": "sweeps.run",
-    "zoo_profile": "speeds.model_zoo",
+_NAMES = {
+    "adversary.attack": "Attack attack",
+    "bounds": "Certificate CertificateError NoBoundError bound",
+    "check.referee": "check_schedule",
+    "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
+    "guarantees.guarantee": "GuaranteeError",
+    "io.library": "BestKnown best_known library",
+    "io.sources": "load",
+    "io.traces.generate": "generate",
+    "policies.placements.heavy_edge": "map_job",
+    "policies.simulate": "simulate",
+    "problem.cluster": "Cluster NodeGroup",
+    "problem.contention": "Contention IterationTasks",
+    "problem.instance": "Instance Job",
+    "problem.interference": "Interference",
+    "problem.profile": "Profile Stage",
+    "problem.scaling": "MeasuredSteps Scaling",
+    "problem.schedule": "Schedule Segment SharedSchedule",
+    "problem.task_log": "TaskSchedule",
+    "problem.throughputs": "Throughput Throughputs",
+    "problem.transfers": "TransferProblem",
+    "report.comparison": "Report compare evaluate",
+    "simulation.iterations": "TaskRun",
+    "simulation.policy": "Knowledge Moves Order Policy Predictor Start Stop Wake",
+    "simulation.run": "Run SharedRun",
+    "simulation.task_policy": "Countdown TaskOrder",
+    "solvers.column_generation": "PricedColumns generate_columns",
+    "solvers.program": "formulate solve_model solve_program",
+    "solvers.solve": "Solution solve",
+    "speeds.contention_fit": "fit_contention",
+    "speeds.interference_fit": "fit_interference",
+    "speeds.kinds.tasks": "at_job_level",
+    "speeds.model_zoo": "zoo_profile",
+    "speeds.network": "Network",
+    "speeds.throughput_fit": "fit_scaling",
+    "speeds.throughput_table": "read_throughputs",
+    "sweeps.run": "sweep",
 }
-
-__all__ = [
-    "Attack",
-    "BestKnown",
-    "Certificate",
-    "CertificateError",
-    "Cluster",
-    "Contention",
-    "Countdown",
-    "GuaranteeError",
-    "InfeasibleError",
-    "InputError",
-    "Instance",
-    "Interference",
-    "IterationTasks",
-    "Job",
-    "Knowledge",
-    "KnowledgeError",
-    "MeasuredSteps",
-    "Moves",
-    "Network",
-    "NoBoundError",
-    "NodeGroup",
-    "NotInstalledError",
-    "OptschedError",
-    "Order",
-    "Policy",
-    "Predictor",
-    "PricedColumns",
-    "Profile",
-    "Report",
-    "RowErrors",
-    "Run",
-    "Scaling",
-    "Schedule",
-    "Segment",
-    "SharedRun",
-    "SharedSchedule",
-    "SimulationError",
-    "Solution",
-    "Stage",
-    "Start",
-    "Stop",
-    "TaskOrder",
-    "TaskRun",
-    "TaskSchedule",
-    "Throughput",
-    "Throughputs",
-    "TransferProblem",
-    "Wake",
-    "at_job_level",
-    "attack",
-    "best_known",
-    "bound",
-    "check_schedule",
-    "compare",
-    "evaluate",
-    "fit_contention",
-    "fit_interference",
-    "fit_scaling",
-    "formulate",
-    "generate",
-    "generate_columns",
-    "guarantees",
-    "library",
-    "load",
-    "map_job",
-    "online",
-    "plot",
-    "read_throughputs",
-    "simulate",
-    "solve",
-    "solve_model",
-    "solve_program",
-    "speeds",
-    "sweep",
-    "zoo_profile",
-]
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+__all__ = sorted({*_HOMES, *_NAMESPACES})
 
 
 if not TYPE_CHECKING:  # a type checker that saw it would let every name pass

@@ -6,8 +6,7 @@ import heapq
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.compiled.heap import ENTRY, before, insert, lower, pop, push, remove
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import optsched
 from optsched.bounds import BOUNDS
-from optsched.cli.catalogue import KINDS, SUMMARIES, Entry, catalogue, entry
+from optsched.cli.catalogue import KINDS, Entry, catalogue, entry
 from optsched.cli.tables import gap_text
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.speed import SPEED_THEOREMS
@@ -49,7 +49,7 @@ def pages() -> dict[str, str]:
 def listed() -> str:
     """The list of all catalogues and of the API, for the page that they are below."""
     kinds = (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE)
-    rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {SUMMARIES[kind]}" for kind in kinds]
+    rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {KINDS[kind].summary}" for kind in kinds]
     return "\n".join(["* [API](api/index.md): every name of `optsched` and its namespaces, and `view`", *rows, ""])
 
 
@@ -63,7 +63,7 @@ def papers() -> str:
 
 
 def _table(kind: str) -> str:
-    rows = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
+    rows = [f"# {kind.capitalize()}\n\n{_sentence(KINDS[kind].summary)}; `optsched list {kind}` prints the same.\n"]
     policies = kind == "policies"
     more = " knowledge | guarantees |" if policies else ""
     rows.append(f"| name | |{more}\n|---|---|{'---|' * more.count('|')}")
@@ -76,7 +76,7 @@ def _table(kind: str) -> str:
 
 
 def _all(kind: str) -> str:
-    parts = [f"# {kind.capitalize()}\n\n{_sentence(SUMMARIES[kind])}; `optsched list {kind}` prints the same.\n"]
+    parts = [f"# {kind.capitalize()}\n\n{_sentence(KINDS[kind].summary)}; `optsched list {kind}` prints the same.\n"]
     names = [name for name, _ in catalogue(kind)]
     details = [_about(kind, name) for name in names]
     if not any("\n" in each.strip() for each in details):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.adversary.space import Reached
-from optsched.bounds.regular import regular_cost
 from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.solvers.mode_search import Problem, branch, empty_stack
+from optsched.solvers.methods.mode_branching import branch, empty_stack, problem_of
 from optsched.solvers.solve import solve
 
 NODES = 20_000  # some milliseconds
@@ -23,22 +22,16 @@ def branched(instance: Instance, objective: str, modes: Modes) -> float:
 
     Every job has at least one mode.
     """
-    cost, n = regular_cost(get_objective(objective), instance), instance.n
     flat = [mode for own in modes for mode in own]
-    problem = Problem(
-        release=instance.arrival.copy(),
-        offset=np.concatenate([[0], np.cumsum([len(own) for own in modes])]).astype(np.int64),
-        held=np.array([held for held, _ in flat], dtype=np.int64),
-        seconds=np.array([seconds for _, seconds in flat], dtype=np.float64),
-        capacity=instance.cluster.node_gpus.copy(),
-        alike=instance.cluster.node_group.copy(),
-        slope=cost.slope,
-        kink=cost.kink,
-        base=cost.base,
-        maximum=cost.maximum,
+    problem = problem_of(
+        instance,
+        get_objective(objective),
+        np.concatenate([[0], np.cumsum([len(own) for own in modes])]).astype(np.int64),
+        np.array([held for held, _ in flat], dtype=np.int64),
+        np.array([seconds for _, seconds in flat], dtype=np.float64),
     )
-    stack = empty_stack(n, len(flat), np.inf)
-    owner = np.repeat(np.arange(n, dtype=np.int64), [len(own) for own in modes])
+    stack = empty_stack(instance.n, len(flat), np.inf)
+    owner = np.repeat(np.arange(instance.n, dtype=np.int64), [len(own) for own in modes])
     branch(problem, stack, owner, 0.0, NODES)
     return float(stack.best[0])
 

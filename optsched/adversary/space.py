@@ -25,18 +25,23 @@ Reached = tuple[Instance, Fraction | None]  # stating its optimum if that is pro
 class SearchSpace(ABC):
     """Instances of up to ``jobs`` jobs on ``gpus`` GPUs, each made from a `Candidate`; with ``weights``, or all of weight 1.
 
-    A new kind is one file in ``optsched/adversary/spaces`` whose class says what the numbers are (`quantities`, `shared`),
-    what instance they make, and a value that some schedule of it reaches (`reached`): the smaller, the sharper the search.
-    One that no schedule reaches would make it claim too much, so the last word is `optsched.adversary.evaluation`'s.
+    None is longer than ``longest`` or comes after ``latest``, in units of the kind. A new kind is one file in
+    ``optsched/adversary/spaces`` whose class says what the numbers are (`quantities`, `shared`), what instance they make,
+    and a value that some schedule of it reaches (`reached`): the smaller, the sharper the search. One that no schedule
+    reaches would make it claim too much, so the last word is `optsched.adversary.evaluation`'s.
     """
 
     jobs: int = 8
     gpus: int = 2
     weights: bool = True
+    longest: int = 24
+    latest: int = 24
 
     def __post_init__(self) -> None:
         check_legal(2 <= self.jobs <= MOST_JOBS, "jobs", self.jobs, f"an integer from 2 to {MOST_JOBS}")
         check_legal(self.gpus >= 1, "gpus", self.gpus, "an integer >= 1")
+        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
+        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
 
     @property
     @abstractmethod

@@ -18,9 +18,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from optsched.bounds.exact_dot import exact_products
 from optsched.bounds.fast_machine import priority_run
-from optsched.bounds.wide_integers import LIMBS, Words, add_wide, total, wide_divide, wide_product
-from optsched.compiled import njit
 from optsched.problem.arrays import Ints
 
 EXACT = 64  # interrupted jobs whose fractions are added; the sum then has at most 64 x 61 bits below one
@@ -37,21 +36,14 @@ def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fr
     rank = np.empty_like(order)
     rank[densest_first(multiplier, work)] = np.arange(order.size)
     done, high, low = priority_run(release, work, rank)
-    doubled = _sum_products(multiplier, 2 * done - work)
+    least = Fraction(exact_products(multiplier, 2 * done - work), 2)
     interrupted = np.flatnonzero((high | low) != 0)
-    high, low, work, multiplier = high[interrupted], low[interrupted], work[interrupted], multiplier[interrupted]
+    held_up = (high[interrupted].astype(object) << 64) + low[interrupted].astype(object)
+    work, multiplier = work[interrupted].astype(object), multiplier[interrupted].astype(object)
     if interrupted.size <= EXACT:
-        held_up = sum(
-            (
-                Fraction(int(u) * ((int(h) << 64) + int(m)), int(w))
-                for u, h, m, w in zip(multiplier, high, low, work, strict=True)
-            ),
-            Fraction(0),
-        )
-        return Fraction(total(doubled), 2) - held_up, None
-    whole, part = _held_up(multiplier, work, high, low)
-    held_up = total(whole) + Fraction(total(part), 1 << HELD_UP_BITS)
-    return Fraction(total(doubled), 2) - held_up, HELD_UP_BITS
+        return least - sum(map(Fraction, (multiplier * held_up).tolist(), work.tolist()), Fraction(0)), None
+    rounded = -(-(held_up << HELD_UP_BITS) // work)  # up, in parts of 2**-HELD_UP_BITS ticks
+    return least - Fraction(int(np.dot(multiplier, rounded)), 1 << HELD_UP_BITS), HELD_UP_BITS
 
 
 def densest_first(multiplier: Ints, work: Ints) -> Ints:
@@ -61,53 +53,15 @@ def densest_first(multiplier: Ints, work: Ints) -> Ints:
     """
     if multiplier.size == 0 or int(multiplier.min()) == int(multiplier.max()):
         return np.argsort(work, kind="stable")
-    order = np.argsort(work / multiplier, kind="stable")
-    if _ordered(order, multiplier, work):
+    ratio = work / multiplier
+    order = np.argsort(ratio, kind="stable")
+    # the ratio has three roundings: what differs by more is in order
+    ratio = ratio[order]
+    near = np.flatnonzero(ratio[1:] <= ratio[:-1] * (1 + 2.0**-48))
+    first, second = order[near], order[near + 1]
+    u, w = multiplier.astype(object), work.astype(object)
+    more = u[first] * w[second] - u[second] * w[first]
+    if bool(((more > 0) | ((more == 0) & (first < second))).all()):
         return order
-    u, w = multiplier.tolist(), work.tolist()
-    return np.array(sorted(order.tolist(), key=lambda j: (Fraction(w[j], u[j]), j)), dtype=np.int64)
-
-
-@njit(forceinline=True)
-def _denser(a: int, b: int, multiplier: Ints, work: Ints) -> bool:
-    left_high, left_low = wide_product(np.uint64(multiplier[a]), np.uint64(work[b]))
-    right_high, right_low = wide_product(np.uint64(multiplier[b]), np.uint64(work[a]))
-    if left_high != right_high:
-        return bool(left_high > right_high)
-    return bool(left_low > right_low) or (left_low == right_low and a < b)
-
-
-@njit
-def _ordered(order: Ints, multiplier: Ints, work: Ints) -> bool:
-    for i in range(1, order.size):
-        if _denser(order[i], order[i - 1], multiplier, work):
-            return False
-    return True
-
-
-@njit
-def _sum_products(a: Ints, b: Ints) -> Words:
-    limbs = np.zeros(LIMBS, dtype=np.uint64)
-    for i in range(a.size):
-        high, low = wide_product(np.uint64(a[i]), np.uint64(b[i]))
-        add_wide(limbs, high, low)
-    return limbs
-
-
-@njit
-def _held_up(multiplier: Ints, work: Ints, high: Words, low: Words) -> tuple[Words, Words]:
-    # sum of multiplier * (held-up work / work), rounded up job by job: whole ticks, and parts of 2**-HELD_UP_BITS
-    whole = np.zeros(LIMBS, dtype=np.uint64)
-    part = np.zeros(LIMBS, dtype=np.uint64)
-    for i in range(work.size):
-        divisor = np.uint64(work[i])
-        ticks, rest = wide_divide(high[i], low[i], divisor)
-        rest_high, rest_low = wide_product(rest, np.uint64(1 << HELD_UP_BITS))
-        parts, rest = wide_divide(rest_high, rest_low, divisor)
-        if rest > np.uint64(0):
-            parts += np.uint64(1)
-        more_high, more_low = wide_product(np.uint64(multiplier[i]), ticks)
-        add_wide(whole, more_high, more_low)
-        more_high, more_low = wide_product(np.uint64(multiplier[i]), parts)
-        add_wide(part, more_high, more_low)
-    return whole, part
+    exact = [Fraction(*pair) for pair in zip(work.tolist(), multiplier.tolist(), strict=True)]
+    return np.array(sorted(order.tolist(), key=lambda j: (exact[j], j)), dtype=np.int64)

@@ -6,8 +6,8 @@ Struct of arrays, one heap of integers, no Python objects; O(n log n).
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from optsched.bounds.wide_integers import Words, wide_product
 from optsched.compiled import njit
 from optsched.compiled.heap import pop, push
 from optsched.problem.arrays import Ints
@@ -114,6 +114,22 @@ def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Wo
             waiting = push(heap, 0, waiting, rank[i] * n + i)
         i += 1
     return done, high, low
+
+
+# 128 bits as two unsigned words of 64: a signed one among them would turn them into floats.
+Words = npt.NDArray[np.uint64]
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+@njit(forceinline=True)
+def wide_product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """(high, low) words of ``a * b``."""
+    a1, a0 = a >> _HALF, a & _LOW
+    b1, b0 = b >> _HALF, b & _LOW
+    low, cross, other = a0 * b0, a1 * b0, a0 * b1
+    middle = (low >> _HALF) + (cross & _LOW) + (other & _LOW)
+    high = a1 * b1 + (cross >> _HALF) + (other >> _HALF) + (middle >> _HALF)
+    return high, (middle << _HALF) | (low & _LOW)
 
 
 @njit(forceinline=True)

@@ -120,7 +120,10 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
     Raises `InputError` for an objective that is no sum of costs of the form base + slope max(C - kink, 0).
     """
     minima = list(_minima(instance, objective, schedule_class, prices))
-    value = _total(instance, prices, minima)
+    value = sum(minima, Fraction(0))
+    for row in prices.rows:
+        capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
+        value -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
     rounded = _integral(instance, objective) and schedule_class == "gang-nonpreemptive"
     if rounded:
         value = Fraction(-((-value.numerator) // value.denominator))
@@ -249,14 +252,6 @@ def _least_rising(
     if a * part.size + b * max(abs(int(part.max())), abs(int(part.min())), 1) >= SAFE:
         k, part = k.astype(object), part.astype(object)
     return start + Fraction(int((a * k + b * part).min()), common)
-
-
-def _total(instance: Instance, prices: Prices, minima: Sequence[Fraction]) -> Fraction:
-    total = sum(minima, Fraction(0))
-    for row in prices.rows:
-        capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
-        total -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
-    return total
 
 
 # --- the document ----------------------------------------------------------------------------------------------------

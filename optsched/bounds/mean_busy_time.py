@@ -8,7 +8,7 @@ relaxation (`optsched.bounds.relaxation`): one, or R of them side by side (GPUs 
 
 c_j = 0, r_j or the due date, e_j the seconds that j takes alone, M_ij the mean busy times on machine i, with the least
 possible sums, attained by preemptive WSPT, and h_ij the *reach*: C_j >= M_ij + h_ij / 2. One machine has h_j = e_j.
-``busy-time`` takes the best u that a search finds (`optsched.bounds.multiplier_search`); ``mean-busy-time`` takes u = w,
+``busy-time`` takes the best u that a search finds (`optsched.bounds.mean_busy_time`); ``mean-busy-time`` takes u = w,
 which is not for tardiness; u = 0 is `optsched.bounds.alone`. Multipliers are rounded down to a grid ``2**-m``; they are 0
 for jobs with no work on the machine.
 **Proof**: split the cost as sum_i u_ij + (w_j - u_j). A cost max(0, C_j - c_j) is at least C_j - c_j, so that each of the
@@ -35,7 +35,7 @@ C_j >= M_j + e_j / 2 on a relaxation of the cluster is derived here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -44,13 +44,12 @@ import numpy as np
 
 from optsched.bounds.busy_time_sum import least_busy_time_sum
 from optsched.bounds.certificate import Proof
-from optsched.bounds.exact_dot import exact_dot
+from optsched.bounds.exact_dot import exact_dot, exact_total
+from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs, fraction_bits
-from optsched.bounds.multiplier_search import best_shares, mean_busy_times
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
-from optsched.bounds.wide_integers import sum_words, total
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 
 WEIGHT_BITS = 52  # multipliers stay exact as floats, and their products with ticks fit in 128 bits
 SHARE_BITS = 16  # multipliers are multiples of w_j / 65536 where the weights leave bits for it
@@ -171,7 +170,7 @@ def gain_with(
     used = multiplier > 0
     columns = (grid.release, grid.work, multiplier)
     least, bits = least_busy_time_sum(*(columns if used.all() else (column[used] for column in columns)))
-    least += grid.origin * total(sum_words(multiplier))
+    least += grid.origin * exact_total(multiplier)
     u = np.ldexp(multiplier.astype(np.float64), -exponent)
     value = least * grid.tick / Fraction(2) ** exponent - costs.alone(u)
     return value + exact_dot(u, reach) / 2 - exact_dot(u, costs.counted), bits
@@ -181,3 +180,66 @@ LEAST = "least mean busy times on one machine"
 theorem(Theorem("mean-busy-time", (*COMPLETION, *FLOW), LEAST, build_mean))
 MIXED = "mean busy times on one machine, mixed job by job with seconds alone"
 theorem(Theorem("busy-time", SUMS, MIXED, build_split))
+
+
+# Parts of each job's weight for several bounds on its cost: one search for all bounds that mix job by job.
+#
+# A bound ``constant + sum_i gain_i(x_i)``, concave in shares x_ij >= 0 of the weights w_j with ``sum_i x_ij <= 1``, has the
+# mean busy times of machine i as the supergradient of its gain: by how much the cost that they prove exceeds that of never
+# waiting.
+#
+# **Method**: projected ascent in floats, in phases. The first steps are scaled job by job, as in AdaGrad (Duchi, Hazan,
+# Singer, JMLR 12, 2011): they go far quickly, and stop in corners. Those of the other phases start from the best shares met
+# and go straight along the slope, by 1 / sqrt(k), from a shorter and shorter first move. Of five times as many steps they
+# lose 0.006 % of the bound in the mean of 384 pairs of an instance and an objective, 0.15 % at most; AdaGrad alone 0.07 %
+# and 9.5 %. Heuristic: whatever shares are found, they are evaluated exactly, and the verifier takes any. **Complexity**
+# O(n log n) a step.
+
+STEPS, FEWEST_STEPS, JOB_STEPS = 200, 12, 100_000  # of ascent: as many as JOB_STEPS allow within the two limits
+# part of the steps, and the first move in shares of the weight (root mean square, but for AdaGrad's)
+PHASES = ((0.3, 0.3), (0.3, 0.2), (0.2, 0.03), (0.2, 0.005))
+
+Gain = Callable[[Floats], tuple[float, Floats]]  # shares f64[R, n] to the gain and its supergradient
+
+
+def best_shares(gain: Gain, able: Bools) -> Floats:
+    """The best shares that the ascent meets, f64[R, n]; 0 where not ``able`` bool[R, n]."""
+    share = np.where(able, 1.0 / np.maximum(able.sum(axis=0), 1), 0.0)
+    best, most, squares = np.zeros(able.shape), 0.0, np.zeros(able.shape)
+    if not able.any():
+        return best
+    steps = min(max(JOB_STEPS // able.shape[1], FEWEST_STEPS), STEPS)
+    with np.errstate(all="ignore"):  # of times near the ends of the floats nothing but the direction suffers
+        for phase, (part, move) in enumerate(PHASES):
+            for step in range(round(part * steps)):
+                value, slope = gain(share)
+                if value > most:
+                    best, most = share, value
+                squares += slope**2
+                scale = np.sqrt((step + 1) * np.mean(slope**2) if phase else squares)
+                share = onto_simplex(share + np.nan_to_num(move * slope / scale)) * able
+            share = best
+    return best
+
+
+def onto_simplex(part: Floats) -> Floats:
+    """The nearest point with part >= 0 and column sums <= 1 of an array f64[R, n] (Held, Wolfe, Crowder 1974)."""
+    if part.shape[0] == 1:
+        return np.minimum(np.maximum(part, 0.0), 1.0)
+    inside = np.maximum(part, 0.0)
+    descending = -np.sort(-part, axis=0)
+    excess = (np.cumsum(descending, axis=0) - 1.0) / np.arange(1, part.shape[0] + 1)[:, None]
+    level = np.max(excess, axis=0)  # the largest is that of the true support
+    outside = inside.sum(axis=0) > 1.0
+    return np.where(outside, np.maximum(part - level, 0.0), inside)
+
+
+def mean_busy_times(grid: GridJobs, multiplier: Floats, order: Ints) -> Floats:
+    """M_j in seconds of the jobs ``order``, by release, f64[k]. Ties and last bits do not matter here."""
+    work = grid.work[order]
+    served = np.argsort(work / multiplier, kind="stable")
+    rank = np.empty_like(served)
+    rank[served] = np.arange(served.size)
+    done, high, low = priority_run(grid.release[order], work, rank)
+    held_up = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
+    return np.asarray(float(grid.tick) * (done - work / 2 - held_up / work + grid.origin))

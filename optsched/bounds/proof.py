@@ -15,9 +15,7 @@ from typing import Any
 from optsched.bounds import word_verifier
 from optsched.bounds.certificate import RULES, Certificate, CertificateError, require_same
 from optsched.bounds.word_arithmetic import Overflow
-from optsched.check import verify_case as reading
-from optsched.check import verify_certificate as plain
-from optsched.check import verify_on_clusters as clusters
+from optsched.check import verify_case as reading, verify_certificate as plain, verify_on_clusters as clusters
 from optsched.check.verify_modes import Speed
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces

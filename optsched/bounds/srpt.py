@@ -23,13 +23,12 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.certificate import Proof, ratio_text
-from optsched.bounds.exact_dot import exact_dot
+from optsched.bounds.exact_dot import exact_dot, exact_total
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SumCosts
 from optsched.bounds.weight_levels import levels_of, reduced, steps
-from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Floats
 
 
@@ -55,7 +54,7 @@ def layered(costs: SumCosts, jobs: GridJobs, levels: list[float], tail: Floats |
         done = srpt_completions(
             jobs.release if every else jobs.release[chosen], jobs.work if every else jobs.work[chosen]
         )
-        value += height * jobs.tick * (total(sum_words(done)) + done.size * jobs.origin)
+        value += height * jobs.tick * (exact_total(done) + done.size * jobs.origin)
     if costs.objective in FLOW:
         value -= exact_dot(weight, costs.release)
     if not np.array_equal(weight, costs.weight):

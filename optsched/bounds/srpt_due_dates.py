@@ -22,12 +22,12 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.certificate import Proof, ratio_text
+from optsched.bounds.exact_dot import exact_total
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs, due_ticks
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import TARDINESS, SumCosts, two_sum
 from optsched.bounds.weight_levels import levels_of, reduced, steps
-from optsched.bounds.wide_integers import sum_words, total
 from optsched.problem.arrays import Floats
 
 
@@ -63,7 +63,7 @@ def _value(costs: SumCosts, grid: GridJobs, due: Floats, levels: list[float]) ->
     for level, height in steps(levels):
         chosen = weight >= level
         late = srpt_completions(grid.release[chosen], grid.work[chosen]) - np.sort(ticks[chosen])
-        value += height * grid.tick * total(sum_words(np.maximum(late, 0)))
+        value += height * grid.tick * exact_total(np.maximum(late, 0))
     return value
 
 

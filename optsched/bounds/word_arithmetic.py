@@ -1,7 +1,7 @@
 """Exact arithmetic of columns in machine words: sums of floats and of products, products of ticks and their quotients.
 
 numpy on whole columns, for the verifiers of very many jobs (`optsched.bounds.word_verifier`); nothing is shared with
-`exact_dot` and `wide_integers`, which the bounds use. What does not fit raises `Overflow`.
+`optsched.bounds.exact_dot`, which the bounds use. What does not fit raises `Overflow`.
 
 * **Sums of floats**: a column is cut into parts, each of integers of few bits times one power of two, so that no sum of a
   block of them, in whatever order, needs more than the 53 bits of a float. Cutting is ``(x + s) - s`` with a power of two

@@ -27,9 +27,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from optsched.check import verify_case as reading
-    from optsched.check import verify_certificate as plain
-    from optsched.check import verify_tasks
+    from optsched.check import verify_case as reading, verify_certificate as plain, verify_tasks
     from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from optsched.check.verify_fair_share import fair_alone, fair_share

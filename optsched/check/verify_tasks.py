@@ -15,8 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING or __package__:
-    from optsched.check import verify_case as reading
-    from optsched.check import verify_certificate as plain
+    from optsched.check import verify_case as reading, verify_certificate as plain
     from optsched.check.verify_case import UNJUDGED, Data, Machine, below, need, ratio, the, written
 else:  # copied
     import verify_case as reading

@@ -78,8 +78,7 @@ def attack(
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
-    from optsched.adversary.attack import SECONDS
-    from optsched.adversary.attack import attack as search
+    from optsched.adversary.attack import SECONDS, attack as search
     from optsched.problem.files import check_writable, write_atomic
     from optsched.progress import bars
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
@@ -20,28 +22,10 @@ def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0].replace("``", "")
 
 
-def _with_defaults(registry: Registry[Any]) -> list[tuple[str, str]]:
+def _with_defaults(thing: Any) -> str:
     from optsched.parameters import parameters_of
 
-    return [(name, _with_parameters(_first_line(thing), parameters_of(thing))) for name, thing in registry.items()]
-
-
-def _policies() -> list[tuple[str, str]]:
-    from optsched.policies import POLICIES
-
-    return _with_defaults(POLICIES)
-
-
-def _placements() -> list[tuple[str, str]]:
-    from optsched.policies.placements import PLACEMENTS
-
-    return _with_defaults(PLACEMENTS)
-
-
-def _predictors() -> list[tuple[str, str]]:
-    from optsched.policies.predictors import PREDICTORS
-
-    return _with_defaults(PREDICTORS)
+    return _with_parameters(_first_line(thing), parameters_of(thing))
 
 
 def _with_parameters(text: str, parameters: Mapping[str, Any]) -> str:
@@ -82,12 +66,6 @@ def _own_line(method: Method) -> str:
     return _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {method.name}: ").rstrip(".")
 
 
-def _bounds() -> list[tuple[str, str]]:
-    from optsched.bounds import BOUNDS
-
-    return [(name, b.statement) for name, b in BOUNDS.items()]
-
-
 def _guarantees() -> list[tuple[str, str]]:
     from optsched.guarantees import GUARANTEES, Guarantee
     from optsched.guarantees.method_theorem import METHOD_THEOREMS
@@ -102,31 +80,10 @@ def _guarantees() -> list[tuple[str, str]]:
     )
 
 
-def _families() -> list[tuple[str, str]]:
-    from optsched.guarantees.family import FAMILIES
-
-    return [
-        (name, _with_parameters(f"{f.summary}; {f.policy} on {f.objective}: {f.limit}", f.parameters))
-        for name, f in FAMILIES.items()
-    ]
-
-
-def _lower_bounds() -> list[tuple[str, str]]:
-    from optsched.guarantees.lower_bound import LOWER_BOUNDS
-
-    return [(name, f"{each.statement} ({each.source})") for name, each in LOWER_BOUNDS.items()]
-
-
 def _suites() -> list[tuple[str, str]]:
     from optsched.guarantees.suites import beside, suites
 
     return [(name, suite.summary) for name, suite in (suites() | beside()).items()]
-
-
-def _objectives() -> list[tuple[str, str]]:
-    from optsched.problem.objectives import OBJECTIVES
-
-    return [(name, objective.graham) for name, objective in OBJECTIVES.items()]
 
 
 def _instances() -> list[tuple[str, str]]:
@@ -135,91 +92,89 @@ def _instances() -> list[tuple[str, str]]:
     return [(each.name, f"{each.problem}, {each.objective}: {each.known}") for each in entries()]
 
 
-def _recipes() -> list[tuple[str, str]]:
-    from optsched.io.traces.recipe import RECIPES
-
-    return [
-        (name, _with_parameters(recipe.summary, {key: each.default for key, each in recipe.parameters.items()}))
-        for name, recipe in RECIPES.items()
-    ]
+def _recipe(recipe: Any) -> str:
+    return _with_parameters(recipe.summary, {key: each.default for key, each in recipe.parameters.items()})
 
 
-def _dialects() -> list[tuple[str, str]]:
-    from optsched.io.traces.dialect import DIALECTS
-
-    return [(name, dialect.summary) for name, dialect in DIALECTS.items()]
-
-
-def _devices() -> list[tuple[str, str]]:
-    from optsched.speeds.device_performance import DEVICES
-
-    return [(name, str(device)) for name, device in DEVICES.items()]
+def _family(family: Any) -> str:
+    text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
+    return _with_parameters(text, family.parameters)
 
 
-def _spaces() -> list[tuple[str, str]]:
-    from optsched.adversary.space import SPACES
+@dataclass(frozen=True)
+class ListedKind:
+    """Names of one kind: a line about them; their registry, ``module:NAME``, and what a list ``says`` of a thing there.
 
-    return _with_defaults(SPACES)
+    ``sign``: what stands before the parameters of a thing whose docstring is all about it. ``rows``: of what is in several
+    registries or in none.
+    """
+
+    summary: str
+    registry: str = ""
+    says: Callable[[Any], str] = attrgetter("summary")
+    sign: str = ""
+    rows: Callable[[], list[tuple[str, str]]] | None = None
+
+    @property
+    def known(self) -> Registry[Any]:
+        """The registry; its package is imported."""
+        module, _, name = self.registry.partition(":")
+        found: Registry[Any] = getattr(import_module(f"optsched.{module}"), name)
+        return found
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(name, one line) of everything."""
+        return self.rows() if self.rows else [(name, self.says(thing)) for name, thing in self.known.items()]
 
 
-def _methods() -> list[tuple[str, str]]:
-    from optsched.adversary.method import METHODS
-
-    return [(name, method.summary) for name, method in METHODS.items()]
-
-
-def _studies() -> list[tuple[str, str]]:
-    from optsched.studies.study import STUDIES
-
-    return [(name, each.summary) for name, each in STUDIES.items()]
-
-
-def _measures() -> list[tuple[str, str]]:
-    from optsched.sweeps.measurement import MEASUREMENTS
-
-    return [(name, ", ".join(each.measures)) for name, each in MEASUREMENTS.items()]
-
-
-KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
-    "policies": _policies,
-    "placements": _placements,
-    "predictors": _predictors,
-    "models": _models,
-    "bounds": _bounds,
-    "guarantees": _guarantees,
-    "families": _families,
-    "lower-bounds": _lower_bounds,
-    "objectives": _objectives,
-    "instances": _instances,
-    "suites": _suites,
-    "recipes": _recipes,
-    "dialects": _dialects,
-    "devices": _devices,
-    "spaces": _spaces,
-    "methods": _methods,
-    "studies": _studies,
-    "measures": _measures,
-}
-
-SUMMARIES = {
-    "policies": "online policies, for -p",
-    "placements": "which GPUs a gang gets, for -p POLICY+PLACEMENT",
-    "predictors": "what policies believe of lengths, for -p POLICY:predictor=NAME",
-    "models": "exact methods, for solve --model",
-    "bounds": "certified lower bounds",
-    "guarantees": "theorems that runs are held against",
-    "families": "instances on which a policy loses much, for ratio",
-    "lower-bounds": "what no online algorithm can do",
-    "objectives": "what is minimised, for --objective",
-    "instances": "instances that come with optsched, a SOURCE each",
-    "suites": "sets of instances, for ratio",
-    "recipes": "generators of instances, for generate",
-    "dialects": "traces that are read as they are, for a SOURCE DIALECT:PATH",
-    "devices": "GPU types whose peak speed is known, for rates that no table has",
-    "spaces": "kinds of instances among which attack looks for bad ones",
-    "methods": "ways in which attack looks for the worst one",
-    "studies": "experiments that can be run again, for reproduce",
-    "measures": "what cells of a sweep and studies measure, for measure = NAME",
+KINDS = {
+    "policies": ListedKind("online policies, for -p", "policies:POLICIES", _with_defaults, "-p {}:"),
+    "placements": ListedKind(
+        "which GPUs a gang gets, for -p POLICY+PLACEMENT",
+        "policies.placements:PLACEMENTS",
+        _with_defaults,
+        "-p POLICY+{}:",
+    ),
+    "predictors": ListedKind(
+        "what policies believe of lengths, for -p POLICY:predictor=NAME",
+        "policies.predictors:PREDICTORS",
+        _with_defaults,
+        "predictor={}/",
+    ),
+    "models": ListedKind("exact methods, for solve --model", rows=_models),
+    "bounds": ListedKind("certified lower bounds", "bounds:BOUNDS", attrgetter("statement")),
+    "guarantees": ListedKind("theorems that runs are held against", rows=_guarantees),
+    "families": ListedKind("instances on which a policy loses much, for ratio", "guarantees.family:FAMILIES", _family),
+    "lower-bounds": ListedKind(
+        "what no online algorithm can do",
+        "guarantees.lower_bound:LOWER_BOUNDS",
+        lambda each: f"{each.statement} ({each.source})",
+    ),
+    "objectives": ListedKind(
+        "what is minimised, for --objective", "problem.objectives:OBJECTIVES", attrgetter("graham")
+    ),
+    "instances": ListedKind("instances that come with optsched, a SOURCE each", rows=_instances),
+    "suites": ListedKind("sets of instances, for ratio", rows=_suites),
+    "recipes": ListedKind("generators of instances, for generate", "io.traces.recipe:RECIPES", _recipe),
+    "dialects": ListedKind("traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS"),
+    "devices": ListedKind(
+        "GPU types whose peak speed is known, for rates that no table has",
+        "speeds.device_performance:DEVICES",
+        str,
+    ),
+    "spaces": ListedKind(
+        "kinds of instances among which attack looks for bad ones",
+        "adversary.space:SPACES",
+        _with_defaults,
+        "optsched attack POLICY --space {}:",
+    ),
+    "methods": ListedKind("ways in which attack looks for the worst one", "adversary.method:METHODS"),
+    "studies": ListedKind("experiments that can be run again, for reproduce", "studies.study:STUDIES"),
+    "measures": ListedKind(
+        "what cells of a sweep and studies measure, for measure = NAME",
+        "sweeps.measurement:MEASUREMENTS",
+        lambda each: ", ".join(each.measures),
+    ),
 }
 
 
@@ -271,7 +226,7 @@ def entry(kind: str, name: str) -> Entry:
         return _family_entry(name)
     if kind == "guarantees":
         return _guarantee_entry(name)
-    if kind in ("policies", "placements", "predictors", "spaces"):
+    if KINDS[kind].sign:
         return _documented_entry(kind, name)
     parameters, written, facts = _OF_KIND.get(kind, _nothing)(name)
     return Entry(name, texts[name], parameters, written, facts=facts)
@@ -411,22 +366,11 @@ def _family_entry(name: str) -> Entry:
 
 
 def _documented_entry(kind: str, name: str) -> Entry:
-    from optsched.adversary.space import SPACES
-    from optsched.policies import POLICIES
-    from optsched.policies.placements import PLACEMENTS
-    from optsched.policies.predictors import PREDICTORS
-
-    registries: dict[str, tuple[Registry[Any], str]] = {
-        "policies": (POLICIES, f"-p {name}:"),
-        "placements": (PLACEMENTS, f"-p POLICY+{name}:"),
-        "predictors": (PREDICTORS, f"predictor={name}/"),
-        "spaces": (SPACES, f"optsched attack POLICY --space {name}:"),
-    }
-    registry, sign = registries[kind]
-    thing = registry.get(name)
+    thing = KINDS[kind].known.get(name)
     _, _, about = (inspect.getdoc(thing) or "").partition("\n")
     parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
-    return Entry(name, _first_line(thing), parameters, _written(sign, parameters), _paragraphs(about))
+    written = _written(KINDS[kind].sign.format(name), parameters)
+    return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
 
 
 def _paragraphs(text: str) -> str:
@@ -438,4 +382,4 @@ def catalogue(kind: str) -> list[tuple[str, str]]:
     """(name, one line) of everything of a kind; `InputError` with near matches for an unknown kind."""
     if kind not in KINDS:
         raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
-    return KINDS[kind]()
+    return KINDS[kind].lines()

@@ -70,8 +70,7 @@ def generate(
     from optsched.problem.files import check_writable
 
     check_writable(file, "an instance")
-    from optsched.io.traces.generate import generate as make
-    from optsched.io.traces.generate import settings
+    from optsched.io.traces.generate import generate as make, settings
 
     instance = make(recipe, seed, **settings(setting or []))
     instance.save(file)

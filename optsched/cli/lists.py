@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optsched.cli.catalogue import KINDS, SUMMARIES, catalogue, entry
+from optsched.cli.catalogue import KINDS, catalogue, entry
 from optsched.cli.names import names
 from optsched.cli.options import AsJson
 from optsched.cli.output import print_json, show, write
@@ -65,8 +65,8 @@ def list_names(
 
 def _show_kinds(as_json: bool) -> None:
     if as_json:
-        print_json({"kinds": [{"name": kind, "text": text} for kind, text in SUMMARIES.items()]})
+        print_json({"kinds": [{"name": kind, "text": each.summary} for kind, each in KINDS.items()]})
         return
-    wide = max(map(len, SUMMARIES))
-    lines = [f"  {kind:<{wide}}  {text}" for kind, text in SUMMARIES.items()]
+    wide = max(map(len, KINDS))
+    lines = [f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items()]
     write("Usage: optsched list KIND [NAME]\n\nKinds:\n" + "\n".join(lines) + f"\n\nExamples:{EXAMPLES}")

@@ -316,8 +316,7 @@ def ratio(
     from optsched.guarantees.evaluate import ratios
     from optsched.guarantees.robustness import errors_in, robustness_curves
     from optsched.guarantees.speed import speed_in
-    from optsched.guarantees.suites import drawn
-    from optsched.guarantees.suites import suite as suite_of
+    from optsched.guarantees.suites import drawn, suite as suite_of
     from optsched.io.traces.generate import settings
     from optsched.progress import bars
 

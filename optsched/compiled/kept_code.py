@@ -79,7 +79,9 @@ def _folder(stamp: str) -> str:
             print(f"optsched: {folder} is not used: what is kept there runs, and it is not {legal}", file=sys.stderr)
             continue
         os.utime(folder)  # in use: not to be forgotten
-        _remove_old(place, folder)
+        for old in place.glob(f"{_PREFIX}*"):
+            if old != folder and time.time() - old.stat().st_mtime > _FORGOTTEN:
+                shutil.rmtree(old, ignore_errors=True)
         return str(folder)
     return ""
 
@@ -90,12 +92,6 @@ def _is_ours(folder: Path) -> bool:
         return True
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-
-
-def _remove_old(place: Path, current: Path) -> None:
-    for old in place.glob(f"{_PREFIX}*"):
-        if old != current and time.time() - old.stat().st_mtime > _FORGOTTEN:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 _used: set[str] = set()

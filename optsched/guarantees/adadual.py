@@ -16,7 +16,7 @@ theta x both lines give (2 + theta) / (1 + 2 theta). r >= 0 on both sides only b
 **Tight**: sizes 1 and theta, the long one asked about first. That is what happens with equal releases where a tie is broken
 by index (`long_one_first`: nobody has any service left), and the ratio is reached. Where the smaller one of the two is asked
 first, AdaDUAL is optimal with equal releases; with the second released r > 0 later it stays below the ratio, and reaches it
-in the limit r -> 0 (`just_after`).
+in the limit r -> 0 (k and 1 - e bytes, the second k e seconds later).
 
 **More transfers**: no constant, see `blocked`. Theorem for any releases, proof and families: this project; the rule:
 Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
@@ -108,18 +108,6 @@ ADADUAL = guarantee(
     tight=TightFamily("sizes 1 and theta, the long one asked about first", LONG_ONE_FIRST),
     schedule_class="task-sharing",
 )
-
-
-def just_after(k: int, halvings: int) -> TransferProblem:
-    """The limit in which ``adadual`` reaches its ratio too: as `long_one_first`, the second transfer k e seconds later.
-
-    e = 2^-``halvings``; the second one has 1 - e bytes, exactly theta times what is left of the first, so it waits. The
-    ratio to SRPT is (2 k e + (1 - e) (2 k + 1)) / (2 k e + (1 - e) (k + 2)), for e -> 0 (2 + theta) / (1 + 2 theta).
-    """
-    if k < 2 or halvings < 1:
-        raise InputError("invalid", field="k, halvings", value=(k, halvings), legal="integers, k >= 2, halvings >= 1")
-    late = 0.5**halvings
-    return TransferProblem(np.array([0, k * late]), np.array([k, 1 - late]), Contention(1, k / 2 - 1))
 
 
 @dataclass(frozen=True)

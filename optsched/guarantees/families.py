@@ -13,7 +13,6 @@ from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
 from optsched.guarantees.family import family
 from optsched.guarantees.optimum import of_a_theorem, stating
-from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
@@ -82,19 +81,6 @@ def starvation_family(n: int) -> Limit:
         starts[k] = max(float(k), free[k % 2])
         free[k % 2] = starts[k] + 2
     return _limit(jobs, 2, starts, f"starvation-{n}")
-
-
-def whole_node_family(worth: float, devices: int = 1) -> Packing:
-    """Two jobs that need all of one resource, worth 1 and then ``worth``: prices that let the first in lose the second.
-
-    For Hadar's primal-dual algorithm (`optsched.policies.primal_dual`), with `exponential_prices.constants`: ALG = 1 and
-    OPT = ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A
-    ratio logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth``.
-    """
-    check_legal(1 <= worth < float("inf"), "worth", worth, "a finite number >= 1")
-    check_legal(devices >= 1, "devices", devices, "an integer >= 1")
-    whole = ((0, devices),)
-    return Packing((devices,), ((JobSchedule(1.0, whole),), (JobSchedule(worth, whole),)))
 
 
 def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:

@@ -1,7 +1,7 @@
 """Hadar, commit on arrival: total utility within R_eff of the optimum, and a dual solution that certifies each run.
 
 P = sum of the utilities u_j of the plans that were bought, k_q the prices at the end, mu_j the payoffs, D = sum_j mu_j +
-sum_q c_q k_q, over the rounds of which anything was sold (`optsched.policies.primal_dual` has the proof):
+sum_q c_q k_q, over the rounds of which anything was sold (`optsched.policies.exponential_prices` has the proof):
 
 * D_0 = Lo sum_q c_q, and D <= D_0 + J + R_eff P, where J is what raising Up or the widest gang added on the way (0 when
   ``high`` was given and no later gang is wider than the first). So OPT over plans <= (R_eff + (D_0 + J) / P) P; with
@@ -301,7 +301,7 @@ HADAR_COMMIT = guarantee(
     audit=_audit,
     tight=TightFamily(
         "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
-        "optsched.guarantees.families.whole_node_family, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)",
+        "two jobs of a whole node, worth 1 and then X, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)",
         SOLD_OUT,
         exact=False,
     ),

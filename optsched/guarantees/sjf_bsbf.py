@@ -28,7 +28,7 @@ then.)
 preemption the optimum cannot let job 2 go first for nothing once job 1 runs; the ratio is then reached as r -> 0 only.
 
 **More jobs**: no constant, see `crowded`. **Partners one by one**: the pair test says yes to every partner of a wide job
-where all together lose, see `wide_job`.
+where all together lose: recipe ``sharing-partners``.
 
 **Reference** theorem and proof are this project's; the rule: Luo et al., IWQoS 2024, arXiv 2407.13088.
 
@@ -211,28 +211,6 @@ SJF_BSBF = guarantee(
     tight=TightFamily("the second job th times what is left of the first", JUST_REFUSED),
     schedule_class="gpu-sharing",
 )
-
-
-def wide_job(partners: int, xi: float, seconds: float = 10.0) -> Instance:
-    """``partners`` P jobs of 1 s on a GPU each, and one that needs all P GPUs: pairwise tests are not joint ones.
-
-    Where it ends last, starting at once costs (P + 1) xi + e - 1 in sum, waiting P + 1 + e: it pays iff xi < (P + 2) / (P +
-    1), while every pair test says xi < 3/2. Where it ends first, it pays iff e < 1 / ((P + 1) (xi - 1)), the test says e <
-    1 / (2 (xi - 1)). See `wide_job_sums`.
-    """
-    check_legal(partners >= 1, "partners", partners, "an integer >= 1")
-    jobs = [Job(f"narrow-{p}", duration=1) for p in range(partners)]
-    jobs.append(Job("wide", gpus=partners, duration=seconds))
-    name = f"wide-job-{partners}"
-    return Instance(jobs, f"1x{partners}", name, "total_completion_time", interference=Interference(xi))
-
-
-def wide_job_sums(partners: int, xi: Fraction, seconds: Fraction) -> tuple[Fraction, Fraction]:
-    """sum C_j of `wide_job` if it starts at once beside all, and if it waits; exact."""
-    waiting = partners + 1 + seconds
-    if seconds >= 1:  # it ends last
-        return (partners + 1) * xi + seconds - 1, waiting
-    return partners * (1 + seconds * (xi - 1)) + seconds * xi, waiting
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.interference_sources import Asked, with_interference
-from optsched.speeds.interference_sources import interference as interference_of
+from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.throughput_table import read_throughputs
 

@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 
 from optsched.errors import InputError, check_legal
 from optsched.plot.block_labels import short_ids
-from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, note, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import INK, QUIET, new_axes, new_figure, note, plain, title as set_title
 from optsched.plot.colours import HUES, natural
 from optsched.plot.gantt import WIDTH, gantt, key_below, too_large
 from optsched.plot.node_image import image_height

@@ -15,8 +15,7 @@ from matplotlib.typing import ColorType
 
 from optsched.errors import check_legal
 from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import INK, QUIET, draw_rectangles, new_axes, new_figure, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import INK, QUIET, draw_rectangles, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.node_image import draw_node_image, image_height
 from optsched.plot.rows import NodeRows, draw_floor, label_rows

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, key_above, new_axes, new_figure, note, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import INK, key_above, new_axes, new_figure, note, plain, title as set_title
 from optsched.plot.curves import cut
 from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.time_axis import label_time, number, unit_for

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.robustness import FORMAT
-from optsched.plot.canvas import name_lines, new_axes, new_figure, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import name_lines, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import CURVES, MARKS
 from optsched.plot.curves import excess_axis, log_axis
 from optsched.plot.files import PLOTS, Plot, number_in

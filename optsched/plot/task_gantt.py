@@ -18,8 +18,7 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain
-from optsched.plot.canvas import title as set_title
+from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, key_below, settle

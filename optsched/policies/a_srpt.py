@@ -7,17 +7,14 @@ import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.policies import POLICIES
-from optsched.policies.expected_place import ExpectedPlaces
-from optsched.policies.overtaking import Overtaking
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
-from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, View, Wake
 
@@ -49,13 +46,13 @@ class ASrpt:
     iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
     starts as soon as g_j GPUs are free. Until then any job that is here may start, the shortest predicted one first, on a
     budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j GPU-seconds
-    (`optsched.policies.overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
+    (`optsched.policies.a_srpt`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
     ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
 
     **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
     (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
     node waits for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
-    (`optsched.policies.expected_place`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
+    (`optsched.policies.a_srpt`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
     G - g_max + 1 GPUs that are idle.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
@@ -245,3 +242,178 @@ class ASrpt:
 def _require(holds: bool, field: str, value: object, legal: str) -> None:
     if not holds:
         raise InputError("invalid", field=f"a-srpt: {field}", value=value, legal=legal)
+
+
+# Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.
+class Overtaking:
+    """GPU-seconds of jobs that started out of turn: at any time t those that still run, and all that start while a job
+    that came at t waits, are charged at most ``share`` G t.
+
+    A job joins the queue with a `limit`; a start out of turn is allowed while the charges so far and its own stay within
+    the limit of the head of the queue, or where nobody waits within that of a job that joined now. Limits never fall along
+    the queue, so that the head's is the least.
+
+    Charges are predicted: g_j n^_j alpha GPU-seconds. **Guarantee** from when a job joined, at t, until it starts, jobs out
+    of turn hold at most lam_u ``share`` G t GPU-seconds, if predictions are at most lam_u times too small.
+    **Complexity** O(1) each.
+    """
+
+    def __init__(self, gpus: int, share: float) -> None:
+        self._rate = share * gpus
+        self._charged = 0.0  # all charges so far
+        self._over = 0.0  # those of jobs that have completed
+        self._charge: dict[int, float] = {}
+
+    def limit(self, now: float) -> float:
+        """Of a job that joins the queue now; in GPU-seconds of all charges so far."""
+        return self._over + self._rate * now if self._rate < math.inf else math.inf
+
+    def allows(self, gpu_seconds: float, limit: float) -> bool:
+        """May so much start out of turn?"""
+        return (self._charged + gpu_seconds) * (1 - TIE) <= limit
+
+    def start(self, job: int, gpu_seconds: float) -> None:
+        """The job starts out of turn."""
+        self._charged += gpu_seconds
+        self._charge[job] = gpu_seconds
+
+    def finish(self, job: int) -> None:
+        """The job has completed; nothing happens if it was in turn."""
+        self._over += self._charge.pop(job, 0.0)
+
+
+# The virtual machine of A-SRPT: one unit-speed machine that serves the shortest remaining work, preemptively.
+class VirtualMachine:
+    """1 | r_j, pmtn, online-r_j | sum C_j by SRPT, and the beta points of its jobs.
+
+    When a job completes, the smallest (remaining work, job) of those that wait is served; a new job preempts only with
+    strictly less, also one that arrives at that very moment. ``B_j(beta)``, the beta point, is when ``beta p_j`` of job j
+    has been done (beta = 1: its completion). It never looks at a real cluster: what it does follows from the calls of
+    `release` alone.
+
+    **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look ahead.
+    """
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self._beta = beta
+        self._waiting: list[tuple[float, int]] = []  # a heap of (remaining, job)
+        self._job = -1  # in service, with `_left` to do at the time `_since`
+        self._left = 0.0
+        self._since = 0.0
+        self._after_point: dict[int, float] = {}  # work behind the beta point of jobs that have not reached it
+
+    def __len__(self) -> int:
+        """Jobs that are not complete."""
+        return len(self._waiting) + (self._job >= 0)
+
+    def release(self, job: int, now: float, work: float) -> None:
+        """A new job with ``work`` > 0 seconds arrives; call `advance` (now) first."""
+        self._after_point[job] = (1.0 - self._beta) * work
+        if self._job < 0:
+            self._job, self._left, self._since = job, work, now
+            return
+        left = self._left - (now - self._since)
+        if work < left:
+            heapq.heappush(self._waiting, (left, self._job))
+            self._job, self._left, self._since = job, work, now
+        else:
+            heapq.heappush(self._waiting, (work, job))
+
+    def next_event(self) -> float:
+        """When the job in service reaches its beta point or completes, if nothing arrives before; inf when idle."""
+        if self._job < 0:
+            return math.inf
+        return self._since + (self._left - self._after_point.get(self._job, 0.0))
+
+    def advance(self, now: float) -> list[tuple[float, int]]:
+        """Serve until ``now``: (time, job) of the beta points reached since the last call, in order."""
+        reached = []
+        while self._job >= 0:
+            behind = self._after_point.get(self._job)
+            if behind is not None and self._since + (self._left - behind) <= now:
+                reached.append((self._since + (self._left - behind), self._job))
+                del self._after_point[self._job]
+            done = self._since + self._left
+            if done > now:
+                break
+            if self._waiting:
+                self._left, self._job = heapq.heappop(self._waiting)
+                self._since = done
+            else:
+                self._job = -1
+        return reached
+
+
+# When will a gang find as few nodes as an idle cluster has for it, if running jobs end as predicted?
+class _Expected(NamedTuple):
+    start: float
+    seconds: float
+
+    def end(self, now: float) -> float:
+        # What has outlived its prediction is expected to take as long again.
+        seconds = self.seconds
+        while self.start + (1 - TIE) * seconds <= now and seconds > 0:
+            seconds = max(2 * seconds, math.ulp(now))
+        return self.start + seconds
+
+
+class ExpectedPlaces:
+    """Running jobs with their predicted ends; a prediction that has passed is doubled until it has not.
+
+    **Complexity** O(R N log N) for R running jobs on N nodes, once a kind of job between two starts.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[int, _Expected] = {}
+        self._fewest: dict[int, int] = {}  # by kind of job
+        self._wait: dict[int, float] = {}  # by kind of job, at the time `_known`
+        self._known = -1.0
+
+    def start(self, job: int, now: float, seconds: float) -> None:
+        """The job starts and is expected to run so long."""
+        self._running[job] = _Expected(now, seconds)
+        self._wait.clear()
+
+    def finish(self, job: int) -> None:
+        """The job has completed."""
+        self._running.pop(job, None)
+
+    def fewest(self, job: int, view: View) -> int:
+        """Nodes that its gang needs in an idle cluster."""
+        kind = view.kind(job)
+        if kind not in self._fewest:
+            nodes, missing = 0, view.gpus(job)
+            for size in sorted(view.speeds.node_gpus[view.eligible(job)].tolist(), reverse=True):
+                if missing <= 0:
+                    break
+                nodes, missing = nodes + 1, missing - size
+            self._fewest[kind] = nodes
+        return self._fewest[kind]
+
+    def wait(self, job: int, view: View) -> float:
+        """Seconds until so few nodes have GPUs for its gang, if nobody else takes it; 0: now."""
+        if view.now != self._known:
+            self._wait.clear()
+            self._known = view.now
+        kind = view.kind(job)
+        if kind not in self._wait:
+            self._wait[kind] = self._seconds(view.gpus(job), self.fewest(job, view), job, view)
+        return self._wait[kind]
+
+    def _seconds(self, gang: int, nodes: int, job: int, view: View) -> float:
+        now, eligible, free = view.now, view.eligible(job).tolist(), view.free.tolist()
+        if len(free) < len(eligible):  # GPUs are only counted, by type: no node is better than another
+            return 0.0
+        free = [count if may else 0 for count, may in zip(free, eligible, strict=True)]
+        if _most(free, nodes) >= gang:
+            return 0.0
+        for end, k in sorted((each.end(now), k) for k, each in self._running.items()):
+            for node, count in view.held(k):
+                free[node] += count if eligible[node] else 0
+            if _most(free, nodes) >= gang:
+                return end - now
+        return math.inf
+
+
+def _most(free: list[int], nodes: int) -> int:
+    return max(free) if nodes == 1 else sum(sorted(free)[-nodes:])

@@ -1,6 +1,6 @@
 """What a device costs when z of the c devices of its resource are sold, and the constants of the theorem about it.
 
-Of `hadar-commit` and the primal-dual algorithm. The rounds of `hadar` price by the same rule, in `hadar_round`.
+Of `hadar-commit`. The rounds of `hadar` price by the same rule, in `hadar_round`.
 
 A resource q is one GPU type (or one machine) in one round; c_q its devices, w_q the most that one job takes of it. The
 price rises exponentially with what is sold, from Lo (``low``) to Up (``high``):
@@ -10,15 +10,25 @@ price rises exponentially with what is sold, from Lo (``low``) to Up (``high``):
   that too is more than any job pays, and keeps the numbers finite.
 * **naive**: k_q(z) = Lo exp(a z / c_q). Infeasible choices must be filtered out, and the dual is then not feasible.
 
-Constants (the assumptions are (A1) no schedule is worth more than Up a device of any resource that it uses, and
-(A2) Lo sum_q c_q <= theta OPT): R_eff = max(1, max_{q, w <= w_q} (c_q / w)(e^{a w / c~_q} - 1)), and then
-ALG >= (1 - theta) OPT / R_eff. As no price exceeds Up, e^{a min(1, w / c~_q)} does as well: `PriceFunction.charged_ratio`.
+**Guarantee** (safe prices) Primal: max sum u_js x_js, one schedule s in S_j a job, w_q^js devices of q each; dual: min sum_j
+mu_j + sum_q c_q k_q, mu_j >= u_js - sum_q k_q w_q^js. At the arrival of j the schedule of the largest payoff m_s = u_js -
+sum_q k_q(z_q) w_q^js is taken if m_s > 0: mu_j = m_s, z_q += w_q^js. Let (A1) u_js <= Up w_q^js for every q that s uses,
+(A2) Lo sum_q c_q <= theta OPT_LP, R_eff = max(1, max_{q, w <= w_q} (c_q / w)(e^{a min(1, w / c~_q)} - 1)).
+
+1. Capacity is kept without being looked at: where fewer than w_q devices are left the price is Up, so by (A1) no schedule
+   that uses q has a positive payoff.
+2. (mu, k final) is dual feasible: prices only rise, and a resource at Up alone outweighs any utility (A1).
+3. An acceptance adds u to P and at most R_eff u to D = sum_j mu_j + sum_q c_q k_q, which begins as D_0 = Lo sum_q c_q.
+4. OPT_LP <= D <= D_0 + R_eff P, so ALG = P >= (1 - theta) OPT_LP / R_eff.
+
+**Counterexample** to 2 ln(Up / Lo): two jobs that need all of one resource, worth 1 and then X; the first is let in and
+the second lost, whatever the exponent. **Reference** Buchbinder and Naor 2009 for the method; Bao, Peng, Wu and Li 2018
+(OASiS) for jobs on learning clusters; R_eff for jobs that are not small is this project's own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -30,7 +40,6 @@ import numpy.typing as npt
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats, Ints
 
-THETA = 0.25  # the share of the optimum that the prices of an empty cluster may add up to
 ABOVE = 1 + 1e-9  # Up is so much more than any job pays: no sum of prices, however rounded, lets one in at Up
 # 40 digits of the logarithm and the exponential are right; what is left is far below this.
 _DIGITS = Context(prec=60, rounding=ROUND_CEILING, Emax=999_999_999, Emin=-999_999_999)
@@ -74,20 +83,12 @@ class PriceFunction:
         return np.where(share < 1.0, np.minimum(self.high, self.low * np.exp(self.log_range * share)), self.high)
 
     @property
-    def effective_ratio(self) -> float:
-        """R_eff as in the theorem; inf where it is more than a float holds (w_q near c_q)."""
-        return self._ratio(self.widest)
-
-    @property
     def charged_ratio(self) -> float:
-        """R_eff of prices that never exceed Up; at most `effective_ratio`, and what the theorem holds with.
+        """R_eff of prices that never exceed Up, what the theorem holds with; inf where it is more than a float holds.
 
         From z to z + w the price grows by e^{a min(1, w / c~)} at most; (c / w) times what that adds is largest at w = c~.
         """
-        return self._ratio(np.minimum(self.widest, self.scale))
-
-    def _ratio(self, worst: Ints) -> float:
-        # (e^{bw} - 1) / w grows with w: the widest demand is the worst.
+        worst = np.minimum(self.widest, self.scale)  # (e^{bw} - 1) / w grows with w
         with np.errstate(over="ignore"):
             ratio = self.capacity / worst * np.expm1(self.log_range * worst / self.scale)
         return float(np.max(ratio, initial=1.0))
@@ -109,34 +110,3 @@ def _ln(value: float, *, up: bool) -> Decimal:
     found = _DIGITS.ln(Decimal(value))
     margin = _DIGITS.multiply(_DIGITS.abs(found), Decimal("1e-40"))
     return _DIGITS.add(found, margin) if up else _DIGITS.subtract(found, margin)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What the setting of the theorem makes of a set of schedules: ``low`` = Lo, ``high`` = Up, ``widest`` w_q i64[Q]."""
-
-    low: float
-    high: float
-    widest: Ints
-
-
-def constants(capacity: Ints, utilities: Sequence[float], demands: Sequence[Sequence[tuple[int, int]]]) -> Constants:
-    """Up = max u / (smallest demand), Lo = min(THETA u_min / sum_q c_q, Up / e), w_q the largest demand of q (1: none).
-
-    ``demands``: ((q, devices), ...) of every schedule. With them (A1) holds, and (A2) with theta = `THETA` because OPT is
-    at least the smallest positive utility u_min. `InputError` when no schedule is worth anything.
-    """
-    worth = [u for u in utilities if u > 0]
-    if not worth:
-        raise InputError("no schedule is worth anything: there are no prices", field="utility", legal="one > 0")
-    widest = np.ones(capacity.size, dtype=np.int64)
-    high = 0.0
-    for u, demand in zip(utilities, demands, strict=True):
-        if not demand:
-            raise InputError("a schedule that takes nothing has no price", field="demand", legal="some devices")
-        high = max(high, u / min(w for _, w in demand))
-        for q, w in demand:
-            widest[q] = max(widest[q], w)
-    high *= ABOVE
-    low = min(THETA * min(worth) / float(capacity.sum()), high / math.e)
-    return Constants(low, high, widest)

@@ -53,7 +53,7 @@ class HadarCommit:
 
     **Guarantee** (safe prices) ALG >= OPT_LP / (R_eff + D_0/ALG) against all plans on these rounds, D_0 = Lo sum c_q; with
     Lo sum c_q <= theta OPT that is at least (1 - theta) OPT_LP / R_eff. Against all gang schedules: see
-    `optsched.guarantees.hadar`. None with naive prices. **Counterexample** `optsched.guarantees.families.whole_node_family`.
+    `optsched.guarantees.hadar`. None with naive prices. **Counterexample**: see the prices.
     **Complexity** O(X R (T + log k)) an arrival for X speeds, R rounds up to the end of the plans and T types.
     **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); OASiS, INFOCOM 2018; S_j, the safe exponent and the
     proof are this project's own.

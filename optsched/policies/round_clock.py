@@ -25,7 +25,7 @@ class RoundClock:
 
     def due(self, now: float) -> bool:
         """Does a round begin now?"""
-        return math.isnan(self._anchor) or now >= self._anchor + self._index * self.length
+        return now >= self.boundary(now)
 
     def begin(self, now: float) -> float:
         """A round begins; when the next one does."""
@@ -36,10 +36,7 @@ class RoundClock:
 
     def next(self, now: float) -> float:
         """The next boundary after ``now``; those that were slept through are gone."""
-        self._index = max(self._index, math.floor((now - self._anchor) / self.length))
-        while self._anchor + self._index * self.length <= now:
-            self._index += 1
-        return self._anchor + self._index * self.length
+        return self.upcoming(math.nextafter(now, math.inf))
 
     def upcoming(self, now: float) -> float:
         """The next boundary at ``now`` or later; those that were slept through are gone."""

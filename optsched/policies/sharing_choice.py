@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled.heap import KERNEL, NESTED
 from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
@@ -26,12 +26,11 @@ from optsched.policies.sharing_gpus import (
     take_open,
     xi_beside,
 )
-from optsched.policies.sharing_outlook import closing_loss, holds_back
-from optsched.policies.sharing_wait import seconds_chosen, wait_for_idle
 from optsched.policies.ties import TIE, leading_of
 from optsched.simulation.clocks import is_set
 from optsched.simulation.sharing_rule import sharing_rule
-from optsched.simulation.state import Neighbours, RunContext, State
+from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
+from optsched.speeds.speed_tables import is_timed, pace
 
 TEST, CONSOLIDATED, JOINT, BY, ACCUMULATE, OUTLOOK = range(6)
 PAIR, SAVING, COST = range(3)  # orders of the partners
@@ -203,3 +202,154 @@ def best_sharing(s: Any, context: Any, j: Any) -> int:
     if option >= 0 and s.numbers[OUTLOOK] > 0.0 and holds_back(s, b, j, s.numbers[OUTLOOK]):
         return -1
     return option
+
+
+# What jobs yet to come would lose, compiled: as if they were like those that came last, and came at the same rate.
+#
+# Nobody knows who comes. What is to come in the next t seconds is estimated from the last t seconds, from the first arrival
+# on (whose job only begins the count) and from `SAMPLE` jobs at most. The job asked about does not count.
+
+SAMPLE = 100  # jobs
+MISSES = 0.2  # share of those that would take a closed GPU who find no other (tuned: seeds 101 to 130 of the recipes)
+TURNS = 2.0  # a job that suffers more beside another one had better wait
+
+
+@njit(**NESTED)
+def _first_of_sample(s: State, seconds: float) -> int:
+    # in the order of arrivals
+    i, least = s.engine[0].next, max(1, s.engine[0].next - SAMPLE)
+    since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
+    while i > least and s.jobs[s.jobs[i - 1].nth].arrival > since:
+        i -= 1
+    return i
+
+
+@njit(**NESTED)
+def _times(s: State, seconds: float, i: int) -> float:
+    # What counts from the i-th arrival on stands for so many times as much in `seconds` to come; 0: all came just now.
+    now, since = s.engine[0].now, s.jobs[s.jobs[0].nth].arrival
+    if i > 1 and s.engine[0].next - i == SAMPLE:
+        since = max(since, s.jobs[s.jobs[i - 1].nth].arrival)
+    return seconds / min(seconds, now - since) if now > since else 0.0
+
+
+@njit(**NESTED)
+def to_come(s: State, j: int, seconds: float) -> float:
+    """How many jobs are to come in so many seconds."""
+    first, count = _first_of_sample(s, seconds), 0
+    for i in range(first, s.engine[0].next):
+        count += s.jobs[i].nth != j
+    return count * _times(s, seconds, first)
+
+
+@njit(**NESTED)
+def closing_loss(s: State, b: Neighbours, j: int, e_a: float, idle: int) -> float:
+    """Seconds that jobs to come wait in all, when A closes the shared ones of the GPUs chosen to them.
+
+    A GPU is closed for t seconds, while both run. Of those that come meanwhile, the share of the GPUs that are closed, times
+    `MISSES`, waits for t / 2 on average.
+    """
+    xi, loss, last, seconds = 1.0, 0.0, -1, 0.0
+    for i in range(idle, s.jobs[j].gpus):
+        xi = max(xi, xi_beside(b, j, only_job(b, s.out[NUMBER, i])))
+    for i in range(idle, s.jobs[j].gpus):
+        r = only_job(b, s.out[NUMBER, i])
+        if r != last:
+            closed = min(xi * e_a, xi_beside(b, r, j) * seconds_left(s, s.jobs[r].execution))
+            last, seconds = r, closed / 2 * to_come(s, j, closed) if closed > 0 else 0.0
+        loss += seconds
+    return MISSES * loss / b.gpus.size
+
+
+@njit(**NESTED)
+def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
+    """Would jobs to come lose more beside A, all the time it takes, than A has waited and takes? (Never where nobody runs.)
+
+    Those on its share of the GPUs lose (xi - 1) times their own seconds, at most those of A.
+    """
+    if s.engine[0].active == 0:
+        return False
+    e_a, loss = seconds_with(b, j, 0), 0.0
+    first = _first_of_sample(s, e_a)
+    for i in range(first, s.engine[0].next):
+        k = s.jobs[i].nth
+        if k != j:
+            loss += min(e_a, seconds_with(b, k, 0)) * (min(TURNS, xi_beside(b, k, j)) - 1)
+    loss *= _times(s, e_a, first) * s.jobs[j].gpus / b.gpus.size
+    return bool(weight * loss > (e_a + s.engine[0].now - s.jobs[j].arrival) * (1 + TIE))
+
+
+# When a job could start on idle GPUs, and how fast it would be on those chosen, compiled.
+@njit(**KERNEL)
+def select(candidates: Any, low: int, high: int, n: int) -> float:
+    """What would be at position ``n`` if the values of ``candidates[low : high + 1]`` were sorted.
+
+    Hoare's FIND, O(high - low) on average; the values change places.
+    """
+    while low < high:
+        pivot, i, j = candidates[(low + high) // 2].value, low, high
+        while i <= j:
+            while candidates[i].value < pivot:
+                i += 1
+            while candidates[j].value > pivot:
+                j -= 1
+            if i <= j:
+                one, two = candidates[i].value, candidates[j].value
+                candidates[i].value, candidates[j].value = two, one
+                i += 1
+                j -= 1
+        if n <= j:
+            high = j
+        elif n >= i:
+            low = i
+        else:
+            break
+    return float(candidates[n].value)
+
+
+@njit(**NESTED)
+def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, end: int) -> float:
+    # Seconds until n of the GPUs from `first` to `end` that suit A are idle, when nobody else comes: the n-th smallest time
+    # at which one is; inf: they are fewer.
+    base, count, now, n = b.gpus.size, 0, s.engine[0].now, s.jobs[j].gpus
+    for g in range(first, end):
+        gpu = b.gpus[g]
+        if context.eligible[s.jobs[j].kind, gpu.node]:
+            idle_at = 0.0
+            if gpu.one >= 0:
+                idle_at = max(idle_at, s.executions[s.jobs[gpu.one].execution].finish - now)
+            if gpu.other >= 0:
+                idle_at = max(idle_at, s.executions[s.jobs[gpu.other].execution].finish - now)
+            b.candidates[base + count].value = idle_at
+            count += 1
+    return float(select(b.candidates, base, base + count - 1, base + n - 1)) if count >= n else np.inf
+
+
+@njit(**NESTED)
+def wait_for_idle(s: State, context: RunContext, b: Neighbours, j: int) -> float:
+    """Seconds until as many GPUs as ``j`` needs are idle: on one node, where its gang fits one and its speed may differ."""
+    if b.sharers[j].spans != 0 or is_timed(context.tables, j):
+        return _wait_on(s, context, b, j, np.int64(0), b.gpus.size)
+    least = np.inf
+    for node in range(b.nodes.size):
+        least = min(least, _wait_on(s, context, b, j, b.nodes[node].first, end_of_node(b, node)))
+    return float(least)
+
+
+@njit(**NESTED)
+def seconds_chosen(s: State, context: RunContext, b: Neighbours, j: int, option: int) -> float:
+    """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
+    if is_timed(context.tables, j):
+        return seconds_with(b, j, option)
+    entries, apart = 0, 0
+    for i in range(s.jobs[j].gpus):
+        node = b.gpus[s.out[NUMBER, i]].node
+        if entries > 0 and s.out[POOL, entries - 1] == node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
+            entries += 1
+        if node != s.out[POOL, 0]:
+            apart = 1
+    unit = pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    return float(s.jobs[j].left * unit * b.stretch[j, option, apart])

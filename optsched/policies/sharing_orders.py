@@ -80,7 +80,7 @@ def sjf_bsbf(
     4. A waits, too, while ``outlook`` times what jobs yet to come would lose by running beside it is more than the time that
        it has waited and takes: who holds many GPUs for hours starts when fewer come, or when it has waited long.
 
-    Jobs to come: as if those that came lately came again (`optsched.policies.sharing_outlook`).
+    Jobs to come: as if those that came lately came again (`optsched.policies.sharing_choice`).
 
     **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, pair tests
     alone (``joint``: all partners together), partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq.

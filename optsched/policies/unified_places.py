@@ -43,7 +43,7 @@ class Wish:
     ``ideal``: see `Widths`. ``unit``: value of a unit of work; ``restart``: seconds that it pays if its GPUs change, 0
     before its first start; ``stay`` f64[k]: seconds for which such GPUs would be kept. ``kept`` f64[k]: staying is worth so
     many times its rate, a change that part of it. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
-    ``now``: what a second of a guest (`optsched.policies.unified_guests`) is worth where it is.
+    ``now``: what a second of a guest (`optsched.policies.unified`) is worth where it is.
     """
 
     job: int

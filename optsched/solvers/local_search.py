@@ -17,9 +17,12 @@ KICKS = 50  # descents, times n^2
 
 
 @njit
-def move_job(order: Ints, source: int, target: int) -> None:
-    """Take the job at a position out and put it in at another one."""
+def move_job(order: Ints, source: int, target: int, swap: bool) -> None:
+    """Take the job at a position out and put it in at another one; or ``swap`` the two there."""
     job = order[source]
+    if swap:
+        order[source], order[target] = order[target], job
+        return
     step = 1 if target > source else -1
     for k in range(source, target, step):
         order[k] = order[k + step]
@@ -43,21 +46,15 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
     work, since, source, distance = 0, 0, 0, 1
     while since < 2 * n * (n - 1) and work < budget:
         target = (source + distance) % n
-        for kind in range(2):
-            if kind == 0:
-                move_job(order, source, target)
-            else:
-                order[source], order[target] = order[target], order[source]
+        for swap in (False, True):
+            move_job(order, source, target, swap)
             work += generate_serial(order, jobs, start, taken)
             new = objective_value(start, jobs.duration, costs)
             if new < value:
                 value, since = new, 0
             else:
                 since += 1
-                if kind == 0:
-                    move_job(order, target, source)
-                else:
-                    order[source], order[target] = order[target], order[source]
+                move_job(order, target, source, swap)
         source += 1
         if source == n:
             source, distance = 0, distance % (n - 1) + 1
@@ -95,7 +92,7 @@ def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: Pool
         for k in range(n):
             trial[k] = order[k]
         for _ in range(2 + next_random(state, 3)):
-            move_job(trial, next_random(state, n), next_random(state, n))
+            move_job(trial, next_random(state, n), next_random(state, n), False)
         work += generate_serial(trial, jobs, start, taken)
         value = objective_value(start, jobs.duration, costs)
     return best

@@ -65,16 +65,6 @@ def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Sch
     return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy=name)
 
 
-def placed_list_schedule(
-    instance: Instance, order: Ints, *, patient: bool = False, modes: MappedModes | None = None
-) -> Schedule:
-    """The list schedule of one order (positions of the jobs)."""
-    place = _by_greed(instance) if modes is None else _by_modes(modes)
-    start, seconds, mapping = _generate(instance.relative, np.asarray(order, dtype=np.int64), place, patient)
-    found = Schedule.from_starts(instance.relative, start, node_counts=mapping, duration=seconds, policy="list")
-    return found.on_clock(instance)
-
-
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
     """(starts, seconds held, mapping of every job)."""
     n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()

@@ -152,16 +152,13 @@ class Session:
         self.set_options(**dict(options or {}))
         self._scale = _power_of_two(program.c)
         self._cost = program.c * self._scale
-        self._pass()
-        self._start: tuple[Floats, Bools] | None = None
-
-    def _pass(self) -> None:
         p, A = self.program, self.program.A
         shape = (p.column_count, p.row_count, p.nonzeros)
         matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
         bounds = (self._cost, p.lower, p.upper, p.row_lower, p.row_upper)
         kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
         self._call("passModel", *shape, 1, p.sense, 0.0, *bounds, *matrix, kinds)
+        self._start: tuple[Floats, Bools] | None = None
 
     def _call(self, name: str, *args: Any) -> None:
         """Call HiGHS and look at the status; a warning (a bound dropped, a value clipped) is as bad as an error."""

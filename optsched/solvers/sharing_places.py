@@ -50,7 +50,7 @@ class SharedPlaces:
 
     def _gangs(self, j: int, on: Residents, usable: Callable[[int], bool]) -> Iterator[Gang]:
         cells = [[cell for cell in cells if usable(cell[0])] for cells in self._alike(on)]
-        looks = [self._look(v, on) for v in range(len(self.gpus))]
+        looks = [(self.kind[v], tuple(sorted(on[g] for g in self.gpus[v]))) for v in range(len(self.gpus))]
         for counts in _counts(self.jobs.gang[j], cells, looks):
             chosen = [
                 cell[:count]
@@ -64,9 +64,6 @@ class SharedPlaces:
             [list(cell) for _, cell in groupby(sorted(own, key=lambda g: (on[g], g)), key=lambda g: on[g])]
             for own in self.gpus
         ]
-
-    def _look(self, v: int, on: Residents) -> tuple[int, Residents]:
-        return self.kind[v], tuple(sorted(on[g] for g in self.gpus[v]))
 
     def _fits(self, j: int, own: int, g: int, on: Residents, option: Sequence[int]) -> bool:
         jobs, node = self.jobs, self.jobs.gpu_node[g]

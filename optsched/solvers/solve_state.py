@@ -116,6 +116,16 @@ class SolveState:
         if self._progress is not None:
             self._progress(event)
 
+    def misfit(self, *, maximum: bool = False) -> str | None:
+        """Why no method for fixed durations on GPUs that are alike applies; ``maximum``: it takes a largest cost, too."""
+        reasons = {
+            "it adds up costs over jobs": self.goal.maximum and not maximum,
+            PLACED: self.placed,
+            "not every job may use every node": not self.instance.unrestricted,
+            "it knows no horizon": self.horizon is not None,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), None)
+
     def listen(self, event: Progress) -> None:
         """Progress of a `Session` for this state: its bound, if it is news, and a word to the caller."""
         if math.isfinite(event.bound):

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 
 from optsched.rounding import significant
 from optsched.studies.estimate import Change, Estimate
-from optsched.studies.experiment import RunOutcome
-from optsched.studies.published import beside_published
+from optsched.studies.experiment import RunOutcome, beside_published
 from optsched.sweeps.measurement import OPEN, VIOLATED
 
 FIVEFOLD = 4.0

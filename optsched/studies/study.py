@@ -18,7 +18,7 @@ axis = { parameter = "load", values = [0.5, 0.9], label = "load {:g}" }         
 columns."x 4" = { workload = "usual", nic_bandwidth = 1e9, policy = "{}+x" }     # also what a row's policy becomes; one of
                                          # the two takes the place of both in what is like, or in every
 keep = ["x 4"]                           # the only columns
-[[claim]]                                # `optsched.studies.published.Published`, and the experiments it is measured in
+[[claim]]                                # `optsched.studies.experiment.Published`, and the experiments it is measured in
 [[figure]]                               # `optsched.studies.figures`
 [cost]                                   # CPU seconds a cell, by experiment; others: usual
 [small]                                  # laid over all this for a quick look
@@ -28,10 +28,11 @@ file = "philly/philly.csv"
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -40,11 +41,9 @@ from optsched.errors import InputError, check_legal
 from optsched.policies.specification import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
-from optsched.studies.claims import Claim, claims, markdown
 from optsched.studies.estimate import CONFIDENCE
-from optsched.studies.experiment import Experiment, Numbers, RunOutcome, Workload
-from optsched.studies.findings import REMARKS, findings
-from optsched.studies.published import Published
+from optsched.studies.experiment import Experiment, Numbers, Published, RunOutcome, Workload, ratio_to, verdict
+from optsched.studies.findings import REMARKS, findings, verdicts_on_theorems
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
 from optsched.sweeps.run import Heard, sweep
@@ -363,3 +362,62 @@ def _published(claim: Mapping[str, Any], rows: Mapping[str, str]) -> Published:
 STUDIES: Registry[Study] = Registry("study")
 for _file in sorted(Path(__file__).parent.glob("*.toml")):
     STUDIES.register(_file.stem)(Study.read(_file))
+
+
+# What was claimed, what came out, and why: a row for every ``[[claim]]`` of a study.
+@dataclass(frozen=True)
+class Claim:
+    """A row: what was claimed, by whom, what was measured here, and why the two differ."""
+
+    claim: str
+    source: str
+    measured: str
+    why: str
+
+    def to_json(self) -> dict[str, str]:
+        """By name."""
+        return asdict(self)
+
+
+def claims(tables: Iterable[Mapping[str, Any]], outcomes: tuple[RunOutcome, ...]) -> list[Claim]:
+    """The rows of the ``[[claim]]`` tables of which an experiment was run, each measured over all of its columns.
+
+    A claim with ``theorem`` is about the guarantees, and measured in all runs they apply to.
+    """
+    rows = []
+    for table in tables:
+        if table.get("theorem"):
+            measured = verdicts_on_theorems(outcomes)
+        else:
+            mine = [(each, one) for each in outcomes for one in each.experiment.published if one.of(table)]
+            measured = "; ".join(text for other in table["against"] if (text := _measured(mine, other)))
+        if measured:
+            rows.append(Claim(table["claim"], table["source"], measured, table["why"]))
+    return rows
+
+
+def _measured(mine: list[tuple[RunOutcome, Published]], other: str) -> str:
+    """The ratio to one rival in words: from where to where it goes, and what that says of the claim."""
+    said: dict[str, list[float]] = {}
+    pair = ""
+    for outcome, published in mine:
+        if other in published.against:
+            pair = f"{published.row} / {other}" if published.gain else f"{other} / {published.row}"
+            for column in outcome.experiment.columns:
+                change = ratio_to(outcome, published, other, column)
+                if change is not None:
+                    told = "" if math.isnan(published.ratio) else verdict(change, published.ratio)
+                    said.setdefault(told, []).append(1 + change.mean)
+    parts = []
+    for told, ratios in said.items():
+        ends = f"{min(ratios):.3g}" + (f" to {max(ratios):.3g}" if len(ratios) > 1 else "")
+        parts.append(f"{ends} {told} ({len(ratios)})".replace("  ", " "))
+    return f"{pair}: {', '.join(parts)}" if parts else ""
+
+
+def markdown(study: str, rows: Iterable[Claim]) -> str:
+    """The table as a page."""
+    lines = [f"# {study}: claimed, measured, why", "", "| claimed | source | measured | why |", "|---|---|---|---|"]
+    lines += ["| " + " | ".join(text.replace("|", "\\|") for text in asdict(row).values()) + " |" for row in rows]
+    note = "Measured: from the least to the greatest ratio of geometric means over the columns (how many of them)."
+    return "\n".join([*lines, "", note, ""])

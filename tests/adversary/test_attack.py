@@ -8,11 +8,10 @@ from fractions import Fraction
 import pytest
 
 import optsched as osd
-from optsched.adversary.attack import Attack
+from optsched.adversary.attack import Attack, resemblance
 from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.methods.search import search
-from optsched.adversary.resemblance import resemblance
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import space_of
 from optsched.guarantees.family import family_instance

@@ -17,8 +17,8 @@ import pytest
 from benchmarks.timing import cpu_seconds
 
 from optsched.compiled import without_interpreting
+from optsched.policies.a_srpt import VirtualMachine
 from optsched.policies.simulate import simulate
-from optsched.policies.virtual_machine import VirtualMachine
 from optsched.problem.instance import Instance
 
 CYCLES = 5_000

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from brute_force import optimum, preemptive_optimum
 from examples import examples, few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds.cases import OBJECTIVES, instance_of, instances, many, random_gangs
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound

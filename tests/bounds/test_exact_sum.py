@@ -1,16 +1,18 @@
-"""Compiled exact sums against sums of fractions."""
+"""Exact sums of columns against sums of fractions and of Python integers."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from optsched.bounds.exact_dot import exact_dot, exact_sum
+from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
+from optsched.bounds.fast_machine import wide_product
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
+integers = st.integers(-(2**63), 2**63 - 1)
+words = st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda k: (1 << k) - 1)
 
 
 @given(st.lists(floats, max_size=30))
@@ -22,6 +24,7 @@ def test_sum(values: list[float]) -> None:
 
 @given(st.lists(st.tuples(floats, floats), max_size=30))
 @example([(5e-324, 5e-324), (1.7976931348623157e308, -1.7976931348623157e308), (-0.0, 3.0)])
+@example([(0.1, 0.3), (0.1, -5e-324), (0.1, 7.0)])
 def test_dot(pairs: list[tuple[float, float]]) -> None:
     a, b = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     assert exact_dot(a, b) == sum((Fraction(x) * Fraction(y) for x, y in pairs), Fraction(0))
@@ -30,4 +33,21 @@ def test_dot(pairs: list[tuple[float, float]]) -> None:
 def test_a_long_sum_keeps_the_last_bit() -> None:
     values = np.full(100_001, 0.1)
     assert exact_sum(values) == 100_001 * Fraction(0.1)
-    assert exact_dot(values, values) == 100_001 * Fraction(0.1) ** 2
+    values[0] = 0.2
+    assert exact_dot(values, values) == 100_000 * Fraction(0.1) ** 2 + Fraction(0.2) ** 2
+
+
+@given(st.lists(st.tuples(integers, integers), max_size=20))
+@example([(2**63 - 1, 2**63 - 1)] * 20)
+@example([(-(2**63), 2**63 - 1)] * 20)
+def test_integers_do_not_overflow(pairs: list[tuple[int, int]]) -> None:
+    a, b = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    assert exact_total(a) == sum(a.tolist())
+    assert exact_products(a, b) == sum(x * y for x, y in pairs)
+
+
+@given(words, words)
+@example(2**64 - 1, 2**64 - 1)
+def test_the_product_of_two_words(a: int, b: int) -> None:
+    high, low = wide_product(np.uint64(a), np.uint64(b))
+    assert (int(high) << 64) + int(low) == a * b

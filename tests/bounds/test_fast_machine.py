@@ -5,13 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from bounds.cases import busy_pieces
 from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
+from optsched.bounds.exact_dot import exact_total
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.wide_integers import sum_words, total
 from optsched.check.verify_certificate import srpt_ends
 
 small = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=7)
@@ -75,7 +74,7 @@ def test_words_of_61_bits_do_not_overflow(jobs: list[tuple[int, int, int]]) -> N
     release, work, multiplier = columns(jobs)
     done = srpt_ends((r, p) for r, p, _ in jobs)
     assert srpt_completions(release, work).tolist() == done
-    assert total(sum_words(srpt_completions(release, work))) == sum(done)
+    assert exact_total(srpt_completions(release, work)) == sum(done)
     expected = sum(Fraction(u * moment, 2 * p) for (_, p, u), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True))
     assert least_busy_time_sum(release, work, multiplier) == (expected, None)
 
@@ -84,7 +83,7 @@ def test_the_sum_of_a_million_late_completions_is_exact() -> None:
     n, latest = 1_000_000, 2**60
     release = np.full(n, latest, dtype=np.int64)
     done = srpt_completions(release, np.ones(n, dtype=np.int64))
-    assert total(sum_words(done)) == n * latest + n * (n + 1) // 2 > 2**63
+    assert exact_total(done) == n * latest + n * (n + 1) // 2 > 2**63
 
 
 def test_many_interrupted_jobs_are_rounded_up_a_little() -> None:

@@ -8,8 +8,7 @@ from itertools import combinations
 import pytest
 from brute_force import preemptive_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds.cases import instance_of, instances, many
 from optsched.bounds import BOUNDS

@@ -6,8 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from optsched.bounds.gang_machine import FILL_LIMIT, gang_machine, machines_to_try
 from optsched.check.verify_case import fill

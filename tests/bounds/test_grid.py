@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from optsched.bounds.gang_machine import GangMachine, gang_machine
 from optsched.bounds.grid import BITS, GridJobs, due_ticks

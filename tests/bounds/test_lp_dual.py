@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from brute_force import optimum, preemptive_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds import proof
 from optsched.bounds.certificate import Certificate, CertificateError

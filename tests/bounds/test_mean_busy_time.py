@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from bounds.cases import instance_of, instances, many

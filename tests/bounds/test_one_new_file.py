@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 from bounds.cases import instance_of
-from optsched.bounds import BOUNDS, KINDS, Certificate, CertificateError, bound
-from optsched.bounds import relaxation as product
+from optsched.bounds import BOUNDS, KINDS, Certificate, CertificateError, bound, relaxation as product
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Proof, register_kind, require_same
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Theorem, Value, relaxation, theorem
 from optsched.bounds.sum_costs import MAKESPAN
-from optsched.check.verify_case import Case, Data, Machine, floors, the
-from optsched.check.verify_case import machine as on_grid
+from optsched.check.verify_case import Case, Data, Machine, floors, machine as on_grid, the
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 

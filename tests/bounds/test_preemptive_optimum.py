@@ -10,8 +10,7 @@ import pytest
 from brute_force import preemptive_optimum
 from check.certified_cases import Optima
 from examples import examples, few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds import shared_cases, typed_cases
 from bounds.cases import OBJECTIVES

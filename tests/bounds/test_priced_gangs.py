@@ -15,8 +15,17 @@ from brute_force import optimum, preemptive_optimum
 import optsched as osd
 from bounds import typed_cases
 from bounds.cases import SUMS, instance_of, random_gangs
-from bounds.tampering import Tampering, add, change, drop, each_kind, put, put_data, refused
-from bounds.tampering import untouched as untouched_document
+from bounds.tampering import (
+    Tampering,
+    add,
+    change,
+    drop,
+    each_kind,
+    put,
+    put_data,
+    refused,
+    untouched as untouched_document,
+)
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs, priced_gangs_search
 from optsched.bounds.modes import modes_of_gangs

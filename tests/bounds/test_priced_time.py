@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 

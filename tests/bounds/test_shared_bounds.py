@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds.cases import OBJECTIVES, busy_pieces, srpt_in_fractions
 from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared

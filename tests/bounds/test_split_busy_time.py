@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds.cases import SUMS, instance_of, instances, many
 from optsched.bounds import mean_busy_time

@@ -27,7 +27,7 @@ from bounds.tampering import (
 from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
-from optsched.bounds.multiplier_search import onto_simplex
+from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate

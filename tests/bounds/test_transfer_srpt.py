@@ -9,8 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.bounds.certificate import CertificateError
 from optsched.bounds.transfer_srpt import srpt_per_link

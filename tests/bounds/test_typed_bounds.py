@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples, few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many, srpt_in_fractions

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.bounds.weight_levels import MAX_LEVELS, levels_of, reduced, steps
 from optsched.check.verify_case import Refused

@@ -8,14 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bounds.cases import instances
 from optsched.bounds import BOUNDS, Certificate, CertificateError, word_verifier
 from optsched.bounds.word_arithmetic import BLOCK, Overflow, divided_up, float_dot, float_sum, tick_dot
-from optsched.bounds.word_runs import stable_order
-from optsched.bounds.word_verifier import KINDS, word_proof
+from optsched.bounds.word_verifier import KINDS, stable_order, word_proof
 from optsched.check import verify_certificate
 from optsched.problem.instance import Instance, Job
 

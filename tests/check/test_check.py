@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.check.feasibility import RULES, Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from check.test_check import rules_of, valid_schedules
 from optsched.bounds.certificate import Certificate

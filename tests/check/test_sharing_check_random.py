@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import examples, few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from simulation.one_by_one import OneByOne
 from simulation.shared_world import SharedWorld, random_shared_instance
 

@@ -20,15 +20,13 @@ from bounds.tampering import Document
 from bounds.test_lp_dual import cases
 from bounds.test_tampered import ROWS, certified, prices
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from check.certified_cases import Optima, random_prices, rigid
 from check.verdicts import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.lp_dual import Prices, price_certificate
-from optsched.check import verify_case
-from optsched.check import verify_certificate as alone
+from optsched.check import verify_case, verify_certificate as alone
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 

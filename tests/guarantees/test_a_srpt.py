@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.check.referee import schedule_value
 from optsched.guarantees import a_srpt

@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from simulation.forked_instances import gang_instance, table_instance
 
 from optsched.check.referee import schedule_value

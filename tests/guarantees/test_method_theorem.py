@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from brute_force import preemptive_optimum
 from examples import examples, few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.guarantees.alpha_points import LP_ORDER

@@ -24,8 +24,6 @@ from optsched.guarantees.sjf_bsbf import (
     just_refused,
     two_job_ratio,
     two_sharers,
-    wide_job,
-    wide_job_sums,
 )
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
@@ -216,6 +214,27 @@ def total(instance: Instance, spec: str) -> float:
     return simulate(instance, spec).value("total_completion_time")
 
 
+def wide_job(partners: int, xi: float, seconds: float = 10.0) -> Instance:
+    """``partners`` P jobs of 1 s on a GPU each, and one that needs all P GPUs: pairwise tests are not joint ones.
+
+    Where it ends last, starting at once costs (P + 1) xi + e - 1 in sum, waiting P + 1 + e: it pays iff xi < (P + 2) / (P +
+    1), while every pair test says xi < 3/2. Where it ends first, it pays iff e < 1 / ((P + 1) (xi - 1)), the test says e <
+    1 / (2 (xi - 1)). See `wide_job_sums`.
+    """
+    jobs = [Job(f"narrow-{p}", duration=1) for p in range(partners)]
+    jobs.append(Job("wide", gpus=partners, duration=seconds))
+    name = f"wide-job-{partners}"
+    return Instance(jobs, f"1x{partners}", name, "total_completion_time", interference=Interference(xi))
+
+
+def wide_job_sums(partners: int, xi: Fraction, seconds: Fraction) -> tuple[Fraction, Fraction]:
+    """sum C_j of `wide_job` if it starts at once beside all, and if it waits; exact."""
+    waiting = partners + 1 + seconds
+    if seconds >= 1:  # it ends last
+        return (partners + 1) * xi + seconds - 1, waiting
+    return partners * (1 + seconds * (xi - 1)) + seconds * xi, waiting
+
+
 @pytest.mark.parametrize(("partners", "shares", "waits"), [(1, 11.8, 12), (2, 13.2, 13), (3, 14.6, 14)])
 def test_a_wide_job_beside_several(partners: int, shares: float, waits: float) -> None:
     instance = wide_job(partners, 1.4)
@@ -314,7 +333,7 @@ def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "told"),
-    [(lambda: crowded(0, 2), "small = 0"), (lambda: wide_job(0, 2), "partners = 0"), (lambda: crowded(2, 0.5), "0.5")],
+    [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")],
 )
 def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):

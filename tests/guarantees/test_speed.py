@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from brute_force import preemptive_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError

@@ -11,8 +11,7 @@ import pytest
 from policies.exponential_density import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
-from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON
-from optsched.guarantees.alpha_points import late_short_job as late
+from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON, late_short_job as late
 from optsched.guarantees.dual_fitting import DUAL_FITTING
 from optsched.guarantees.family import family_member
 from optsched.guarantees.judge import judge

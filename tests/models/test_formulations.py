@@ -13,8 +13,7 @@ import pytest
 from brute_force import optimum as best_of_all_orders
 from enumeration import TinyJob
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.check.referee import check_schedule

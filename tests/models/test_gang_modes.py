@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 from brute_force import placed_optimum
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError
 from optsched.io.traces.generate import generate
 from optsched.models import gang_modes
 from optsched.models.latest_starts import latest_completions
-from optsched.models.mapped_modes import MappedModes
 from optsched.models.rigid_placed import build as build_placed
+from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.solvers.placed_list import placed_list_schedule
 
 Solve = Callable[[Any], float]
 EXACT = 1e-5
@@ -62,11 +60,15 @@ def test_the_optimum_is_that_of_exhaustion(solve: Solve, instance: Instance, obj
     assert solve(gang_modes.build(instance, objective, horizon=horizon)) == pytest.approx(float(optimum), abs=EXACT)
 
 
-@given(tiny(most=4), st.sampled_from(OBJECTIVES), st.booleans(), st.data())
+@given(
+    tiny(most=4),
+    st.sampled_from(OBJECTIVES),
+    st.sampled_from(["fifo", "fifo:skip=true", "sjf", "wspt"]),
+    st.sampled_from(["consolidated", "first-fit", "most-free", "random:seed=1"]),
+)
 @settings(max_examples=20)
-def test_any_schedule_warms_it(instance: Instance, objective: str, patient: bool, data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(instance.n)))
-    given_schedule = placed_list_schedule(instance, order, patient=patient, modes=MappedModes.of(instance))
+def test_any_schedule_warms_it(instance: Instance, objective: str, policy: str, placement: str) -> None:
+    given_schedule = simulate(instance, f"{policy}+{placement}").schedule
     model = gang_modes.build(instance, objective)
     gang_modes.warm_start(model, given_schedule)
     for row in (*model.once.values(), *model.capacity.values()):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from exact_max_min import best_level
 from examples import few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from policies.gavel_problems import is_feasible, is_the_largest, most, optimum, problem_of, problems, reaches
 
 from optsched.models import (

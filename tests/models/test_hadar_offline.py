@@ -10,6 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from loaded_optimum import loaded_optimum
+from packing_value import packing_value
 from round_brute_force import best_utility, tiny_problems
 
 from optsched.check.referee import check_schedule
@@ -21,7 +22,6 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, node_first
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.solvers.compile_model import compile
-from optsched.solvers.packing import packing_bound, packing_optimum
 from optsched.solvers.session import Session
 from optsched.speeds.type_speeds import type_speeds
 
@@ -126,7 +126,7 @@ def worth(problem: RoundProblem, held: np.ndarray) -> Fraction:
 def test_milp_is_the_enumerated_program_is_everything_tried(problem: RoundProblem) -> None:
     tried = best_utility(problem)
     packing = problem.packing()
-    assert packing_optimum(packing)[0] == pytest.approx(float(tried), abs=EXACT)
+    assert packing_value(packing, integer=True) == pytest.approx(float(tried), abs=EXACT)
     if not any(problem.modes):
         with pytest.raises(InputError, match="no job can run"):
             build(problem)
@@ -143,7 +143,7 @@ def test_its_relaxation_is_no_better_than_the_packing_lp(problem: RoundProblem) 
     if any(problem.modes):
         relaxed = Session(compile(build(problem, relax=True))).solve().value
         assert relaxed is not None
-        assert relaxed >= packing_bound(problem.packing()).value - EXACT
+        assert relaxed >= packing_value(problem.packing()) - EXACT
 
 
 @pytest.mark.study
@@ -162,7 +162,7 @@ def test_milp_is_the_enumerated_program_on_larger_ones() -> None:
             together=speed * rng.uniform(0.8, 1.5, (4, 2)) if rng.random() < 0.5 else None,
         )
         if any(problem.modes):
-            assert solved(problem)[0] == pytest.approx(packing_optimum(problem.packing())[0], rel=1e-7)
+            assert solved(problem)[0] == pytest.approx(packing_value(problem.packing(), integer=True), rel=1e-7)
 
 
 def test_four_tasks_on_two_and_two_devices() -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from loaded_optimum import loaded_optimum
+from packing_value import packing_value
 from random_packings import plain_packing, round_packing
 from scipy.optimize import linprog
 
-from optsched.bounds.certificate import CertificateError
 from optsched.errors import InputError
 from optsched.models import hadar_dual, hadar_primal
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.models.packing_certificate import price_certificate, share_certificate
 from optsched.solvers.compile_model import compile
-from optsched.solvers.packing import PackingBound, packing_bound, packing_optimum
 from optsched.solvers.session import Session
 
 Solve = Callable[[Any], float]
@@ -27,62 +25,40 @@ DUALITY = 1e-9  # relative, between two solves of HiGHS; measured: below 2e-14
 TWO = Packing((2,), ((JobSchedule(3.0, ((0, 2),)),), (JobSchedule(2.0, ((0, 1),)),), (JobSchedule(2.0, ((0, 1),)),)))
 
 
-def optimum(model: Any) -> float:
-    """Through compile and Session."""
-    outcome = Session(compile(model)).solve()
-    assert outcome.status == "optimal"
-    assert outcome.value is not None
-    return outcome.value
-
-
-def assert_proved(packing: Packing, bound: PackingBound) -> None:
-    """Both certificates, re-proved here by loops of their own, and an interval closed to 1e-9."""
-    price, payoff = bound.prices.price, bound.prices.payoff
-    assert min((*price, *payoff), default=Fraction(0)) >= 0
-    for j, of_job in enumerate(packing.schedules):
-        for one in of_job:
-            assert payoff[j] + sum(price[q] * w for q, w in one.demand) >= Fraction(one.utility)
-    assert bound.prices.value == sum(payoff) + sum(k * c for k, c in zip(price, packing.capacity, strict=True))
-    load, worth = [Fraction(0)] * packing.resources, Fraction(0)
-    for of_job, share in zip(packing.schedules, bound.shares.share, strict=True):
-        assert 0 <= sum(share) <= 1
-        for one, x in zip(of_job, share, strict=True):
-            assert x >= 0
-            worth += x * Fraction(one.utility)
-            for q, w in one.demand:
-                load[q] += w * x
-    assert all(held <= c for held, c in zip(load, packing.capacity, strict=True))
-    assert bound.shares.value == worth
-    assert bound.prices.value - worth <= Fraction(1, 10**9) * bound.prices.value
+def proved(packing: Packing, prices: Any) -> Fraction:
+    """What prices of resources prove, in fractions: no choice of schedules, in shares or whole, is worth more."""
+    price = [max(Fraction(0), Fraction(float(k))) for k in prices]
+    payoffs = (
+        max((Fraction(one.utility) - sum(price[q] * w for q, w in one.demand) for one in of_job), default=Fraction(0))
+        for of_job in packing.schedules
+    )
+    sold = sum((k * c for k, c in zip(price, packing.capacity, strict=True)), Fraction(0))
+    return sum((max(payoff, Fraction(0)) for payoff in payoffs), sold)
 
 
 def check(packing: Packing) -> None:
-    """Strong duality and both certificates."""
-    bound = packing_bound(packing)
-    assert_proved(packing, bound)
-    assert bound.value == pytest.approx(float(bound.prices.value), rel=DUALITY)
-    if packing.flat:
-        assert optimum(hadar_dual.build(packing)) == pytest.approx(bound.value, rel=DUALITY)
+    """Strong duality, and prices that prove the value."""
+    if not packing.flat:
+        return
+    model = hadar_dual.build(packing)
+    value = packing_value(packing)
+    assert loaded_optimum(model) == pytest.approx(value, rel=DUALITY)
+    assert float(proved(packing, hadar_dual.prices(model))) == pytest.approx(value, rel=DUALITY)
 
 
 def test_two_ways_to_fill_two_devices() -> None:
     # 3 for both devices, or 2 + 2: one price of 2, and what is left of 3 after paying 4 is nothing
-    bound = packing_bound(TWO)
-    assert bound.prices.value == bound.shares.value == 4
-    assert bound.width == 0
-    assert bound.shares.integral
-    assert packing_optimum(TWO) == (4.0, (None, 0, 0))
+    assert proved(TWO, [2.0]) == 4
+    assert packing_value(TWO) == packing_value(TWO, integer=True) == 4
+    assert TWO.value((None, 0, 0)) == 4
 
 
-def test_a_third_comes_out_as_a_third() -> None:
+def test_the_lp_may_take_halves() -> None:
     # three jobs of 2 devices on 3, each worth 1: the LP takes half of every job, the best choice is one of them
     packing = Packing((3,), tuple((JobSchedule(1.0, ((0, 2),)),) for _ in range(3)))
-    bound = packing_bound(packing)
-    assert bound.prices.value == bound.shares.value == Fraction(3, 2)
-    assert not bound.shares.integral
-    assert packing_optimum(packing)[0] == 1.0
-    shared = share_certificate(Packing((1,), ((JobSchedule(1.0, ((0, 1),)),),) * 3), [1 / 3] * 3)
-    assert shared.value == 1
+    assert proved(packing, [0.5]) == Fraction(3, 2)
+    assert packing_value(packing) == pytest.approx(1.5)
+    assert packing_value(packing, integer=True) == 1
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -111,24 +87,19 @@ def test_primal_and_dual_have_one_optimum_by_other_solvers_too(solve: Solve) -> 
     for _ in range(5):
         packing = plain_packing(rng)
         models = hadar_primal.build(packing), hadar_dual.build(packing)
-        values = [optimum(model) for model in models] + [solve(model) for model in models]
+        values = [loaded_optimum(model) for model in models] + [solve(model) for model in models]
         assert values == pytest.approx([values[0]] * 4, rel=1e-9)
-        assert optimum(hadar_primal.build(packing, integer=True)) == pytest.approx(
-            packing_optimum(packing)[0], rel=DUALITY
-        )
 
 
 def test_no_choice_is_above_the_prices() -> None:
     rng = np.random.default_rng(6)
     for _ in range(12):
         packing = plain_packing(rng)
-        value, chosen = packing_optimum(packing)
         every = [range(-1, len(of_job)) for of_job in packing.schedules[:4]]
         head = Packing(packing.capacity, packing.schedules[:4])
         best = max(_value(head, choice) for choice in itertools.product(*every))
-        assert packing_optimum(head)[0] == pytest.approx(best, rel=1e-12)
-        assert value == packing.value(chosen)
-        assert Fraction(value) <= packing_bound(packing).prices.value * (1 + Fraction(1, 10**12))
+        assert packing_value(head, integer=True) == pytest.approx(best, rel=1e-12)
+        assert Fraction(best) <= proved(head, rng.normal(1, 3, packing.resources))
 
 
 def _value(packing: Packing, choice: tuple[int, ...]) -> float:
@@ -152,7 +123,7 @@ def test_against_arrays_built_from_the_schedules() -> None:
                 column += 1
         limits = [*packing.capacity, *([1] * packing.jobs)]
         other = linprog([-one.utility for one in packing.flat], A_ub=rows, b_ub=limits, method="highs-ds")
-        assert packing_bound(packing).value == pytest.approx(-other.fun, rel=DUALITY)
+        assert packing_value(packing) == pytest.approx(-other.fun, rel=DUALITY)
 
 
 def test_row_duals_are_dual_solutions() -> None:
@@ -172,59 +143,8 @@ def test_row_duals_are_dual_solutions() -> None:
         assert mu.sum() + np.dot(packing.capacity, k) == pytest.approx(found.value, rel=DUALITY)
 
 
-def test_prices_of_the_dual_prove_what_it_says() -> None:
-    rng = np.random.default_rng(4)
-    for _ in range(15):
-        packing = plain_packing(rng)
-        model = hadar_dual.build(packing)
-        program = compile(model)
-        outcome = Session(program).solve()
-        assert outcome.x is not None
-        program.load(outcome.x)
-        proof = price_certificate(packing, hadar_dual.prices(model).tolist())
-        proof.verify(packing)
-        assert float(proof.value) == pytest.approx(outcome.value, rel=DUALITY)
-
-
-def test_any_prices_and_shares_are_repaired() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        packing = plain_packing(rng)
-        best = packing_bound(packing)
-        above = price_certificate(packing, rng.normal(1, 3, packing.resources).tolist())
-        below = share_certificate(packing, rng.normal(0.3, 1, len(packing.flat)).tolist())
-        above.verify(packing)
-        below.verify(packing)
-        assert below.value <= best.prices.value
-        assert above.value >= best.shares.value
-
-
-def test_false_certificates_are_refused() -> None:
-    bound = packing_bound(TWO)
-    prices, shares = bound.prices, bound.shares
-    tiny, none = Fraction(1, 10**30), (Fraction(0),)
-    for wrong, rule in (
-        (replace(prices, value=prices.value - tiny), "value"),
-        (replace(prices, price=(prices.price[0] - tiny,)), "dual-feasibility"),
-        (replace(prices, price=(Fraction(-1),)), "dual-feasibility"),
-        (replace(prices, payoff=prices.payoff[:2]), "dual-feasibility"),
-        (replace(shares, value=shares.value + tiny), "value"),
-        (replace(shares, share=((tiny,), *shares.share[1:])), "value"),
-        (replace(shares, share=((-tiny,), *shares.share[1:])), "value"),
-        (replace(shares, share=(none, (1 + tiny,), none), value=Fraction(1)), "value"),
-        (replace(shares, share=shares.share[:2]), "value"),
-    ):
-        with pytest.raises(CertificateError) as refusal:
-            wrong.verify(TWO)
-        assert refusal.value.rule == rule
-    prices.verify(TWO)
-    shares.verify(TWO)
-
-
 def test_nothing_to_pack() -> None:
     nobody = Packing((3,), ((), ()))
-    assert packing_bound(nobody).prices.value == packing_bound(nobody).shares.value == 0
-    assert packing_optimum(nobody) == (0.0, (None, None))
     for build in (hadar_primal.build, hadar_dual.build):
         with pytest.raises(InputError, match="no job has a schedule"):
             build(nobody)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given, settings
+from packing_value import packing_value
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
 from optsched.errors import InputError
 from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
-from optsched.solvers.packing import packing_optimum
 
 FOUR_ON_TWO_AND_TWO = RoundProblem(
     work=[100.0],
@@ -59,7 +59,7 @@ def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: Roun
 @settings(max_examples=examples(40))
 @given(problem=tiny_problems())
 def test_the_best_packing_is_the_best_of_everything(problem: RoundProblem) -> None:
-    assert packing_optimum(problem.packing())[0] == pytest.approx(float(best_utility(problem)), abs=1e-9)
+    assert packing_value(problem.packing(), integer=True) == pytest.approx(float(best_utility(problem)), abs=1e-9)
 
 
 @settings(max_examples=examples(40))
@@ -80,8 +80,8 @@ def test_the_slowest_type_rules() -> None:
     (one,) = FOUR_ON_TWO_AND_TWO.allocations(0)
     assert one.iterations == 80
     faster = RoundProblem([100.0], [4], [[3.0, 3.0]], [0], [[2, 2]], 10.0, [[5.0, 4.0, 1.0]])
-    assert packing_optimum(FOUR_ON_TWO_AND_TWO.packing())[0] == 4
-    assert packing_optimum(faster.packing())[0] == 5
+    assert packing_value(FOUR_ON_TWO_AND_TWO.packing(), integer=True) == 4
+    assert packing_value(faster.packing(), integer=True) == 5
 
 
 def test_four_tasks_on_two_and_two_devices() -> None:

@@ -10,8 +10,7 @@ import pytest
 from brute_force import earliest
 from enumeration import TinyJob, value
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InputError

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from speeds.random_profiles import clusters, exact_alpha, placements, profiles
 
 from optsched.errors import InputError

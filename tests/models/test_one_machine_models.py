@@ -11,10 +11,8 @@ import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob, placed_optimum, srpt
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from raw_arrays import disjunctive as raw_disjunctive
-from raw_arrays import positional as raw_positional
+from hypothesis import given, settings, strategies as st
+from raw_arrays import disjunctive as raw_disjunctive, positional as raw_positional
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.models import disjunctive, positional, time_indexed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.errors import InputError
 from optsched.models.placement_modes import Mode, consolidated, modes_of_classes, splits

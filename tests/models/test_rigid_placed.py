@@ -10,8 +10,7 @@ import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob, placed_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.check.referee import check_schedule

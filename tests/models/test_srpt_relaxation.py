@@ -11,8 +11,7 @@ import pytest
 from brute_force import preemptive_optimum
 from enumeration import TinyJob, mean_busy_times, srpt
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from raw_arrays import mean_busy_time
 from tiny_instances import instance_of, tiny_jobs
 

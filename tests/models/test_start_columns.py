@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from enumeration import TinyJob, cost, placed_optimum
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InfeasibleError

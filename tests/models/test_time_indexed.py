@@ -13,8 +13,7 @@ import pyomo.environ as pyo
 import pytest
 from enumeration import TinyJob
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from raw_arrays import time_indexed
 from tiny_instances import instance_of, tiny_jobs

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 from optsched.errors import InputError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from matplotlib.figure import Figure
 
 from optsched.plot.time_axis import UNITS, TimeLocator, in_unit, number, time_axis, unit_for

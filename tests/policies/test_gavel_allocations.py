@@ -8,8 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError, OptschedError
 from optsched.models import gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum, gavel_proportional

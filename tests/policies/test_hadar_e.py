@@ -12,8 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from examples import few
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from simulation.fork_lp import makespan_lp
 from simulation.forked_instances import gang_instance, table_instance
 
@@ -22,8 +21,7 @@ from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
-from optsched.policies.fork_plan import ForkPlan
-from optsched.policies.hadar_e import HadarE, split
+from optsched.policies.hadar_e import ForkPlan, HadarE, split
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from brute_force import preemptive_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 

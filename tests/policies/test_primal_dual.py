@@ -8,15 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import few
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
 from optsched.errors import InputError
-from optsched.guarantees.families import whole_node_family
 from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.policies.exponential_prices import THETA, PriceFunction, constants
-from optsched.policies.primal_dual import PrimalDual
+from optsched.policies.exponential_prices import PriceFunction
+from policies.primal_dual import THETA, PrimalDual, constants, whole_node_family
 
 SLACK = 1e-9  # relative: prices and sums are floats
 
@@ -84,8 +82,7 @@ def check_theorem(packing: Packing) -> float:
     assert worst_dual_violation(packing, online) <= SLACK * scale
     assert lp <= online.dual_value * (1 + SLACK)
     # 3. no acceptance adds more to D than R_eff times what it adds to P
-    for ratio in (online.price_of.charged_ratio, online.price_of.effective_ratio):
-        assert online.dual_value <= (online.initial + ratio * online.value) * (1 + SLACK)
+    assert online.dual_value <= (online.initial + online.price_of.charged_ratio * online.value) * (1 + SLACK)
     # 4. the theorem, and with the constants of the setting its a-priori form
     assert online.initial <= THETA * lp * (1 + SLACK)
     assert online.value * online.price_of.charged_ratio >= (1 - THETA) * lp * (1 - SLACK)
@@ -160,7 +157,6 @@ def test_whole_node_jobs_break_two_alpha_for_the_naive_price(worth: int, claimed
     assert chosen == [0, None]
     ratio = safe.price_of.charged_ratio
     assert ratio == pytest.approx(devices * (4 * worth - 1), rel=1e-8)  # (c / 1)(e^a - 1), e^a = Up / Lo = 4 worth
-    assert safe.price_of.effective_ratio >= ratio
     assert worth <= ratio / (1 - THETA)
     check_theorem(packing)
 
@@ -169,7 +165,7 @@ def test_small_jobs_make_the_constant_logarithmic() -> None:
     found = []
     for c in (10, 100, 1000, 100_000):
         price = PriceFunction(1e-3, 1e3, np.array([c]), np.array([1]))
-        found.append(price.effective_ratio)
+        found.append(price.charged_ratio)
     assert found == sorted(found, reverse=True)
     assert found[-1] == pytest.approx(math.log(1e6), rel=1e-3)
 
@@ -178,12 +174,6 @@ def test_the_formula_of_r_eff_by_hand_and_by_enumeration() -> None:
     capacity, widest = np.array([8, 5, 3]), np.array([2, 4, 3])
     price = PriceFunction(0.1, 50.0, capacity, widest)
     a = math.log(500)
-    rows = [
-        c / w * (math.exp(a * w / (c - wide + 1)) - 1)
-        for c, wide in zip(capacity.tolist(), widest.tolist(), strict=True)
-        for w in range(1, wide + 1)
-    ]
-    assert price.effective_ratio == pytest.approx(max(rows), rel=1e-12)
     charged = [
         c / w * (math.exp(a * min(1, w / (c - wide + 1))) - 1)
         for c, wide in zip(capacity.tolist(), widest.tolist(), strict=True)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.policies.queue_orders import list_scheduling

@@ -8,8 +8,8 @@ from examples import few
 
 from optsched import Instance, Job
 from optsched.policies.placements import PLACEMENTS
+from optsched.policies.sharing_choice import select
 from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
-from optsched.policies.sharing_wait import select
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE
 from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, Sharing, State, new_state

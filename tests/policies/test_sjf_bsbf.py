@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.sharing_outlook import to_come
+from optsched.policies.sharing_choice import to_come
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import optsched as osd
 from optsched.check.referee import check_schedule

@@ -9,10 +9,9 @@ from fractions import Fraction
 import pytest
 from brute_force import preemptive_optimum
 from examples import few
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from optsched.policies.virtual_machine import VirtualMachine
+from optsched.policies.a_srpt import VirtualMachine
 from optsched.problem.instance import Instance, Job
 from policies.a_srpt_model import srpt_points
 

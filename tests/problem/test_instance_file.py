@@ -12,8 +12,7 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup

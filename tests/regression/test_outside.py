@@ -22,9 +22,8 @@ from optsched.policies.queue_orders import fifo
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
-from optsched.regression import outside
-from optsched.regression.guarded_subject import guarded_subject
-from optsched.regression.outside import Command, read_schedule
+from optsched.regression import guarded_subject as outside
+from optsched.regression.guarded_subject import Command, guarded_subject, read_schedule
 
 JOBS = [Job("a", arrival=1, gpus=2, duration=3), Job("b", arrival=1, duration=2), Job("c", arrival=2, duration=2)]
 TWO = Instance(JOBS, "1x2", name="two", objective="total_completion_time")  # optimum: b 3, c 4, a 7

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError

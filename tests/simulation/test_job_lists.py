@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from examples import few
 
-from optsched.simulation.job_lists import JobLists
+from optsched.simulation.entry_points import JobLists
 from optsched.simulation.records import DONE, FUTURE, RUNNING, WAITING
 
 

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem
 from optsched.simulation.iterations import TaskRun
-from optsched.simulation.transfers import simulate_transfers
 
 
 def ran(instance: Instance, spec: Any) -> TaskRun:
@@ -31,31 +28,7 @@ def tasks(run: TaskRun, job: str, worker: int) -> list[tuple[float, float]]:
     return sorted(zip(log.start[rows].tolist(), log.end[rows].tolist(), strict=True))
 
 
-def completions(release: list[float], size: list[float], links: Any, cost: Contention, spec: str) -> list[float]:
-    policy: Any = specify(spec).policy
-    return simulate_transfers(TransferProblem(release, size, cost, links), policy).tolist()
-
-
 # --- rates --------------------------------------------------------------------------------------------------------------
-
-
-def test_the_pace_is_that_of_the_busiest_node_and_follows_every_start_and_end() -> None:
-    """b = 1, eta = 1/2: a byte takes 1, 2.5, 4 seconds beside 0, 1, 2 others.
-
-    ``wide`` uses both links. On link 1 three run from 2 on; on link 0 it never shares with more than one.
-    """
-    cost = Contention(1, 0.5)
-    links = ((0, 1), (0,), (1,), (1,))
-    ends = completions([0, 1, 2, 2], [10, 100, 2, 4], links, cost, "srsf:k=3")
-    # wide: 1 byte until 1, 0.4 until 2, then 1/4 a second until the small one on link 1 ends
-    small = 2 + 2 * 4
-    wide_left = 10 - 1 - 1 / 2.5 - 2
-    other_left = 4 - 2
-    # then k = 2 on both links: 2.5 seconds a byte
-    other = small + other_left * 2.5
-    wide = other + (wide_left - other_left) * 2.5  # still beside the long one on link 0
-    long_left = 100 - (wide - 1) / 2.5  # link 0 carries two from 1 to the end of wide
-    assert ends == pytest.approx([wide, wide + long_left, small, other], rel=1e-14)
 
 
 def one_gpu_nodes(names: str, jobs: dict[str, tuple[float, str, IterationTasks]], cost: Contention) -> Instance:
@@ -66,6 +39,29 @@ def one_gpu_nodes(names: str, jobs: dict[str, tuple[float, str, IterationTasks]]
     ]
     cluster = Cluster(tuple(NodeGroup(gpus=1, gpu=name) for name in names))
     return Instance(made, cluster, tasks={name: each for name, (_, _, each) in jobs.items()}, contention=cost)
+
+
+def test_the_pace_is_that_of_the_busiest_node_and_follows_every_start_and_end() -> None:
+    """b = 1, eta = 1/2: a byte takes 1, 2.5, 4 seconds beside 0, 1, 2 others.
+
+    ``wide`` uses both links. On link 1 three run from 2 on; on link 0 it never shares with more than one.
+    """
+    cost = Contention(1, 0.5)
+    nodes, sizes = ("AB", "AC", "BD", "BE"), (10, 100, 2, 4)
+    jobs = {
+        name: (at, own, IterationTasks(0, 0, size))
+        for name, at, own, size in zip("wlso", (0.0, 1.0, 2.0, 2.0), nodes, sizes, strict=True)
+    }
+    ends = ran(one_gpu_nodes("ABCDE", jobs, cost), "srsf:k=3").schedule.completion
+    # wide: 1 byte until 1, 0.4 until 2, then 1/4 a second until the small one on link 1 ends
+    small = 2 + 2 * 4
+    wide_left = 10 - 1 - 1 / 2.5 - 2
+    other_left = 4 - 2
+    # then k = 2 on both links: 2.5 seconds a byte
+    other = small + other_left * 2.5
+    wide = other + (wide_left - other_left) * 2.5  # still beside the long one on link 0
+    long_left = 100 - (wide - 1) / 2.5  # link 0 carries two from 1 to the end of wide
+    assert ends == pytest.approx([wide, wide + long_left, small, other], rel=1e-14)
 
 
 def test_measured_ratios_multiply_and_the_worst_node_counts() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 from optsched.io.traces.generate import generate
 from optsched.models.mapped_modes import speed_depends_on_placement

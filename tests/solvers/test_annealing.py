@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.regular import regular_cost
 from optsched.check.referee import check_schedule
@@ -14,9 +13,8 @@ from optsched.deadline import NEVER, Deadline
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.solvers.annealing import anneal
 from optsched.solvers.generation import Costs, objective_value
-from optsched.solvers.list_schedule import ListProblem, best_list_schedule
+from optsched.solvers.list_schedule import ListProblem, anneal, best_list_schedule
 from solvers.rigid_instances import SUMS, rigid_instances
 
 

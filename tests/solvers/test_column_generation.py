@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Floats

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.regular import exact_cost, regular_cost
 from optsched.check.referee import check_schedule

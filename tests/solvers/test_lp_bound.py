@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds import BOUNDS
 from optsched.problem.instance import Cluster, Instance, Job

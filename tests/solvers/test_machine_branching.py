@@ -7,15 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.solvers.identical_machines import least_weighted_completion
-from optsched.solvers.machine_branching import MachineBranching, ParallelJobs
 from optsched.solvers.machine_schedules import FAR, improve, least_after, least_before
+from optsched.solvers.methods.machine_schedules import MachineBranching, ParallelJobs
 from optsched.solvers.solve import solve
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.certificate import Certificate
 from optsched.check.referee import check_schedule

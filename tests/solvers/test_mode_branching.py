@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 from brute_force import placed_optimum
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule
 from optsched.deadline import Deadline

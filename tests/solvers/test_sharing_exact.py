@@ -14,8 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import few
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate

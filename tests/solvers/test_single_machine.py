@@ -7,8 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.objectives import get_objective
@@ -16,8 +15,7 @@ from optsched.solvers import single_machine
 from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Jobs, may_follow
-from optsched.solvers.sequence_search import improve_sequence
-from optsched.solvers.single_machine import SequenceProof, SingleMachine, prove_single_machine
+from optsched.solvers.single_machine import SequenceProof, SingleMachine, improve_sequence, prove_single_machine
 from optsched.solvers.solve_state import SolveState
 from solvers.rigid_instances import SUMS, one_machine
 

@@ -6,8 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.errors import InputError, RowErrors
 from optsched.speeds.resource_vectors import RESOURCE_TIMES, read_resource_times, resource_interference

@@ -6,8 +6,7 @@ import dataclasses
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.problem.scaling import Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS, built_in_scalings

@@ -16,8 +16,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, Reproduction
-from optsched.studies.study import cells as asked
+from optsched.studies.study import STUDIES, Reproduction, cells as asked
 from optsched.sweeps.measures.iterations import MEASURES, measure
 from studies.documents import cells
 

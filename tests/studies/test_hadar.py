@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
+from simulation.fork_lp import makespan_lp
 
 from optsched.cli.study import reproduction_view
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
-from optsched.models.hadar_e_forking import fork_jobs
 from optsched.policies.simulate import simulate
-from optsched.solvers.mode_makespan import makespan_interval
 from optsched.speeds.type_speeds import type_speeds
 from optsched.studies.philly_hours import philly_file, philly_hours
 from optsched.studies.study import STUDIES, Reproduction
@@ -126,7 +125,7 @@ def test_the_limit_of_forking_is_the_ratio_of_the_makespan_programs() -> None:
     for seed, jobs in ((1, 1), (2, 3), (3, 6)):
         instance = generate("hadar-mix", seed, jobs=jobs)
         rates = type_speeds(instance).together[:, instance.cluster.node_type]
-        fork, alone = (float(makespan_interval(fork_jobs(instance.work, rates, fork=f)).lower) for f in (True, False))
+        fork, alone = (makespan_lp(rates, instance.work, fork=f) for f in (True, False))
         found = measure_mix("hadar-e:copies=2", OptimumBounds(instance))
         assert found["most"] == pytest.approx(alone / fork, rel=1e-6)
         assert found["total_time"] / found["fork_ratio"] == pytest.approx(fork, rel=1e-6)

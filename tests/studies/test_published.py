@@ -7,9 +7,8 @@ import math
 import pytest
 
 from optsched.studies.estimate import Change
-from optsched.studies.experiment import Experiment, RunOutcome, Workload
+from optsched.studies.experiment import Experiment, Published, RunOutcome, Workload, verdict
 from optsched.studies.findings import findings
-from optsched.studies.published import Published, verdict
 from optsched.sweeps.measurement import Measure, Measurement
 
 AT = {"few": Workload.of("machines", jobs=5), "many": Workload.of("machines", jobs=6)}

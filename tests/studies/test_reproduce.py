@@ -10,8 +10,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, run_all
-from optsched.studies.study import cells as asked
+from optsched.studies.study import STUDIES, cells as asked, run_all
 from optsched.sweeps.measures.placed_gangs import MEASURES
 from studies.documents import cells
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.rows import Rows, offered_gpus, seconds_of_date_times

@@ -46,8 +46,6 @@ class SharedGpus(SearchSpace):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
-        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
         check_legal(1 <= self.xi < float("inf"), "xi", self.xi, "a number >= 1")
 
     @cached_property
@@ -86,20 +84,16 @@ class SharedGpus(SearchSpace):
         """By the linear programs of all orders of events, where every two jobs meet; a schedule is the better of the run of
         SRPT and of starts at events.
         """
-        reached = _reached(instance, objective)
+        schedules = [refereed(instance, specify("srtf")).schedule]
+        found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
+        if not check_schedule(instance, found):
+            schedules.append(found)
+        reached = min(schedule_value(instance, each, objective) for each in schedules)
         if instance.n > MOST_PROVED or meet_in_pairs(instance) is not None or deadline.passed:
             return instance, reached
         value = float(_of_two(instance)) if instance.n == 2 else preemptive_sharing_optimum(instance).value
         stated = stating(value, "total_completion_time", "gpu-sharing", "sharing-preemptive")
         return proved_here(instance.replace(optimum=stated)), reached
-
-
-def _reached(instance: Instance, objective: str) -> Fraction:
-    schedules = [refereed(instance, specify("srtf")).schedule]
-    found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
-    if not check_schedule(instance, found):
-        schedules.append(found)
-    return min(schedule_value(instance, each, objective) for each in schedules)
 
 
 def _of_two(instance: Instance) -> Fraction:

@@ -38,15 +38,11 @@ class Transfers(SearchSpace):
 
     gpus: int = 2
     jobs: int = 4
-    longest: int = 24
-    latest: int = 24
     eta: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_legal(self.gpus == 2, "gpus", self.gpus, "2: both ends of the link")
-        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
-        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
         check_legal(0 <= self.eta < float("inf"), "eta", self.eta, "a number of seconds a byte >= 0")
 
     @cached_property
@@ -69,7 +65,8 @@ class Transfers(SearchSpace):
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """Without preemption, which the link does not have."""
-        _require_sum(objective)
+        if objective not in SUMS:
+            raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
         problem = self._problem(candidate)
         two = len(candidate.jobs) == 2
         value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
@@ -92,11 +89,6 @@ def _reached(instance: Instance, objective: str) -> Fraction:
     value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
     before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
     return Fraction(value) - before
-
-
-def _require_sum(objective: str) -> None:
-    if objective not in SUMS:
-        raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
 
 
 def _before(instance: Instance, objective: str) -> float:

@@ -10,7 +10,6 @@ from optsched.adversary.candidate import Candidate, Quantity
 from optsched.adversary.solved import Modes, branched, solved
 from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
-from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification, at_task_level, resizes, shares_gpus, specify
@@ -31,15 +30,8 @@ class WholeJobs(SearchSpace):
     the run of `srtf`, which is optimal on one machine.
     """
 
-    longest: int = 24
-    latest: int = 24
     arrivals: bool = True
     gangs: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_legal(1 <= self.longest <= 10**6, "longest", self.longest, "an integer from 1 to 1000000")
-        check_legal(0 <= self.latest <= 10**6, "latest", self.latest, "an integer from 0 to 1000000")
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:

@@ -55,7 +55,10 @@ def read(request: TraceRequest) -> TraceRead:
     """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
     rows = Rows(read_text_table(request.path, separator=None))
     columns = _columns(rows, request.columns)
-    date_times = _are_date_times(rows.text(columns["arrival"], required=False))
+    text = rows.text(columns["arrival"], required=False)
+    # The clock that more of the fields are in; the others are then bad rows.
+    numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
+    date_times = int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
     arrival = _times(rows, columns["arrival"], date_times, required=True)
     jobs = {"arrival": arrival, "gpus": rows.gang(columns["gpus"])}
     for field in ("duration", "iterations"):
@@ -113,12 +116,6 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
             legal=f"--columns {asked} with columns of the file: {', '.join(there)}",
         )
     return columns
-
-
-def _are_date_times(text: pl.Series) -> bool:
-    # The clock that more of the fields are in; the others are then bad rows.
-    numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
-    return int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
 
 
 def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.Series:

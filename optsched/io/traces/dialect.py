@@ -153,17 +153,12 @@ def dialect(
     return add
 
 
-def dialects_that_fit(columns: list[str]) -> list[str]:
-    """Dialects whose whole header occurs among ``columns``."""
-    return [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(columns)]
-
-
 def require_header(rows: Rows, header: tuple[str, ...]) -> None:
     """Stop unless the file has all columns of ``header`` and is not of a dialect that has them and more.
 
     The second rule keeps a file in other units out: a Muri file (milliseconds) has all columns of Tiresias (seconds).
     """
-    fitting = dialects_that_fit(rows.columns)
+    fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(rows.columns)]
     rows.require(header, f"; they fit dialect {' or '.join(fitting)}" if fitting else "")
     for name in fitting:
         if set(DIALECTS.get(name).header) > set(header):

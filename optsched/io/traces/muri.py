@@ -28,8 +28,7 @@ trace.
 from __future__ import annotations
 
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect
-from optsched.io.traces.tiresias import HEADER as OLDER
-from optsched.io.traces.tiresias import read_jobs
+from optsched.io.traces.tiresias import HEADER as OLDER, read_jobs
 
 HEADER = (*OLDER, "batch_size", "iteration_time", "resource_time_0", "resource_time_1", "resource_time_2")
 MILLISECONDS = 1000.0

@@ -46,7 +46,13 @@ def read(request: TraceRequest) -> TraceRead:
         raise request.no_instance("#k", "#k, k an integer from 1")
     numbers = text.split()
     part, _, size = request.fragment.partition(",")
-    n = _jobs(request, size)
+    # n is nowhere in the file, and a wrong one reads other instances without a word: it is never guessed.
+    named = re.search(r"wt(\d+)", request.path.stem, re.ASCII)
+    found = re.fullmatch(r"n=([1-9]\d{0,8})", size, re.ASCII) if size else named
+    if found is None or int(found[1]) == 0:
+        legal = "#k,n=40 (n jobs an instance), or a file name with it: wt40.txt"
+        raise InputError("jobs an instance unknown", file=request.path, field="n", value=size or None, legal=legal)
+    n = int(found[1])
     instances = _instances(request, len(numbers), n)
     k = _number_of(request, part, instances)
     first = 3 * n * (k - 1)
@@ -72,16 +78,6 @@ def read(request: TraceRequest) -> TraceRead:
         objective=OBJECTIVE,
         optimum=None if value is None else known,
     )
-
-
-def _jobs(request: TraceRequest, said: str) -> int:
-    # n is nowhere in the file, and a wrong one reads other instances without a word: it is never guessed.
-    named = re.search(r"wt(\d+)", request.path.stem, re.ASCII)
-    found = re.fullmatch(r"n=([1-9]\d{0,8})", said, re.ASCII) if said else named
-    if found is None or int(found[1]) == 0:
-        legal = "#k,n=40 (n jobs an instance), or a file name with it: wt40.txt"
-        raise InputError("jobs an instance unknown", file=request.path, field="n", value=said or None, legal=legal)
-    return int(found[1])
 
 
 def _instances(request: TraceRequest, numbers: int, n: int) -> int:

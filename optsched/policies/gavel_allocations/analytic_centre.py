@@ -15,12 +15,11 @@ of the size of the program.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Bools, Floats
 
 SLACK = 1e-6  # relative: how far below the optimum an allocation may be, for the set of optimal ones has no interior
 STEPS = 200
@@ -34,7 +33,7 @@ class Divisions(NamedTuple):
     """Divisions of time X f64[k, T], > 0 only where they ``may``, with gain_i X_i >= need_i, load X_t <= room_t and
     sum worth X >= least; a slot stands for so many ``copies`` of a job."""
 
-    may: Any
+    may: Bools
     gain: Floats
     need: Floats
     load: Floats
@@ -45,11 +44,12 @@ class Divisions(NamedTuple):
 
 
 class Slacks(NamedTuple):
-    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T]."""
+    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T], of the worth."""
 
     over: Floats
     rest: Floats
     left: Floats
+    extra: float
 
 
 def centred(
@@ -92,189 +92,74 @@ def proportional(gain: Floats, weight: Floats, load: Floats, copies: Floats, cap
     return shares
 
 
-def somewhere(may: Any, load: Floats, capacity: Floats) -> Floats:
+def somewhere(may: Bools, load: Floats, capacity: Floats) -> Floats:
     """Shares > 0 wherever a slot may run that leave time and GPUs over."""
     part = np.where(may, capacity[None, :] / (2 * load.sum()), 0.0)
     part /= np.maximum(1.0, 2 * part.sum(axis=1, keepdims=True))
     return part
 
 
-@njit(interpreted=False)
-def factorised(matrix: Any, k: int) -> None:
-    """Cholesky in place, lower triangle, of a small positive definite matrix (LAPACK is slower: `make bench`)."""
-    for i in range(k):
-        for j in range(i + 1):
-            s = matrix[i, j]
-            for c in range(j):
-                s -= matrix[i, c] * matrix[j, c]
-            matrix[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / matrix[j, j]
+def slacks(x: Floats, of: Divisions) -> Slacks:
+    """What is over of needs, time, GPUs and worth."""
+    over = (of.gain * x).sum(axis=1) - of.need
+    return Slacks(over, 1.0 - x.sum(axis=1), of.room - of.load @ x, float((of.worth * x).sum()) - of.least)
 
 
-@njit(interpreted=False)
-def solved(matrix: Any, b: Any, k: int) -> None:
-    """b becomes the solution, from the factor."""
-    for i in range(k):
-        for c in range(i):
-            b[i] -= matrix[i, c] * b[c]
-        b[i] /= matrix[i, i]
-    for i in range(k - 1, -1, -1):
-        for c in range(i + 1, k):
-            b[i] -= matrix[c, i] * b[c]
-        b[i] /= matrix[i, i]
-
-
-@njit(interpreted=False)
-def slacks(x: Any, of: Divisions, s: Slacks) -> float:
-    """Fill over[i] = gain X - need, rest[i] = 1 - sum X, left[t] = GPUs over; returns the worth above ``least``."""
-    for t in range(of.room.size):  # loops, here and below: forms of numpy take seconds to compile
-        s.left[t] = of.room[t]
-    extra = -of.least
-    for i in range(x.shape[0]):
-        s.over[i], s.rest[i] = -of.need[i], 1.0
-        for t in range(x.shape[1]):
-            s.over[i] += of.gain[i, t] * x[i, t]
-            s.rest[i] -= x[i, t]
-            s.left[t] -= of.load[i] * x[i, t]
-            extra += of.worth[i, t] * x[i, t]
-    return extra
-
-
-@njit(interpreted=False)
-def potential(x: Any, of: Divisions, s: Slacks, extra: float, weight: Any, barrier: float) -> float:
+def potential(x: Floats, of: Divisions, s: Slacks, weight: Floats, barrier: float) -> float:
     """What is maximised; -inf outside."""
-    if not extra > 0:
+    inside = s.extra > 0 and (s.left > 0).all() and (s.rest > 0).all() and (s.over > 0).all()
+    if not (inside and (x[of.may] > 0).all()):
         return -np.inf
-    logs = 0.0
-    for t in range(s.left.size):
-        if not s.left[t] > 0:
-            return -np.inf
-        logs += np.log(s.left[t])
-    total = np.log(extra) + barrier * logs
-    for i in range(x.shape[0]):
-        if not (s.rest[i] > 0 and s.over[i] > 0):
-            return -np.inf
-        logs = np.log(s.rest[i])
-        for t in range(x.shape[1]):
-            if of.may[i, t]:
-                if x[i, t] <= 0:
-                    return -np.inf
-                logs += np.log(x[i, t])
-        total += barrier * of.copies[i] * logs
-        if s.over[i] < np.inf:
-            total += weight[i] * np.log(s.over[i])
-    return total
+    logs = np.log(s.rest) + np.log(np.where(of.may, x, 1.0)).sum(axis=1)
+    needs = weight @ np.log(np.where(np.isfinite(s.over), s.over, 1.0))
+    return float(np.log(s.extra) + needs + barrier * (np.log(s.left).sum() + of.copies @ logs))
 
 
-@njit(interpreted=False)
-def direction(
-    x: Any, of: Divisions, s: Slacks, extra: float, weight: Any, barrier: float, step: Any, slope: Any, back: Any
-) -> float:
+def direction(x: Floats, of: Divisions, s: Slacks, weight: Floats, barrier: float) -> tuple[Floats, float]:
     """Newton's step: every slot's block alone, then corrected for what couples them (Woodbury). Its decrement squared."""
-    m, T = x.shape
-    K = T + 1  # the capacities, and the worth
-    block, couple, rhs = np.zeros((T, T)), np.zeros((K, K)), np.zeros(K)
-    for t in range(T):
-        couple[t, t] = s.left[t] * s.left[t] / barrier
-    couple[T, T] = extra * extra
-    for i in range(m):
-        pull = 1.0 / s.over[i]
-        b = barrier * of.copies[i]
-        for t in range(T):
-            for c in range(T):
-                both = of.may[i, t] and of.may[i, c]
-                block[t, c] = (
-                    weight[i] * of.gain[i, t] * of.gain[i, c] * pull * pull + b / (s.rest[i] * s.rest[i])
-                    if both
-                    else 0.0
-                )
-            block[t, t] += b / (x[i, t] * x[i, t]) if of.may[i, t] else 1.0
-            step[i, t] = 0.0
-            if of.may[i, t]:
-                step[i, t] = weight[i] * of.gain[i, t] * pull + b / x[i, t] - b / s.rest[i]
-                step[i, t] += of.worth[i, t] / extra - barrier * of.load[i] / s.left[t]
-            slope[i, t] = step[i, t]
-        factorised(block, T)
-        solved(block, step[i], T)
-        for k in range(K):
-            column = back[i, k]
-            for t in range(T):
-                column[t] = (of.worth[i, t] if k == T else of.load[i] * (k == t)) if of.may[i, t] else 0.0
-            solved(block, column, T)
-            for t in range(T):
-                couple[t, k] += of.load[i] * column[t]
-                couple[T, k] += of.worth[i, t] * column[t]
-        for t in range(T):
-            rhs[t] += of.load[i] * step[i, t]
-            rhs[T] += of.worth[i, t] * step[i, t]
-    factorised(couple, K)
-    solved(couple, rhs, K)
-    decrement = 0.0
-    for i in range(m):
-        for k in range(K):
-            for t in range(T):
-                step[i, t] -= back[i, k, t] * rhs[k]
-        for t in range(T):
-            decrement += slope[i, t] * step[i, t]
-    return decrement
+    types = np.arange(of.room.size)
+    b, pull = (barrier * of.copies)[:, None], of.gain / s.over[:, None]
+    inverse = np.where(of.may, 1.0 / np.where(of.may, x, 1.0), 0.0)
+    slope = weight[:, None] * pull + b * (inverse - 1.0 / s.rest[:, None])
+    slope += of.worth / s.extra - barrier * of.load[:, None] / s.left
+    slope = np.where(of.may, slope, 0.0)
+    block = weight[:, None, None] * pull[:, :, None] * pull[:, None, :] + (b / s.rest[:, None] ** 2)[:, :, None]
+    block *= of.may[:, :, None] & of.may[:, None, :]
+    block[:, types, types] += np.where(of.may, b * inverse**2, 1.0)
+    couples = np.concatenate([of.load[:, None, None] * np.eye(types.size), of.worth[:, :, None]], axis=2)
+    couples *= of.may[:, :, None]  # the capacities, and the worth
+    alone = np.linalg.solve(block, np.concatenate([slope[:, :, None], couples], axis=2))
+    pulled = np.tensordot(couples, alone, axes=([0, 1], [0, 1]))
+    pulled[:, 1:] += np.diag(np.append(s.left**2 / barrier, s.extra**2))
+    step = alone[:, :, 0] - alone[:, :, 1:] @ np.linalg.solve(pulled[:, 1:], pulled[:, 0])
+    return step, float((slope * step).sum())
 
 
-@njit(interpreted=False)
-def furthest(x: Any, step: Any, of: Divisions, s: Slacks) -> float:
+def furthest(x: Floats, step: Floats, of: Divisions, s: Slacks) -> float:
     """How many steps lead to the boundary."""
-    most = np.inf
-    used = np.zeros(s.left.size)
-    for i in range(x.shape[0]):
-        rate, time = 0.0, 0.0
-        for t in range(x.shape[1]):
-            d = step[i, t]
-            rate += of.gain[i, t] * d
-            time += d
-            used[t] += of.load[i] * d
-            if d < 0:
-                most = min(most, -x[i, t] / d)
-        if rate < 0:
-            most = min(most, -s.over[i] / rate)
-        if time > 0:
-            most = min(most, s.rest[i] / time)
-    for t in range(s.left.size):
-        if used[t] > 0:
-            most = min(most, s.left[t] / used[t])
-    return most
+    left = np.concatenate([x.ravel(), s.over, s.rest, s.left])
+    lost = np.concatenate([-step.ravel(), -(of.gain * step).sum(axis=1), step.sum(axis=1), of.load @ step])
+    return float((left[lost > 0] / lost[lost > 0]).min(initial=np.inf))
 
 
-@njit(interpreted=False)
-def move(to: Any, x: Any, step: Any, size: float) -> None:
-    """to = x + size step."""
-    for i in range(x.shape[0]):
-        for t in range(x.shape[1]):
-            to[i, t] = x[i, t] + size * step[i, t]
-
-
-@njit(interpreted=False)
-def ascend(x: Any, of: Divisions, weight: Any, barrier: float) -> int:
-    """Move x, inside, to the maximum; the steps made."""
-    m, T = x.shape
-    step, slope, back = np.zeros((m, T)), np.zeros((m, T)), np.zeros((m, T + 1, T))
-    s, trial = Slacks(np.zeros(m), np.zeros(m), np.zeros(T)), np.zeros((m, T))
-    extra = slacks(x, of, s)
-    here = potential(x, of, s, extra, weight, barrier)
-    for made in range(STEPS):
-        decrement = direction(x, of, s, extra, weight, barrier, step, slope, back)
+def ascend(x: Floats, of: Divisions, weight: Floats, barrier: float) -> None:
+    """Move x, inside, to the maximum."""
+    s = slacks(x, of)
+    here = potential(x, of, s, weight, barrier)
+    for _ in range(STEPS):
+        try:
+            step, decrement = direction(x, of, s, weight, barrier)
+        except np.linalg.LinAlgError:
+            return  # on the boundary but for rounding
         # near by, Newton's full step converges, says the theory; no need to compare values
         near = decrement < NEAR * barrier
-        size = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s))
-        there = -np.inf
-        while size > 1e-12:
-            move(trial, x, step, size)
-            extra = slacks(trial, of, s)
-            there = potential(trial, of, s, extra, weight, barrier)
-            if there >= here or (near and there > -np.inf):
-                break
-            size *= 0.5
+        size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
+        while size > 1e-12 and not (there >= here or (near and there > -np.inf)):
+            trial = x + size * step
+            s = slacks(trial, of)
+            there, made, size = potential(trial, of, s, weight, barrier), size, size * 0.5
         if not (there >= here or (near and there > -np.inf)):
-            return made  # rounding: no ascent is left
-        move(x, x, step, size)
-        here = there
-        if size == 1.0 and decrement < DONE * barrier:
-            return made + 1
-    return STEPS
+            return  # rounding: no ascent is left
+        x[:], here = trial, there
+        if made == 1.0 and decrement < DONE * barrier:
+            return

@@ -26,7 +26,12 @@ class IsolatedTime:
 
     def at(self, jobs: ActiveJobs) -> Floats:
         """D_m, f64[m]: seconds for the work done (at the isolated throughputs of its time) and for the work left."""
-        self._reach(int(jobs.ids.max(initial=-1)) + 1)
+        n = int(jobs.ids.max(initial=-1)) + 1
+        if n > self._so_far.size:
+            more = max(n, 2 * self._so_far.size) - self._so_far.size
+            self._so_far = np.concatenate([self._so_far, np.zeros(more)])
+            self._left = np.concatenate([self._left, np.full(more, np.nan)])
+            self._rate = np.concatenate([self._rate, np.ones(more)])
         j = jobs.ids
         known = ~np.isnan(self._left[j])
         done = np.where(known, self._left[j] - jobs.left, 0.0)
@@ -35,13 +40,6 @@ class IsolatedTime:
         self._rate[j] = isolated_rate(jobs, self._capacity)
         self.finish = self._so_far[j] + jobs.left / self._rate[j]
         return self.finish
-
-    def _reach(self, n: int) -> None:
-        if n > self._so_far.size:
-            more = max(n, 2 * self._so_far.size) - self._so_far.size
-            self._so_far = np.concatenate([self._so_far, np.zeros(more)])
-            self._left = np.concatenate([self._left, np.full(more, np.nan)])
-            self._rate = np.concatenate([self._rate, np.ones(more)])
 
 
 @ALLOCATIONS.register("finish_time_fairness_perf")

@@ -75,7 +75,12 @@ class ShareProgram:
             self._slot[keys[i]] = slot
         found = np.array([self._slot[key] for key in keys], dtype=np.int64)
         self._rewrite(again, gain[reused])
-        self._reload(found, load)
+        changed = np.flatnonzero(load != self._load[found])
+        if changed.size:
+            moved = found[changed]
+            rows = np.tile(np.arange(self.types), changed.size)
+            self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
+            self._load[moved] = load[changed]
         return found
 
     def demand(self, slots: Ints, need: Floats) -> None:
@@ -151,11 +156,3 @@ class ShareProgram:
         self.session.set_coefficients(rows[other], columns[other], gain.ravel()[other])
         self.session.set_bounds(np.zeros(columns.size), np.where(gain.ravel() > 0, math.inf, 0.0), columns)
         self._gain[slots] = gain
-
-    def _reload(self, slots: Ints, load: Floats) -> None:
-        changed = np.flatnonzero(load != self._load[slots])
-        if changed.size:
-            moved = slots[changed]
-            rows = np.tile(np.arange(self.types), changed.size)
-            self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
-            self._load[moved] = load[changed]

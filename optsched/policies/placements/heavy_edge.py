@@ -23,7 +23,6 @@ from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
 from optsched.errors import InputError, check_legal
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.placements.exact_mapping import EXACT, enumerate_mappings
 from optsched.policies.placements.greedy_mapping import (
     choose_servers,
     fill_at_random,
@@ -31,7 +30,23 @@ from optsched.policies.placements.greedy_mapping import (
     set_servers,
 )
 from optsched.policies.placements.local_search_mapping import descend
-from optsched.policies.placements.mapping import Mapping, new_mapping, write_entries
+from optsched.policies.placements.mapping import (
+    FALLS,
+    FIRST,
+    HELD,
+    SERVER,
+    TWIN,
+    VACANT,
+    Mapping,
+    clear,
+    keep,
+    mapping_pace,
+    new_mapping,
+    put,
+    recall,
+    take,
+    write_entries,
+)
 from optsched.problem.arrays import Ints
 from optsched.problem.profile import Profile
 from optsched.registry import near_matches
@@ -46,9 +61,8 @@ ANY = 2**31
 # The settings of a variant follow the state of its random numbers, u64[1 + 4].
 SEEDS, LEVELS, GREATEST, ENUMERATED = 1, 2, 3, 4
 
+
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
-
-
 @njit(SIGNATURE, **KERNEL)
 def _greedily(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
@@ -108,6 +122,80 @@ class Variant:
     greatest: int = ANY
     enumerated: int = 0
     place: Callable[..., int] = _greedily
+
+
+# The best mapping of a small job: every way to spread its replicas, but for those that are certainly no better.
+#
+# Depth first over the replicas, stage after stage; alike replicas take servers in ascending order, of alike empty servers
+# with as many free GPUs only the first is tried, and a branch ends when the replicas placed so far already take as long as
+# the best mapping known (what is not placed only adds traffic: `mapping_pace`).
+
+EXACT = 8  # replicas of the largest job that a placement rule maps this way
+
+
+@njit(**NESTED)
+def enumerate_mappings(x: Mapping) -> float:
+    """Put the best mapping into ``x``, which holds any mapping of all replicas to start from; its alpha.
+
+    Complexity O(C^g) alphas at worst, C candidates and g replicas; far fewer when servers are alike or alpha_min is met.
+    """
+    best = mapping_pace(x)
+    if best <= x.fastest:
+        return best
+    keep(x)
+    clear(x)
+    w, one = x.whole, np.int64(1)
+    q, s = np.int64(0), np.int64(0)  # replica q, of stage s, is on candidate SERVER[q], -1: none yet
+    w[SERVER, 0] = -1
+    while q >= 0:
+        while q < w[FIRST, s]:
+            s -= 1
+        if w[SERVER, q] >= 0:
+            take(x, s, w[SERVER, q], one)
+        w[SERVER, q] = _next_candidate(x, s, q)
+        if w[SERVER, q] < 0:
+            q -= 1
+            continue
+        put(x, s, w[SERVER, q], one)
+        alpha = mapping_pace(x)
+        if alpha >= best * FALLS:
+            continue
+        if q + 1 == w[FIRST, x.stages]:
+            best = alpha
+            keep(x)
+            continue
+        q += 1
+        w[SERVER, q] = -1
+        while q == w[FIRST, s + 1]:
+            s += 1
+    recall(x)
+    return best
+
+
+@njit(**NESTED)
+def _next_candidate(x: Mapping, s: int, q: int) -> int:
+    # The next candidate to try for replica q of stage s, -1 when there is none left.
+    w = x.whole
+    start = w[SERVER, q] + 1
+    if start == 0 and q > w[FIRST, s]:
+        start = w[SERVER, q - 1]  # alike replicas in ascending order
+    for c in range(start, x.candidates):
+        if w[VACANT, c] > 0 and not _has_a_double_before(x, c):
+            return c
+    return -1
+
+
+@njit(**NESTED)
+def _has_a_double_before(x: Mapping, c: int) -> bool:
+    w = x.whole
+    if w[HELD, c] > 0:
+        return False
+    d = w[TWIN, c]
+    while d >= 0:
+        if w[HELD, d] == 0 and w[VACANT, d] == w[VACANT, c]:
+            return True
+        d = w[TWIN, d]
+    return False
 
 
 VARIANTS = {
@@ -173,7 +261,13 @@ def map_job(
     """
     rule = heavy_edge(variant, seed)
     offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
-    _require_room(profile, network, offered)
+    # `InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job.
+    if offered.shape != network.gpus.shape or (offered < 0).any():
+        legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
+        raise InputError("invalid", field="free", value=offered.tolist(), legal=legal)
+    if int(offered.sum()) < profile.gpus:
+        legal = f"at least {profile.gpus} free GPUs, one for each replica"
+        raise InputError("too few free GPUs", field="free", value=offered.tolist(), legal=legal)
     gang = profile.gpus
     out = np.zeros((2, gang), dtype=np.int64)
     t = tables_of([profile], np.zeros(1, dtype=np.int64), network)
@@ -181,13 +275,3 @@ def map_job(
     entries = rule.place(0, gang, offered, size, eligible, rule.random_state(), t, out[0], out[1])
     nodes = np.repeat(out[0, :entries], out[1, :entries])
     return nodes, iteration_time(profile, network, nodes.tolist())
-
-
-def _require_room(profile: Profile, network: Network, free: Ints) -> None:
-    """`InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job."""
-    if free.shape != network.gpus.shape or (free < 0).any():
-        legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"
-        raise InputError("invalid", field="free", value=free.tolist(), legal=legal)
-    if int(free.sum()) < profile.gpus:
-        legal = f"at least {profile.gpus} free GPUs, one for each replica"
-        raise InputError("too few free GPUs", field="free", value=free.tolist(), legal=legal)

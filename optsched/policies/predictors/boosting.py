@@ -10,8 +10,8 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, spelled
+from optsched.policies.predictors.refits import Refits, Row
 from optsched.policies.predictors.shrinkage import NONE, Shrinkage
-from optsched.policies.predictors.trees import Refits, Row
 
 DAY = 86400.0
 

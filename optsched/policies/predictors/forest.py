@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +14,7 @@ from optsched.errors import InputError, check_legal
 from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.history import History, Runs
 from optsched.policies.predictors.learner import Learner
-from optsched.policies.predictors.trees import Refits, Row, Trees
+from optsched.policies.predictors.refits import Refits, Row
 from optsched.simulation.policy import JobFacts
 
 NAMES = (
@@ -36,17 +39,6 @@ NEVER = -1.0  # where there is no latest run; below every log(1 + seconds)
 DAY = 86400.0
 
 
-class Codes:
-    """Numbers 0, 1, ... for names in the order of their first appearance: no name is known before a job bears it."""
-
-    def __init__(self) -> None:
-        self._codes: dict[object, int] = {}
-
-    def of(self, name: object) -> int:
-        """The number of ``name``; -1 for no name."""
-        return -1 if name is None else self._codes.setdefault(name, len(self._codes))
-
-
 class Features:
     """Rows f32[16] in the order of ``NAMES``; all lengths as y = log(1 + n).
 
@@ -59,7 +51,9 @@ class Features:
 
     def __init__(self, prior: float) -> None:
         self._prior = math.log1p(prior)
-        self._models, self._gpu_types = Codes(), Codes()
+        # numbers in the order of first appearance: no name is known before a job bears it
+        self._models = defaultdict[str | None, int](count().__next__, {None: -1})
+        self._gpu_types = defaultdict[tuple[str, ...] | None, int](count().__next__, {None: -1})
 
     def row(self, jobs: JobFacts, job: int, now: float, history: History) -> Row:
         """The features of ``job``, submitted at ``now``. O(1)."""
@@ -72,10 +66,10 @@ class Features:
                 *_of_group(group, user_mean, now),
                 user_mean,
                 user.count if user else 0,
-                self._models.of(jobs.model[job]),
+                self._models[jobs.model[job]],
                 jobs.gpus[job],
                 jobs.stages[job],
-                self._gpu_types.of(None if types is None else tuple(sorted(types))),
+                self._gpu_types[None if types is None else tuple(sorted(types))],
                 now % DAY // 3600,
                 now // DAY % 7,
             ),
@@ -88,6 +82,16 @@ def _of_group(runs: Runs | None, otherwise: float, now: float) -> tuple[float, .
         return otherwise, 0, NEVER, otherwise, otherwise, otherwise, otherwise, otherwise
     since = math.log1p(max(now - runs.latest, 0.0))
     return runs.mean, runs.count, since, runs.last(1), runs.last(2), runs.last(3), runs.median, runs.highest
+
+
+def trees_of(forest: Any) -> tuple[Any, ...]:
+    """The trees of a fitted scikit-learn forest."""
+    return tuple(each.tree_ for each in forest.estimators_)
+
+
+def mean_of(trees: tuple[Any, ...], row: Row) -> float:
+    """The bits of ``forest.predict`` for one row, without its checks and threads, which cost milliseconds a call."""
+    return float(sum(tree.predict(row[np.newaxis]).item() for tree in trees) / len(trees))
 
 
 KNOWN = 3  # runs of a group from which on it counts as seen
@@ -118,7 +122,7 @@ class Forest(Learner):
     cap: float = 0.0
     window: int = 5_000
     _features: Features | None = field(default=None, init=False, repr=False, compare=False)
-    _fitted: Trees | None = field(default=None, init=False, repr=False, compare=False)
+    _fitted: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
     _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -156,7 +160,7 @@ class Forest(Learner):
         from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
 
         forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
-        self._fitted = Trees.of(forest.fit(*self._refits.take()))
+        self._fitted = trees_of(forest.fit(*self._refits.take()))
 
     def _length(self, job: int) -> float:
         jobs, history = self.jobs, self._history
@@ -167,9 +171,7 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        return self._capped(math.expm1(self._fitted.predict(self._refits.asked(job))), group)
-
-    def _capped(self, length: float, group: Runs) -> float:
+        length = math.expm1(mean_of(self._fitted, self._refits.asked(job)))
         if not self.cap:
             return length
         middle = math.expm1(group.median)

@@ -23,7 +23,7 @@ from optsched.models.left_shift import starts_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.size import Size
-from optsched.solvers.solve_state import PLACED, SolveState
+from optsched.solvers.solve_state import SolveState
 from optsched.speeds.duration import fixed_durations
 
 NAME = "cp-sat"
@@ -32,12 +32,8 @@ _WORKER = Path(__file__).with_name("cpsat_worker.py")
 
 
 def _applies(state: SolveState) -> str | None:
-    if state.placed:
-        return PLACED
-    if not state.instance.unrestricted:
-        return "not every job may use every node"
-    if state.horizon is not None:
-        return "it knows no horizon"
+    if reason := state.misfit(maximum=True):
+        return reason
     if state.grid is None or state.step is None:
         return "the times or the values are multiples of no useful unit"
     if state.value is not None and state.value / state.step >= LARGEST:

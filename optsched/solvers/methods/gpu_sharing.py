@@ -13,17 +13,13 @@ from fractions import Fraction
 from optsched.errors import InputError
 from optsched.models.formulation import COMPLETION, objective_reason
 from optsched.models.gang_set import one_gang_set
-from optsched.models.gpu_sharing import NAME as PROGRAM
-from optsched.models.gpu_sharing import build, schedule
+from optsched.models.gpu_sharing import NAME as PROGRAM, build, schedule
 from optsched.models.shared_jobs import SharedJobs
 from optsched.solvers.compile_model import compile
 from optsched.solvers.method import SHARING, MethodReport, add_method
 from optsched.solvers.session import Session
-from optsched.solvers.sharing_orders import MOST as MOST_ORDERS
-from optsched.solvers.sharing_orders import NAME as ORDERS
-from optsched.solvers.sharing_orders import best_shared_order, choices
-from optsched.solvers.sharing_search import MOST, SharingOptimum, sharing_optimum
-from optsched.solvers.sharing_search import NAME as BRANCHING
+from optsched.solvers.sharing_orders import MOST as MOST_ORDERS, NAME as ORDERS, best_shared_order, choices
+from optsched.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOptimum, sharing_optimum
 from optsched.solvers.solve_state import SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute

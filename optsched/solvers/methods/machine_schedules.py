@@ -6,17 +6,26 @@ Every cost must rise from the moment at which the job could be done: completion 
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from itertools import count
 
 import numpy as np
+import scipy.sparse as sp
 
-from optsched.problem.arrays import Ints
+from optsched.deadline import Deadline
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.schedule import Schedule
-from optsched.solvers.machine_branching import MachineBranching, ParallelJobs
+from optsched.solvers.column_generation import PricedColumns, generate_columns
+from optsched.solvers.machine_schedules import FAR, close_starts, improve, least_after, least_before, paths_to
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.session import Session
 from optsched.solvers.size import Size
-from optsched.solvers.solve_state import PLACED, SolveState, common_step
+from optsched.solvers.solve_state import SolveState, common_step
 from optsched.speeds.duration import fixed_durations
 
 NAME = "machine-schedules"
@@ -25,14 +34,8 @@ STATES = 4_000_000  # jobs x slots: 70 MB
 
 def _applies(state: SolveState) -> str | None:
     instance, grid = state.instance, state.grid
-    if state.goal.maximum:
-        return "it adds up costs over jobs"
-    if state.placed:
-        return PLACED
-    if not instance.unrestricted:
-        return "not every job may use every node"
-    if state.horizon is not None:
-        return "it knows no horizon"
+    if reason := state.misfit():
+        return reason
     if np.unique(instance.gpus).size > 1:
         return "jobs hold different numbers of GPUs"
     if np.ptp(instance.arrival) > 0:
@@ -90,3 +93,278 @@ def _run(state: SolveState) -> MethodReport:
 
 
 add_method(NAME, _applies, _run)
+
+
+# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches say when a job starts at the
+# latest.
+#
+# The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals
+# price the paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that
+# follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
+# **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose start varies most
+# in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule. **Complexity** O(n H) for a
+# pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid interval at any time.
+
+SMOOTH = 0.7  # of the best prices so far
+COLUMNS = 10  # paths a pricing
+ROUNDS = 20  # of pricing between two eliminations
+KICKS, MORE_KICKS = 10, 20  # of the local search, at a time
+PATHS = 3000  # that are kept from node to node, the last found first
+CLOSE = 0.2  # units of cost between the LP and its bound
+SCALES = 10  # bits of a price behind the point, at most
+LARGE = 1 << 58
+NOTHING = 1e-6  # of a column's value, or a mean start
+
+
+@dataclass(frozen=True)
+class ParallelJobs:
+    """``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on so many ``machines``."""
+
+    length: Ints
+    weight: Ints
+    machines: int
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return int(self.length.size)
+
+    @cached_property
+    def latest_start(self) -> Ints:
+        """In an optimal schedule some machine is free for job j when the others have done all the other work on average."""
+        return (self.length.sum() - self.length) // self.machines
+
+    @cached_property
+    def horizon(self) -> int:
+        """No load of an optimal schedule is larger."""
+        return int((self.latest_start + self.length).max())
+
+    @cached_property
+    def first_end(self) -> int:
+        """In some optimal schedule no load is smaller: its machine would take the last job of another one."""
+        total, longest = int(self.length.sum()), int(self.length.max())
+        return max(0, -((self.machines - 1) * longest - total) // self.machines)
+
+    @cached_property
+    def penalty(self) -> Ints:
+        """More than any job can cost, with what it makes others pay."""
+        return 2 * (self.weight * self.horizon + self.length * int(self.weight.sum())) + 1
+
+    @cached_property
+    def scale(self) -> int:
+        """Steps of a price in a unit of cost; 0 where integers are too large."""
+        largest = 4 * sum(self.penalty.tolist())
+        return next((1 << k for k in range(SCALES, -1, -1) if largest << k < LARGE), 0)
+
+    def open_starts(self) -> Bools:
+        """bool[n, H + 1]: where a job may start."""
+        return np.arange(self.horizon + 1) <= self.latest_start[:, None]
+
+    def in_turn(self, order: Ints) -> Ints:
+        """Machine of every job when each goes, in that order, to the one with the least load."""
+        load, machine = np.zeros(self.machines, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
+        for j in order.tolist():
+            machine[j] = np.argmin(load)
+            load[machine[j]] += self.length[j]
+        return machine
+
+    def starts(self, machine: Ints) -> Ints:
+        """Start of every job on its machine, in Smith's order."""
+        start = np.zeros(self.n, dtype=np.int64)
+        for i in range(self.machines):
+            here = machine == i
+            start[here] = np.cumsum(self.length[here]) - self.length[here]
+        return start
+
+    def cost(self, machine: Ints) -> int:
+        """Of an assignment to machines."""
+        return int(self.weight @ (self.starts(machine) + self.length))
+
+
+class MachineBranching:
+    """The search. ``machine``: the best assignment so far, ``upper`` its cost, ``lower`` the bound, both integers.
+
+    ``on_better()`` is called when either has changed. `run` to the end or the ``deadline``.
+    """
+
+    def __init__(self, jobs: ParallelJobs, deadline: Deadline, on_better: Callable[[], None]) -> None:
+        self.jobs, self.deadline, self._tell = jobs, deadline, on_better
+        self.machine = jobs.in_turn(np.arange(jobs.n))
+        self.upper, self.lower, self.nodes = jobs.cost(self.machine), 0, 0
+        self._seed = np.array([1], dtype=np.int64)
+        self._before = np.zeros((jobs.n + 1, jobs.horizon + 1), dtype=np.int64)
+        self._after = np.zeros_like(self._before)
+        self.paths = np.zeros((0, jobs.n), dtype=bool)
+
+    @property
+    def closed(self) -> bool:
+        """Proved?"""
+        return self.lower >= self.upper
+
+    def search(self, machine: Ints, kicks: int) -> None:
+        """Local search from an assignment, which is changed."""
+        jobs = self.jobs
+        cost = improve(jobs.length, jobs.weight, machine, jobs.machines, kicks, self.lower, self._seed)
+        self.paths = np.vstack([machine == np.arange(jobs.machines)[:, None], self.paths])
+        if cost < self.upper:
+            self.upper, self.machine = int(cost), machine.copy()
+            self._tell()
+
+    def run(self) -> None:
+        """Until it is proved, or the time is up."""
+        for _ in range(MORE_KICKS):
+            if not self.deadline.passed:
+                self.search(self.machine.copy(), KICKS)
+        self._raise(int(self.jobs.weight @ self.jobs.length))
+        ticket = count()
+        nodes = [_Node.of(self.lower, 0, next(ticket), self.jobs.open_starts(), self._first_prices())]
+        while nodes and not self.closed and not self.deadline.passed:
+            node = heapq.heappop(nodes)
+            if node.bound >= self.upper:
+                continue
+            self.nodes += 1
+            mean, spread, open_start = self._solve(node, alone=not nodes)
+            if node.bound < self.upper:
+                for part in _parts(open_start, mean, spread):
+                    heapq.heappush(
+                        nodes, _Node(node.bound, node.depth - 1, next(ticket), np.packbits(part).tobytes(), node.price)
+                    )
+            self._raise(min((each.bound for each in nodes), default=self.upper))
+
+    def _raise(self, bound: int) -> None:
+        if bound > self.lower:
+            self.lower = min(bound, self.upper)
+            self._tell()
+
+    def _first_prices(self) -> Floats:
+        """What the best schedule would save without a job: its own cost, and its length of all that comes after it."""
+        weight, length = self.jobs.weight, self.jobs.length
+        after = np.zeros(self.jobs.n)
+        for i in range(self.jobs.machines):
+            here = self.machine == i
+            after[here] = weight[here].sum() - np.cumsum(weight[here])
+        return np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
+
+    def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
+        """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""
+        jobs = self.jobs
+        shape = (jobs.n, jobs.horizon + 1)
+        bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
+        open_start = bits.reshape(shape).astype(bool)
+        best, best_price, asked = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
+
+        def price(duals: Floats) -> PricedColumns:
+            nonlocal best, best_price
+            wished = np.rint(np.clip(duals[:-1], -jobs.penalty, jobs.penalty) * jobs.scale).astype(np.int64)
+            proved = self._price(wished, open_start)
+            if proved > best:
+                best, best_price, node.price = proved, wished, wished / jobs.scale
+                node.bound = max(node.bound, -(-best // jobs.scale))
+                if alone:
+                    self._raise(node.bound)
+            columns = self._columns(self._cheapest_paths())
+            if next(asked) % ROUNDS == 0:
+                self._thin(best_price, best, open_start)
+            bound = math.inf if node.bound >= self.upper else proved / jobs.scale
+            return PricedColumns(columns.value, columns.A, bound)
+
+        rows = np.append(np.ones(jobs.n), jobs.machines)
+        while True:
+            fits = self._fit(self.paths, open_start)
+            found = generate_columns(
+                price,
+                rows,
+                rows,
+                start=self._columns(self.paths[fits], nobody=True),
+                duals=np.append(node.price, 0.0),
+                smoothing=SMOOTH,
+                tolerance=CLOSE / max(1, self.upper),
+                deadline=self.deadline,
+            )
+            known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
+            self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
+            used = np.maximum(found.x[jobs.n + 1 :], 0.0)
+            if node.bound >= self.upper or self.deadline.passed:
+                break
+            self._thin(best_price, best, open_start)
+            if self._fit(known[used > NOTHING], open_start).all():
+                break  # else the LP rests on paths that have been closed meanwhile: without them it is higher
+        start = self._starts(known).astype(np.float64)
+        mean = used @ start
+        spread = used @ start**2 - mean**2
+        if node.bound < self.upper:
+            self.search(jobs.in_turn(np.argsort(mean, kind="stable")), MORE_KICKS)
+        return mean, spread, open_start
+
+    def _fit(self, paths: Bools, open_start: Bools) -> Bools:
+        """Which paths use open starts only, bool[k]."""
+        start = np.minimum(self._starts(paths), self.jobs.horizon)  # where nothing starts
+        return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
+
+    def _starts(self, paths: Bools) -> Ints:
+        """Start of every job on each path, 0 for others, i64[k, n]."""
+        return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
+
+    def _columns(self, paths: Bools, nobody: bool = False) -> PricedColumns:
+        """Paths as columns over a row a job and one that counts machines, after a column of ``nobody`` for each row."""
+        jobs = self.jobs
+        value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
+        A = np.vstack([paths.T, np.ones((1, len(paths)))])
+        if nobody:
+            value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
+            A = np.hstack([np.eye(jobs.n + 1), A])
+        return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)), math.nan)
+
+    def _price(self, price: Ints, open_start: Bools) -> int:
+        """What prices prove, times ``scale``; leaves the cheapest ways to all loads."""
+        jobs = self.jobs
+        least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, self._before)
+        cheapest = int(self._before[-1, jobs.first_end :].min())
+        return FAR if cheapest >= FAR else sum(price.tolist()) + jobs.machines * cheapest
+
+    def _cheapest_paths(self) -> Bools:
+        """The cheapest path to each of the cheapest loads, bool[k, n]."""
+        final = self._before[-1, self.jobs.first_end :]
+        ends = np.argsort(final, kind="stable")[:COLUMNS]
+        ends = ends[final[ends] < FAR] + self.jobs.first_end
+        taken = np.zeros((ends.size, self.jobs.n), dtype=bool)
+        paths_to(self.jobs.length, self._before, ends, taken)
+        return taken
+
+    def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
+        """Close the starts of no better schedule, by the prices that proved most."""
+        jobs = self.jobs
+        weight = jobs.weight * jobs.scale
+        least_before(jobs.length, weight, price, open_start, self._before)
+        least_after(jobs.length, weight, price, open_start, jobs.first_end, self._after)
+        spare = (self.upper - 1) * jobs.scale - proved
+        allowed = int(self._before[-1, jobs.first_end :].min()) + spare
+        close_starts(jobs.length, weight, price, self._before, self._after, allowed, open_start)
+
+
+@dataclass(order=True)
+class _Node:
+    bound: int
+    depth: int  # negative: of equal bounds the deepest first
+    ticket: int
+    bits: bytes = field(compare=False)  # of its open starts
+    price: Floats = field(compare=False)
+
+    @classmethod
+    def of(cls, bound: int, depth: int, ticket: int, open_start: Bools, price: Floats) -> _Node:
+        """With its bits packed."""
+        return cls(bound, depth, ticket, np.packbits(open_start).tobytes(), price)
+
+
+def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:
+    """Two copies: a job starts by its mean, or later. None where no job has two starts left: the only schedule is known."""
+    many = open_start.sum(axis=1) > 1
+    if not many.any():
+        return []
+    j = int(np.argmax(np.where(many, spread, -np.inf)))
+    slots = np.flatnonzero(open_start[j])
+    last = int(np.clip(np.floor(mean[j] + NOTHING), slots[0], slots[-2]))
+    early, late = open_start.copy(), open_start.copy()
+    early[j, last + 1 :] = False
+    late[j, : last + 1] = False
+    return [early, late]

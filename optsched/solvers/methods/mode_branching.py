@@ -21,11 +21,16 @@ shares nothing with this but the modes. Reference: Sprecher and Drexl, Eur. J. O
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
 
 from optsched.bounds.regular import regular_cost
-from optsched.models.mapped_modes import MappedModes
+from optsched.compiled import njit
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.problem.objectives import Objective
 from optsched.solvers.method import MethodReport, add_method, there
-from optsched.solvers.mode_search import Problem, branch, empty_stack
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 
@@ -35,20 +40,12 @@ NODES = 200_000  # between two looks at the clock
 ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
 
 
-def problem_of(state: SolveState, modes: MappedModes) -> Problem:
-    """The arrays of a state."""
-    instance, cost = state.instance, regular_cost(state.goal, state.instance)
+def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, seconds: Floats) -> Problem:
+    """The arrays of an instance and its modes: i64[n + 1], i64[B, N], f64[B] as in `MappedModes`."""
+    cost, cluster = regular_cost(goal, instance), instance.cluster
     return Problem(
-        release=instance.arrival.copy(),
-        offset=modes.offset,
-        held=modes.held,
-        seconds=modes.seconds,
-        capacity=instance.cluster.node_gpus.copy(),
-        alike=instance.cluster.node_group.copy(),
-        slope=cost.slope,
-        kink=cost.kink,
-        base=cost.base,
-        maximum=cost.maximum,
+        *(instance.arrival.copy(), offset, held, seconds, cluster.node_gpus.copy(), cluster.node_group.copy()),
+        *(cost.slope, cost.kink, cost.base, cost.maximum),
     )
 
 
@@ -66,7 +63,8 @@ def _applies(state: SolveState) -> str | None:
 
 def _run(state: SolveState) -> MethodReport:
     modes, known = there(state.modes), there(state.value)
-    problem, seen, done = problem_of(state, modes), 0, False
+    problem = problem_of(state.instance, state.goal, modes.offset, modes.held, modes.seconds)
+    seen, done = 0, False
     # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
     stack = empty_stack(state.instance.n, modes.job.size, float(known))
@@ -86,3 +84,214 @@ def _run(state: SolveState) -> MethodReport:
 
 
 add_method(NAME, _applies, _run)
+
+
+# The search of `mode_branching`, compiled: depth first, resumable, best child first.
+class Problem(NamedTuple):
+    """n jobs, B modes, N nodes; `MappedModes` and `RegularCost` as arrays. ``alike`` i64[N]: the group of a node."""
+
+    release: Floats
+    offset: Ints
+    held: Ints
+    seconds: Floats
+    capacity: Ints
+    alike: Ints
+    slope: Floats
+    kink: Floats
+    base: Floats
+    maximum: bool
+
+
+class Stack(NamedTuple):
+    """The state of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
+
+    level: Ints  # [the level]
+    job: Ints  # i64[n] placed at each level, with mode, start, value up to there
+    mode: Ints
+    start: Floats
+    paid: Floats
+    children: Ints  # how many are left, i64[n]
+    child: Ints  # i64[n, B]
+    child_start: Floats
+    child_least: Floats
+    best: Floats  # [value]
+    best_mode: Ints
+    best_start: Floats
+
+
+def empty_stack(n: int, modes: int, value: float) -> Stack:
+    """A search that has not begun and knows a schedule of this value."""
+
+    def ints(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Stack(
+        np.array([-1]), ints(n), ints(n), np.zeros(n), np.zeros(n + 1), ints(n), ints(n, modes), np.zeros((n, modes)),
+        np.zeros((n, modes)), np.array([value]), np.full(n, -1), np.zeros(n),
+    )  # fmt: skip
+
+
+@njit(interpreted=False)
+def _cost(p: Problem, j: int, completion: float) -> float:
+    return p.base[j] + p.slope[j] * max(completion - p.kink[j], 0.0)
+
+
+@njit(interpreted=False)
+def _add(p: Problem, first: float, second: float) -> float:
+    return max(first, second) if p.maximum else first + second
+
+
+@njit(interpreted=False)
+def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> int:
+    # Free GPUs of every node from the last start on: times[i] and what is free from then until the next; their number.
+    now, nodes = s.start[k - 1] if k else -np.inf, p.capacity.size
+    for v in range(nodes):
+        free[0, v] = p.capacity[v]
+    times[0] = now
+    count = 1
+    ends, order, running = np.empty(k), np.empty(k, dtype=np.int64), 0
+    for i in range(k):
+        ends[i] = s.start[i] + p.seconds[s.mode[i]]
+        if ends[i] <= now:
+            continue
+        at = running  # in order of their ends; loops, because forms of numpy take seconds to compile
+        while at > 0 and ends[order[at - 1]] > ends[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+        running += 1
+        for v in range(nodes):
+            free[0, v] -= p.held[s.mode[i], v]
+    for i in order[:running]:
+        if ends[i] > times[count - 1]:
+            times[count] = ends[i]
+            for v in range(nodes):
+                free[count, v] = free[count - 1, v]
+            count += 1
+        for v in range(nodes):
+            free[count - 1, v] += p.held[s.mode[i], v]
+    return count
+
+
+@njit(interpreted=False)
+def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, count: int) -> float:
+    # What is free only grows, so a mode that fits once fits from then on.
+    for i in range(count):
+        fits = True
+        for v in range(p.capacity.size):
+            fits = fits and p.held[b, v] <= free[i, v]
+        if fits:
+            return max(release, times[i])
+    return np.inf
+
+
+@njit(interpreted=False)
+def _twins(p: Problem, free: Ints, count: int) -> Bools:
+    # [u, v], u < v: alike nodes with the same GPUs free at all times to come
+    n = p.capacity.size
+    same = np.zeros((n, n), dtype=np.bool_)
+    for u in range(n):
+        for v in range(u + 1, n):
+            same[u, v] = p.alike[u] == p.alike[v]
+            for i in range(count):
+                same[u, v] = same[u, v] and free[i, u] == free[i, v]
+    return same
+
+
+@njit(interpreted=False)
+def _mirrored(p: Problem, b: int, twins: Bools) -> bool:
+    for u in range(p.capacity.size):
+        for v in range(u + 1, p.capacity.size):
+            if twins[u, v] and p.held[b, u] < p.held[b, v]:
+                return True
+    return False
+
+
+@njit(interpreted=False)
+def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
+    # The children of the node with k jobs placed that can still be better, best last.
+    n, nodes = p.release.size, p.capacity.size
+    times, free = np.empty(k + 1), np.zeros((k + 1, nodes), dtype=np.int64)
+    count = _free_profile(p, s, k, times, free)
+    twins = _twins(p, free, count)
+    start = np.empty(p.seconds.size)
+    soonest, least = np.full(n, np.inf), np.zeros(n)
+    for j in range(n):
+        if placed[j]:
+            continue
+        for b in range(p.offset[j], p.offset[j + 1]):
+            start[b] = _earliest(p, b, p.release[j], times, free, count)
+            soonest[j] = min(soonest[j], start[b] + p.seconds[b])
+        least[j] = _cost(p, j, soonest[j])
+    s.children[k] = 0
+    last, last_job = (s.start[k - 1], s.job[k - 1]) if k else (-np.inf, -1)
+    for j in range(n):
+        if placed[j]:
+            continue
+        others, first = s.paid[k], np.inf
+        for i in range(n):
+            if i != j and not placed[i]:
+                others = _add(p, others, least[i])
+                first = min(first, soonest[i])
+        for b in range(p.offset[j], p.offset[j + 1]):
+            if start[b] >= first or (start[b] == last and j < last_job) or _mirrored(p, b, twins):
+                continue
+            bound = _add(p, others, _cost(p, j, start[b] + p.seconds[b]))
+            if bound < s.best[0] - margin:
+                _insert(s, k, b, start[b], bound)
+
+
+@njit(interpreted=False)
+def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
+    # sorted by bound, then start, both falling: the last child is looked at first
+    i = s.children[k]
+    while i > 0 and (
+        s.child_least[k, i - 1] < bound or (s.child_least[k, i - 1] == bound and s.child_start[k, i - 1] < start)
+    ):
+        s.child[k, i] = s.child[k, i - 1]
+        s.child_start[k, i] = s.child_start[k, i - 1]
+        s.child_least[k, i] = s.child_least[k, i - 1]
+        i -= 1
+    s.child[k, i] = b
+    s.child_start[k, i] = start
+    s.child_least[k, i] = bound
+    s.children[k] += 1
+
+
+@njit(interpreted=False)
+def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tuple[bool, int]:
+    """Search on for at most so many nodes: (is the search at its end?, nodes looked at). ``owner`` i64[B]: job of a mode."""
+    n, seen = p.release.size, 0
+    placed = np.zeros(n, dtype=np.bool_)
+    for i in range(s.level[0]):
+        placed[s.job[i]] = True
+    if s.level[0] < 0:
+        s.level[0] = 0
+        s.paid[0] = -np.inf if p.maximum else 0.0
+        _expand(p, s, 0, placed, margin)
+    while seen < nodes:
+        k = s.level[0]
+        # children are sorted by their bound: when the best of them is hopeless, all are
+        if s.children[k] == 0 or s.child_least[k, s.children[k] - 1] >= s.best[0] - margin:
+            if k == 0:
+                return True, seen
+            s.level[0] = k - 1
+            placed[s.job[k - 1]] = False
+            continue
+        seen += 1
+        s.children[k] -= 1
+        b, start = s.child[k, s.children[k]], s.child_start[k, s.children[k]]
+        j = owner[b]
+        s.job[k], s.mode[k], s.start[k] = j, b, start
+        s.paid[k + 1] = _add(p, s.paid[k], _cost(p, j, start + p.seconds[b]))
+        if k + 1 == n:
+            if s.paid[n] < s.best[0] - margin:
+                s.best[0] = s.paid[n]
+                for i in range(n):
+                    s.best_mode[s.job[i]] = s.mode[i]
+                    s.best_start[s.job[i]] = s.start[i]
+            continue
+        placed[j] = True
+        s.level[0] = k + 1
+        _expand(p, s, k + 1, placed, margin)
+    return False, seen

@@ -15,7 +15,7 @@ from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
 from optsched.solvers.session import Session
-from optsched.solvers.solve_state import PLACED, SolveState
+from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
 from optsched.speeds.duration import fixed_durations
 
@@ -32,14 +32,8 @@ def _columns(state: SolveState) -> StartColumns:
 
 
 def _applies(state: SolveState) -> str | None:
-    if state.goal.maximum:
-        return "it adds up costs over jobs"
-    if state.placed:
-        return PLACED
-    if not state.instance.unrestricted:
-        return "not every job may use every node"
-    if state.horizon is not None:
-        return "it knows no horizon"
+    if reason := state.misfit():
+        return reason
     if state.grid is None:
         return "the times are multiples of no useful unit"
     columns = _columns(state)

@@ -12,7 +12,7 @@ from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.size import Size
-from optsched.solvers.solve_state import PLACED, SolveState
+from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs
 from optsched.speeds.duration import fixed_durations
 
@@ -24,16 +24,10 @@ BEYOND = 1 << 62
 
 def _applies(state: SolveState) -> str | None:
     instance, grid = state.instance, state.grid
-    if state.goal.maximum:
-        return "it adds up costs over jobs"
-    if state.placed:
-        return PLACED
-    if not instance.unrestricted:
-        return "not every job may use every node"
+    if reason := state.misfit():
+        return reason
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
         return "two jobs can run at the same time"
-    if state.horizon is not None:
-        return "it knows no horizon"
     if grid is None or state.step is None:
         return "the times or the values are multiples of no useful unit"
     slots = int(grid.release.max() + grid.duration.sum()) + 1

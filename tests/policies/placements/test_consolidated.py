@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from simulation.reference import consolidated as described
 
 from optsched.policies.placements.consolidated import consolidated

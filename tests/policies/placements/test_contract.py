@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.parameters import parameters_of
 from optsched.policies.placements import PLACEMENTS

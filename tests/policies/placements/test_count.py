@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from examples import few
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from simulation.instances import MIXED, random_instance
 
 from optsched.policies.placements.first_fit import count

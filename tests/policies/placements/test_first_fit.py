@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.policies.placements.first_fit import first_fit
 from policies.placements.states import Nodes, ask, nodes

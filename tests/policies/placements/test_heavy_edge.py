@@ -7,8 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from speeds.random_profiles import replica_graph
 
 from optsched.errors import InputError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.policies.placements.most_free import most_free
 from policies.placements.states import Nodes, ask, nodes

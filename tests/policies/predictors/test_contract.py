@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import PREDICTORS, predictor
+from optsched.policies.predictors.learner import replay, timeline
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay, timeline
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts, Predictor
 

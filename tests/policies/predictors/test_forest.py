@@ -10,11 +10,10 @@ from sklearn.ensemble import RandomForestRegressor
 
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.forest import NAMES, Features, Forest
+from optsched.policies.predictors.forest import NAMES, Features, Forest, mean_of, trees_of
 from optsched.policies.predictors.history import History
+from optsched.policies.predictors.learner import replay
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
-from optsched.policies.predictors.trees import Trees
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 
@@ -33,16 +32,16 @@ def test_walking_the_trees_gives_the_bits_of_the_forest(leaf: int) -> None:
     rng = np.random.default_rng(leaf)
     rows = rng.integers(0, 6, (300, 5)).astype(np.float32) + rng.random((300, 5), dtype=np.float32)
     forest = RandomForestRegressor(17, min_samples_leaf=leaf, random_state=3).fit(rows, rows[:, 0] + rng.random(300))
-    trees = Trees.of(forest)
+    trees = trees_of(forest)
     # rows on the thresholds themselves: where <= and < part
     at = np.concatenate([tree.tree_.threshold for tree in forest.estimators_])[:200].astype(np.float32)
     asked = np.concatenate([rows, np.repeat(at, 5).reshape(-1, 5)])
-    assert [trees.predict(row) for row in asked] == forest.predict(asked).tolist()
+    assert [mean_of(trees, row) for row in asked] == forest.predict(asked).tolist()
 
 
 def test_a_forest_of_one_run_is_a_constant() -> None:
     forest = RandomForestRegressor(3, random_state=0).fit(np.zeros((1, 4), dtype=np.float32), [2.5])
-    assert Trees.of(forest).predict(np.ones(4, dtype=np.float32)) == 2.5
+    assert mean_of(trees_of(forest), np.ones(4, dtype=np.float32)) == 2.5
 
 
 def test_features_by_hand() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.policies.predictors import predictor
+from optsched.policies.predictors.learner import replay
 from optsched.policies.predictors.means import GroupMean
-from optsched.policies.predictors.replay import replay
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 

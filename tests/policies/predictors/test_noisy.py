@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
+from optsched.policies.predictors.learner import replay
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 

@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error, r2_score
 
 from optsched.errors import InputError

@@ -12,8 +12,8 @@ from optsched.io.traces.generate import generate
 from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
 from optsched.policies.predictors.leader import Leader
+from optsched.policies.predictors.learner import replay, timeline
 from optsched.policies.predictors.quality import quality
-from optsched.policies.predictors.replay import replay, timeline
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts

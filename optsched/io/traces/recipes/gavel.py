@@ -61,7 +61,12 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
     jobs, where = values["jobs"], values["cluster"]
     of_type, of_gap, of_duration, of_gang, of_more = rng.spawn(5)
     gpus = values["gpus"].at_most(largest_type(where)).draw(of_gang, jobs)
-    job_type = types_that_allow(of_type, gpus)
+    # A job type for every gang: uniform over all for one GPU, over the distributed ones for several.
+    every = built_in().job_types
+    several = [name for name in every if is_distributed(name)]
+    u = of_type.random(gpus.size)
+    choices = (every if g == 1 else several for g in gpus.tolist())
+    job_type = [names[int(x * len(names))] for names, x in zip(choices, u.tolist(), strict=True)]
     seconds = values["duration"].draw(of_duration, jobs)
     columns = {
         "id": named(jobs),
@@ -87,15 +92,6 @@ def largest_type(where: Cluster) -> int:
 def is_distributed(job_type: str) -> bool:
     """May a job of this type have several GPUs?"""
     return job_type.split(" (")[0] in DISTRIBUTED
-
-
-def types_that_allow(rng: np.random.Generator, gpus: Ints) -> list[str]:
-    """A job type for every gang: uniform over all for one GPU, over the distributed ones for several."""
-    every = built_in().job_types
-    several = [name for name in every if is_distributed(name)]
-    u = rng.random(gpus.size)
-    choices = (every if g == 1 else several for g in gpus.tolist())
-    return [names[int(x * len(names))] for names, x in zip(choices, u.tolist(), strict=True)]
 
 
 def steps_on_v100(job_type: list[str], gpus: Ints, seconds: Floats) -> Floats:

@@ -53,8 +53,7 @@ from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.profile import Profile
-from optsched.speeds.model_zoo import MODELS as ZOO
-from optsched.speeds.model_zoo import zoo_profile
+from optsched.speeds.model_zoo import MODELS as ZOO, zoo_profile
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import alpha_min
 

@@ -43,8 +43,19 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     cluster = Cluster.parse(f"{values['nodes']}x{GPUS}:{gpu}")
     of_type, of_gap, of_duration, of_gang, of_xi = rng.spawn(5)
     gang = values["gpus"].at_most(cluster.gpus).draw(of_gang, jobs)
-    speeds = _speeds(gpu, sorted(set(gang.tolist())))
-    job_type = _types(of_type, gang, speeds, gpu)
+    # Rates of all job types in these gangs, but for those that were measured not to fit this GPU type.
+    sizes = sorted(set(gang.tolist()))
+    rows = [(name, g, built_in().get(name, gpu, g)) for name in built_in().job_types for g in sizes]
+    speeds = completed(built_in(), [(name, g) for name, g, row in rows if row is None or row.together > 0], [gpu])
+    # A job type for every gang, uniform over those that may have so many GPUs and run on them.
+    possible = {
+        g: [name for name in speeds.job_types if (g == 1 or is_distributed(name)) and _rate(speeds, name, gpu, g) > 0]
+        for g in set(gang.tolist())
+    }
+    choices = [possible[g] for g in gang.tolist()]
+    job_type = [
+        names[int(x * len(names))] for names, x in zip(choices, of_type.random(gang.size).tolist(), strict=True)
+    ]
     iterations = steps_on_v100(job_type, gang, values["duration"].draw(of_duration, jobs))
     work = float(np.sum(gang * iterations / _rates(job_type, gang, speeds, gpu)))
     arrival = np.cumsum(of_gap.standard_exponential(jobs))
@@ -70,22 +81,6 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         throughputs=speeds.restricted(set(kinds)),
         interference=xi.restricted(kinds),
     )
-
-
-def _speeds(gpu: str, sizes: list[int]) -> Throughputs:
-    """Rates of all job types in these gangs, but for those that were measured not to fit this GPU type."""
-    rows = [(name, g, built_in().get(name, gpu, g)) for name in built_in().job_types for g in sizes]
-    return completed(built_in(), [(name, g) for name, g, row in rows if row is None or row.together > 0], [gpu])
-
-
-def _types(rng: np.random.Generator, gang: Ints, speeds: Throughputs, gpu: str) -> list[str]:
-    """A job type for every gang, uniform over those that may have so many GPUs and run on them."""
-    possible = {
-        g: [name for name in speeds.job_types if (g == 1 or is_distributed(name)) and _rate(speeds, name, gpu, g) > 0]
-        for g in set(gang.tolist())
-    }
-    choices = [possible[g] for g in gang.tolist()]
-    return [names[int(x * len(names))] for names, x in zip(choices, rng.random(gang.size).tolist(), strict=True)]
 
 
 def _rate(speeds: Throughputs, job_type: str, gpu: str, gpus: int) -> float:

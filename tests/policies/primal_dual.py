@@ -1,50 +1,21 @@
-"""Online primal-dual packing: take the schedule of largest payoff at the present prices, if it is positive.
-
-**Problem** (P) max sum u_js x_js over x in {0, 1}, sum_js w_q^js x_js <= c_q for every resource q, sum_s x_js <= 1 for
-every job; jobs come one by one, S_j is known at arrival, and a choice is final. Its LP dual: min sum_j mu_j + sum_q c_q k_q,
-mu_j >= u_js - sum_q k_q w_q^js.
-
-**Method** At the arrival of j every s in S_j is valued at the prices of what is sold so far, m_s = u_js - sum_q k_q(z_q)
-w_q^js. The best, if m_s > 0, is taken: mu_j = m_s, z_q += w_q^js. Prices: `optsched.policies.exponential_prices`.
-
-**Guarantee** (safe prices) Let (A1) u_js <= Up w_q^js for every q that s uses, (A2) Lo sum_q c_q <= theta OPT_LP.
-
-1. Capacity is kept without being looked at: where fewer than w_q devices are left the price is Up, so by (A1) no schedule
-   that uses q has a positive payoff.
-2. (mu, k final) is dual feasible: prices only rise, and a resource at Up alone outweighs any utility (A1).
-3. An acceptance adds u to P and at most R_eff u to D = sum_j mu_j + sum_q c_q k_q, which begins as D_0 = Lo sum_q c_q.
-4. OPT_LP <= D <= D_0 + R_eff P, so ALG = P >= (1 - theta) OPT_LP / R_eff.
-
-Naive prices need the filter (what does not fit is not a choice); their dual is then not feasible and nothing is proved.
-**Tight family** whole-node jobs show that nothing like 2 ln(Up / Lo) holds for jobs as large as a resource:
-`optsched.guarantees.families.whole_node_family`. **Complexity** O(Q) for the prices and O(entries of S_j) an arrival.
-**Reference** Buchbinder and Naor 2009 for the method; Bao, Peng, Wu and Li 2018 (OASiS) for jobs on learning clusters;
-R_eff for jobs that are not small is this project's own.
-"""
+"""The primal-dual algorithm of `optsched.policies.exponential_prices` on packings whose schedules are listed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
+from optsched.errors import InputError, check_legal
+from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.online.program_proof import ProgramProof, Row, prove
-from optsched.policies.exponential_prices import PriceFunction
+from optsched.policies.exponential_prices import ABOVE, PriceFunction
 from optsched.problem.arrays import Floats, Ints
 
-
-class PricedSchedule(Protocol):
-    """A way to run a job; `optsched.models.hadar_packing.JobSchedule` is one."""
-
-    @property
-    def utility(self) -> float:
-        """u_js >= 0."""
-
-    @property
-    def demand(self) -> tuple[tuple[int, int], ...]:
-        """(q, devices w_q^js >= 1) of every resource that it uses."""
+THETA = 0.25  # the share of the optimum that the prices of an empty cluster may add up to
 
 
 class PrimalDual:
@@ -58,7 +29,7 @@ class PrimalDual:
         self.sold: Ints = np.zeros(prices.capacity.size, dtype=np.int64)
         self.payoff: list[float] = []
         self.value = 0.0
-        self._offered: list[tuple[Sequence[PricedSchedule], int | None]] = []
+        self._offered: list[tuple[Sequence[JobSchedule], int | None]] = []
 
     @property
     def prices(self) -> Floats:
@@ -75,7 +46,7 @@ class PrimalDual:
         """D = sum_j mu_j + sum_q c_q k_q."""
         return float(np.dot(self.price_of.capacity, self.prices)) + sum(self.payoff)
 
-    def offer(self, schedules: Sequence[PricedSchedule]) -> int | None:
+    def offer(self, schedules: Sequence[JobSchedule]) -> int | None:
         """The schedule taken, as its position; None: the job is rejected. Of equal payoffs the first wins."""
         k, best, mu = self.prices, None, 0.0
         for s, schedule in enumerate(schedules):
@@ -110,5 +81,49 @@ class PrimalDual:
         cost = [*map(Fraction, self.price_of.capacity.tolist()), *(Fraction(1) for _ in payoff)]
         return prove(cost, rows, [*price, *payoff], taken)
 
-    def _fits(self, schedule: PricedSchedule) -> bool:
+    def _fits(self, schedule: JobSchedule) -> bool:
         return all(self.sold[q] + w <= self.price_of.capacity[q] for q, w in schedule.demand)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the setting of the theorem makes of a set of schedules: ``low`` = Lo, ``high`` = Up, ``widest`` w_q i64[Q]."""
+
+    low: float
+    high: float
+    widest: Ints
+
+
+def constants(capacity: Ints, utilities: Sequence[float], demands: Sequence[Sequence[tuple[int, int]]]) -> Constants:
+    """Up = max u / (smallest demand), Lo = min(THETA u_min / sum_q c_q, Up / e), w_q the largest demand of q (1: none).
+
+    ``demands``: ((q, devices), ...) of every schedule. With them (A1) holds, and (A2) with theta = `THETA` because OPT is
+    at least the smallest positive utility u_min. `InputError` when no schedule is worth anything.
+    """
+    worth = [u for u in utilities if u > 0]
+    if not worth:
+        raise InputError("no schedule is worth anything: there are no prices", field="utility", legal="one > 0")
+    widest = np.ones(capacity.size, dtype=np.int64)
+    high = 0.0
+    for u, demand in zip(utilities, demands, strict=True):
+        if not demand:
+            raise InputError("a schedule that takes nothing has no price", field="demand", legal="some devices")
+        high = max(high, u / min(w for _, w in demand))
+        for q, w in demand:
+            widest[q] = max(widest[q], w)
+    high *= ABOVE
+    low = min(THETA * min(worth) / float(capacity.sum()), high / math.e)
+    return Constants(low, high, widest)
+
+
+def whole_node_family(worth: float, devices: int = 1) -> Packing:
+    """Two jobs that need all of one resource, worth 1 and then ``worth``: prices that let the first in lose the second.
+
+    With `constants`: ALG = 1 and
+    OPT = ``worth`` whatever the exponent, while 2 ln(Up / Lo) = 2 ln(4 ``worth``) stays far behind from ``worth`` = 10 on. A
+    ratio logarithmic in Up / Lo needs jobs that are small beside a resource; the safe prices' R_eff is at least ``worth``.
+    """
+    check_legal(1 <= worth < float("inf"), "worth", worth, "a finite number >= 1")
+    check_legal(devices >= 1, "devices", devices, "an integer >= 1")
+    whole = ((0, devices),)
+    return Packing((devices,), ((JobSchedule(1.0, whole),), (JobSchedule(worth, whole),)))
