@@ -65,8 +65,9 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
-# engines and rules compiled at their first call: `make unit` interprets small runs
+# engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m compiled tests/adversary tests/simulation tests/solvers tests/speeds
 	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
 	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
 

@@ -93,6 +93,7 @@ def test_the_worst_of_all_instances(policy: Any, key: Key, objective: str, most:
     assert program.above(largest, 60.0) == (True, None, 0, ())
 
 
+@pytest.mark.compiled
 def test_the_attack_is_proved_and_small() -> None:
     found = osd.attack(
         "sjf", objective="total_completion_time", space="whole-jobs:longest=6,latest=6", jobs=3, method="milp"

@@ -97,6 +97,7 @@ def jobs(seed: int) -> list[Job]:
     ]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(4))
 def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None:
     instance = Instance(jobs(seed), "3x2+1x3")
@@ -109,6 +110,7 @@ def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None
         assert many.preemptions == one.preemptions > 10
 
 
+@pytest.mark.compiled
 def test_moves_in_arrays_where_jobs_share_gpus() -> None:
     instance = Instance(jobs(0), "3x2+1x3", interference=1.5)
     alone, beside = (simulate(instance, kind(0)) for kind in (Free, BesideSharing))

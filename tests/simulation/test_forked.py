@@ -174,6 +174,7 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
         assert rates[j, 0] == pytest.approx(alone)
 
 
+@pytest.mark.compiled
 def test_gangs_that_span_nodes_contend_for_the_network() -> None:
     jobs = [Job(name, gpus=3, iterations=100, profile="m", batch_size=3) for name in "ab"]
     quiet = Instance(jobs, "3x2", scalings={"m": Scaling(0.5, 0.1, across=1.0)})

@@ -261,7 +261,7 @@ def while_counts_are_right(state: Any, site: Any, job: int) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:interference")
-@pytest.mark.parametrize("way", [nullcontext, without_interpreting], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("way", [nullcontext, pytest.param(without_interpreting, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("seed", few(range(4), 2))
 def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int, way: Any) -> None:
     """The rule allocates, as a user's may: also where numba's reference counts are off in the engine."""

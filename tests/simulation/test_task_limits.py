@@ -39,6 +39,7 @@ def two_jobs(arrival: float, profile: str, iterations: int) -> Instance:
     return Instance(jobs, "2x1", tasks=NET, contention=ETHERNET_10G)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("arrival", few([0.0, 604800.0, 1.7e9, 2.0**20 + 0.25], 2))
 @pytest.mark.parametrize("profile", ["net", "short"])
 def test_late_clocks_lose_no_part_of_tasks(arrival: float, profile: str, tmp_path: Path) -> None:

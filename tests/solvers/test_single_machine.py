@@ -78,6 +78,7 @@ def test_an_optimal_incumbent_is_proved_and_nothing_else_is_claimed(machine: Sin
     assert (proof.bound, proof.value, proof.starts) == (best, best, None)
 
 
+@pytest.mark.compiled
 @given(machines(5), st.sampled_from([20_000_000, 30, 0]))
 def test_weak_multipliers_leave_the_proof_to_counting_or_to_branching(machine: SingleMachine, edges: int) -> None:
     best, worst = exhaustion(machine)

@@ -169,7 +169,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         Instance([], "1x1", amdhal={})
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_the_compiled_formula_is_the_readable_one(compiled: bool) -> None:
     made = mixed()
     tables, together = speed_tables(made), type_speeds(made)
@@ -206,7 +206,7 @@ class Eager:
                 yield Start(j, tuple(on))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "fifo:skip=true+consolidated", "plain"])
 def test_runs_are_accepted_by_the_referee_and_bounded(policy: str, compiled: bool) -> None:
     made = mixed()
