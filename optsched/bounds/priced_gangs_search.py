@@ -82,7 +82,7 @@ class GangsToPrice:
         return int(np.gcd.reduce(self.gang))
 
     @property
-    def rooms(self) -> int:
+    def units(self) -> int:
         """GPUs of the cluster in units."""
         return int(self.modes.capacity.sum()) // self.unit
 
@@ -101,7 +101,7 @@ class GangsToPrice:
         """The most that gangs which fit together pay a second by ``own`` prices in every cell, f64[C]."""
         begin, pair = at.by_cell
         size = (self.gang // self.unit)[at.job[pair]]
-        found: Floats = _pack(begin, pair, size, own, self.rooms, np.zeros(own.size))
+        found: Floats = _pack(begin, pair, size, own, self.units, np.zeros(own.size))
         return found
 
     def climb(self, at: PricedGangs, steps: int) -> tuple[float, PricedGangs]:
@@ -109,7 +109,7 @@ class GangsToPrice:
         begin, pair = at.by_cell
         size = (self.gang // self.unit)[at.job[pair]]
         most = MOVE * float(self.costs.weight.mean()) / math.sqrt(float(self.gang.mean()))
-        packing = begin, pair, size, self.rooms
+        packing = begin, pair, size, self.units
         start = at.moments, at.price, at.first, at.start, at.own
         capacity = self.modes.capacity.astype(np.float64)
         value, price, own = _climb(*start, *self.given, packing, capacity, at.lengths[at.cell], most, steps)
@@ -119,13 +119,13 @@ class GangsToPrice:
 def best_priced_gangs(gangs: GangsToPrice) -> PricedGangs | None:
     """Prices with a large bound; None where there is too much to look at."""
     moments = by_gpu.equal_cells(gangs.costs, gangs.modes)
-    if moments is None or gangs.rooms > MOST_GPUS:
+    if moments is None or gangs.units > MOST_GPUS:
         return None
     left = EFFORT
     found = _by_gpu_alone(gangs, moments)
     while True:
         finer = _finer(gangs, found)
-        last = finer is None or finer.own.size * LAST_STEPS > left or finer.own.size * gangs.rooms > MOST_FILLED
+        last = finer is None or finer.own.size * LAST_STEPS > left or finer.own.size * gangs.units > MOST_FILLED
         steps = max(min(LAST_STEPS if last else STEPS, left // found.own.size), 1)
         _, found = gangs.climb(found, steps)
         left -= steps * found.own.size
@@ -212,11 +212,11 @@ def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, use
 
 
 @njit(interpreted=False)
-def _pack(begin, pair, size, own, rooms, taken):  # type: ignore[no-untyped-def]
+def _pack(begin, pair, size, own, units, taken):  # type: ignore[no-untyped-def]
     """The most that gangs which fit together pay in every cell f64[C]; ``taken`` f64[P]: 1 for those, else 0."""
     found = np.zeros(begin.size - 1)
-    take = np.zeros((np.diff(begin).max(), rooms + 1), dtype=np.bool_)
-    best = np.zeros(rooms + 1)
+    take = np.zeros((np.diff(begin).max(), units + 1), dtype=np.bool_)
+    best = np.zeros(units + 1)
     for k in range(found.size):
         a, b = begin[k], begin[k + 1]
         wanted = 0
@@ -225,34 +225,34 @@ def _pack(begin, pair, size, own, rooms, taken):  # type: ignore[no-untyped-def]
             taken[pair[i]] = 1.0 if pays else 0.0
             wanted += size[i] if pays else 0
             found[k] += own[pair[i]]
-        if wanted <= rooms:
+        if wanted <= units:
             continue
         best[:] = 0.0
         for i in range(a, b):
             take[i - a, :] = False
-            for c in range(rooms, size[i] - 1, -1):
+            for c in range(units, size[i] - 1, -1):
                 rival = best[c - size[i]] + own[pair[i]]
                 if rival > best[c]:
                     best[c], take[i - a, c] = rival, True
-        c = rooms
+        c = units
         for i in range(b - 1, a - 1, -1):
             taken[pair[i]] = 1.0 if take[i - a, c] else 0.0
             c -= size[i] if take[i - a, c] else 0
-        found[k] = best[rooms]
+        found[k] = best[units]
     return found
 
 
 @njit(interpreted=False)  # the compiler adds up in another order
 def _climb(moments, price, first, start, own, gang, jobs, modes, packing, capacity, length, most, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along averages of the slopes, shorter where those were large."""
-    begin, pair, size, rooms = packing
+    begin, pair, size, units = packing
     best, kept_price, kept, price, own = -np.inf, price, own, price.copy(), own.copy()
     taken, speed, squares = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
     gpu_speed, gpu_squares = np.zeros(price.shape), np.zeros(price.shape)
     for step in range(steps):
         used_gpu, used = np.zeros(price.shape), np.zeros(own.size)
         least, _ = _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used)
-        worth = _pack(begin, pair, size, own, rooms, taken)
+        worth = _pack(begin, pair, size, own, units, taken)
         value = least.sum()
         for k in range(worth.size):
             for t in range(capacity.size):

@@ -2,7 +2,7 @@
 
 Four kinds of bounds on gangs, a second way beside the stand-alone verifier (`optsched.check.verify_certificate`),
 which it replaces where everything fits and is held against by tests: numpy on whole columns (`word_arithmetic`), and two
-compiled loops of one heap each (`word_runs`). The machine counts ticks below 2**61, with all work added to the latest
+compiled loops of one heap each. The machine counts ticks below 2**61, with all work added to the latest
 release; where a column does not fit, `Overflow` is raised, and the caller takes Python integers.
 
 O(n log n): up to nine times what numpy takes to sort the releases (`tests/benchmarks/test_srpt_bound.py`).

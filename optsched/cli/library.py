@@ -36,7 +36,8 @@ def library(
     """
     check_legal(action in ("list", "check"), "library", action, "list or check")
     if action == "check":
-        check_legal(what is not None and solved is None, "library check", what, "one file, and no other choice")
+        check_legal(what is not None, "library check", "no file", "a schedule or a certificate")
+        check_legal(solved is None, "library check", "--solved" if solved else "--open", "goes with list")
         _check(str(what), as_json)
         return
     from optsched.io.library import library as frame

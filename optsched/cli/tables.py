@@ -338,7 +338,7 @@ def library_suites_view(rows: list[dict[str, Any]]) -> Group:
         worst = "" if not gaps else "unknown" if None in gaps else gap_text(max(gaps))
         proved = sum(row["solved"] for row in some)
         seconds = sum(row["seconds"] or 0.0 for row in some)
-        span = f"{least}" if least == most else f"{least}-{most:,}"
+        span = f"{least:,}" if least == most else f"{least}-{most:,}"
         sheet.add(suite, str(len(some)), span, str(proved), worst, f"{seconds:,.0f}")
     note = (
         f"{len(rows)} instances, {sum(row['solved'] for row in rows)} solved; optsched library list SUITE: one by one"

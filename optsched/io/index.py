@@ -20,7 +20,7 @@ from pathlib import Path
 
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.files import write_atomic
 from optsched.problem.instance_file import short_number
 from optsched.registry import near_matches
@@ -137,6 +137,7 @@ def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry
 
 def entry(name: str) -> LibraryEntry:
     """The entry of that name; `InputError` with near matches."""
+    check_legal(isinstance(name, str), "instance", name, "a name")
     every = {each.name: each for each in entries()}
     if name not in every:
         legal = near_matches(name, list(every), kind="instance")

@@ -17,7 +17,7 @@ from optsched.check.context import Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.check.schedule_document import PARQUET_MAGIC
 from optsched.check.task_document import is_task_claim
-from optsched.errors import InputError, OptschedError
+from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, entry, extracted, index
 from optsched.io.sources import load
 from optsched.problem.files import read_bytes
@@ -58,6 +58,8 @@ def library(suite: str | None = None, solved: bool | None = None) -> Table:
     >>> osd.library("rigid", solved=True).select("name", "jobs", "value").head(2).rows()
     [('rigid-06-1', 6, 156.0), ('rigid-06-2', 6, 71.0)]
     """
+    check_legal(suite is None or isinstance(suite, str), "suite", suite, "a name")
+    check_legal(solved is None or isinstance(solved, bool), "solved", solved, "True, False or None")
     frame = index()
     suites = frame["suite"].unique(maintain_order=True).to_list()
     if suite is not None and suite not in suites:

@@ -57,10 +57,10 @@ class Hadar:
     (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active
     jobs (`hadar_auction.Auction._price_range`).
 
-    The defaults have the best total time, and the best mean JCT on several types. Of the auctions ``slowdown`` keeps models
-    with many iterations a second from going before all others, as they do with ``throughput``. ``fill`` keeps GPUs busy,
-    since here prices need not save them for later arrivals: short jobs that came within a round waited for longer than they
-    ran.
+    The defaults have the best total time and the best mean JCT, on one GPU type and on several. Of the auctions
+    ``slowdown`` keeps models with many iterations a second from going before all others, as they do with ``throughput``.
+    ``fill`` keeps GPUs busy, since here prices need not save them for later arrivals: short jobs that came within a round
+    waited for longer than they ran.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | max sum U_j(C_j - r_j), speeds by GPU type. **Knowledge** clairvoyant:
     remaining work and rates. **Guarantee** none: one round's prices know nothing of other rounds; `hadar-commit` has one.

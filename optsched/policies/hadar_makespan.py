@@ -41,14 +41,14 @@ class MakespanRounds:
     def plan(self, ids: Ints, b: Bidders, length: float) -> tuple[Ints, Ints]:
         """(order i64[m] of service, pool i64[m] to run on, `ANYWHERE` or `LATER`) in a round of ``length`` s.
 
-        Who ends within the round on what it has keeps that. For fairness the others go by due dates; else first who could
-        not wait `WAITED` rounds and end by T, the longest first, then by Smith's rule, the least GPU time a unit of weight
-        first: they have time, and mean JCT gains. In this order a job keeps its pool, if it has time left to spend there or
-        would gain nothing by moving, else it gets the one where it has most. A gang larger than every pool takes what is
-        left of several. O(m P + m log m) and two LPs.
+        Who ends within the round on what it has keeps that. For fairness the others go by due dates; else, where the longest
+        job alone decides T, first who could not wait `WAITED` rounds and end by T, the longest first; then by Smith's rule,
+        the least GPU time a unit of weight first: they have time, and mean JCT gains. In this order a job keeps its pool, if
+        it has time left to spend there or would gain nothing by moving, else it gets the one where it has most. A gang
+        larger than every pool takes what is left of several. O(m P + m log m) and two LPs.
         """
         rate, needs, meant, T = self._times(ids, b, length)
-        critical = needs > T - WAITED * length
+        critical = (needs > T - WAITED * length) & (needs.max() * (1 + MEANT) >= T)  # else capacity alone decides T
         first = np.where(critical, -needs, needs * b.gang / np.maximum(b.scale, TINY))
         if self._fair:
             first, meant = self._due(b, rate, needs, meant)

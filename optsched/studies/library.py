@@ -194,7 +194,8 @@ def accept(file: Path, folder: Path) -> str:
     """Take a submission that improves the library into its archive and index; its verdict. `InputError` for any other."""
     found = check_submission(file)
     if found.violations or not found.improves:
-        raise InputError("the library has no use for it", file=file, legal=found.verdict)
+        why = "; ".join(f"{each.rule}: {each.message}" for each in found.violations[:1]) or found.verdict
+        raise InputError(f"not taken: {why}", file=file, legal="a schedule or certificate that improves the library")
     theirs = replace(found.entry, found_by=SUBMITTED, bound=None, solved=False, proved_by=())
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
@@ -213,7 +214,10 @@ def main() -> None:
     parser.add_argument("--accept", type=Path, metavar="FILE", help="take a submission that improves the library")
     asked, folder = parser.parse_args(), Path(str(instances_folder()))
     if asked.accept:
-        print(accept(asked.accept, folder))
+        try:
+            print(accept(asked.accept, folder))
+        except OptschedError as error:
+            parser.exit(1, f"{error}\n")
         return
     if asked.check:
         count = len([check(each) for each in entries()])

@@ -29,7 +29,7 @@ def results(
     """
     if backend not in BACKENDS:
         raise InputError("unknown", field="backend", value=backend, legal=", ".join(BACKENDS))
-    if workers is not None and workers < 1:
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
     if backend == "loky" and address is not None:
         raise InputError("loky runs on this machine", field="address", value=address, legal="none, or a backend")

@@ -195,7 +195,7 @@ def test_a_better_schedule_and_a_better_bound_are_recognised_and_taken(files: di
     assert "improves the best certified bound known" in accept(files["certificate"], worse)
     assert (entry(NAME).bound or 0) > (before or 0)
     assert entry(NAME).certified == entry(NAME).bound
-    with pytest.raises(InputError, match="no use for it"):
+    with pytest.raises(InputError, match="not taken: the schedule holds"):
         accept(files["schedule"], worse)
 
 
