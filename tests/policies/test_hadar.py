@@ -231,6 +231,21 @@ def test_for_the_makespan_the_critical_job_goes_first_and_then_the_shortest() ->
     assert checked(instance, "hadar:round=20,utility=slowdown").schedule.completion.max() == 400.0
 
 
+def test_for_the_makespan_nobody_is_critical_where_capacity_alone_decides_it() -> None:
+    # On one GPU no order changes the total time; and who is about to end keeps what it has.
+    one = Instance([Job("long", duration=1000.0), Job("short", duration=300.0)], "1x1")
+    assert checked(one, "hadar").schedule.completion.tolist() == [1300.0, 300.0]
+    wide = Instance([Job("all", gpus=4, duration=1e5), Job("half", gpus=2, duration=5e4)], "1x4")
+    assert checked(wide, "hadar").schedule.completion.tolist() == [150_000.0, 50_000.0]
+
+
+def test_for_the_makespan_a_job_that_gains_nothing_by_moving_stays() -> None:
+    # b is alone and starts on the V100; when a comes, the LP means that for a, but b would lose more than it gains.
+    made = jobs(("b", 0, 300.0), ("a", 10, 400.0))
+    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=1000")
+    assert run.preemptions == 0
+
+
 def test_for_the_makespan_jobs_wait_for_the_type_that_the_lp_means_for_them() -> None:
     # V100s are for a, 4 times as fast there: 3 rounds of 100 s in turn. All b on K80, 3 rounds. LP: T = 300 s.
     made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
