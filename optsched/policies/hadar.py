@@ -113,7 +113,7 @@ class Hadar:
         """Forget the last run."""
         self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
         self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
-        # makespan: any, without an auction nobody asks
+        # makespan: the scale of jct is the weight, by which jobs that are not critical are ordered
         utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)
         self._known = HadarJobs(view, self._pools, utility, self.round)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optsched.errors import OptschedError
 from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gavel_allocations.share_program import ShareProgram
@@ -25,7 +26,8 @@ class MakespanRounds:
 
     With prices l_r of a GPU-second and u_j of a unit of work, its dual, a job has y_jr > 0 only where its payoff
     x_jr u_j - W_j l_r is the largest that it can have: the LP's shares are what these prices would sell, and they also say
-    who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So the shares decide.
+    who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So the shares decide, and of the
+    optimal ones those of least GPU time, by a second LP: min sum_jr W_j y_jr at that T.
 
     ``scale`` of the bidders is their weight. ``fair``: the same shares, another order. R is the largest (age + seconds left
     at best) / T_j that any job has come to, T_j its ``scale``, the seconds on a share 1/n; nobody is served better for
@@ -105,7 +107,10 @@ class MakespanRounds:
         slots = self._thrift.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
         self._thrift.reward(slots, -np.broadcast_to(jobs.gang[:, None], jobs.rate.shape).astype(np.float64))
         self._thrift.demand(slots, jobs.left / fastest / (T * (1 + MEANT)))
-        found = self._thrift.solve(slots)
+        try:
+            found = self._thrift.solve(slots)
+        except OptschedError:  # lost on its last basis: the next round begins from none
+            self._thrift, found = ShareProgram(self._thrift.capacity, total=True), None
         return share if found is None else found[0]
 
     def _times(self, ids: Ints, b: Bidders, length: float) -> tuple[Floats, Floats, Floats, float]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds import bound
-from optsched.bounds.certificate import SCHEDULE_CLASSES
+from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES
 from optsched.deadline import Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
@@ -39,7 +39,6 @@ from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.solve import PREFERRED_SHARING, solve
 
 RECIPES, WORK, RESULT = "recipes.toml", Path("build/library"), ".result.json"
-STRONG = ("gang", "gang-nonpreemptive")  # classes that strong bounds are for
 LP_CLASS, MOST_LP, LP_SECONDS = "gang-nonpreemptive", 200, 3.0  # jobs and time of an LP whose prices are a certificate
 SUBMITTED, BEST = "submitted", "best"  # instead of a method: somebody else found it; the one that `solve` chooses
 KEYS = "name problem recipe objective class methods seconds policies parameters vary jobs seeds members prefix stored alone"
@@ -117,7 +116,7 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
     elif wanted == LP_CLASS and found.certificate.value != found.value and instance.n <= MOST_LP:
         deadline = Deadline.after(LP_SECONDS)
         found.offer_certificate(lp_bound(instance, goal, schedule=found.schedule, deadline=deadline))
-    if wanted in STRONG and found.certificate is not None and found.certificate.value != found.value:
+    if wanted in GANG_CLASSES and found.certificate is not None and found.certificate.value != found.value:
         found.offer_certificate(bound(instance, goal, wanted, strong=True))
     return found.settled(optima)
 

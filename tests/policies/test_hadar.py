@@ -332,6 +332,28 @@ def test_a_program_that_loses_itself_on_its_last_basis_is_solved_from_none(
     assert run.metrics["makespan"] == untouched.metrics["makespan"]
 
 
+def test_where_the_solver_loses_the_second_program_the_shares_of_the_first_are_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve, reward, rewarded = ShareProgram.solve, ShareProgram.reward, list[ShareProgram]()
+
+    def notes(self: ShareProgram, *arguments: Any) -> None:
+        rewarded.append(self)
+        reward(self, *arguments)
+
+    def lost(self: ShareProgram, slots: Any) -> Any:
+        if rewarded and self is rewarded[-1]:
+            raise OptschedError("HiGHS: shares of time: unknown")
+        return solve(self, slots)
+
+    monkeypatch.setattr(ShareProgram, "reward", notes)
+    monkeypatch.setattr(ShareProgram, "solve", lost)
+    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
+    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=0")
+    assert run.metrics["makespan"] == pytest.approx(300.0)
+    assert len({id(program) for program in rewarded}) == len(rewarded) > 1  # each round begins anew
+
+
 def test_a_due_date_that_can_be_kept_goes_before_one_that_cannot() -> None:
     made = [Job("lost", duration=500.0, due=300.0), Job("kept", duration=200.0, due=1000.0)]
     run = checked(Instance(made, "1x1"), "hadar:utility=deadline,round=100")

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from optsched.sweeps import run as running
 from optsched.sweeps.backends import results
 from optsched.sweeps.cell import CellResult, run_cell
 from optsched.sweeps.grid import Grid
-from optsched.sweeps.processes import Task, computed
+from optsched.sweeps.processes import Task, _next, _Process, computed
 from optsched.sweeps.store import Store, read
 
 GRID: dict[str, Any] = {
@@ -148,22 +149,33 @@ def test_workers_that_die(tmp_path: Path) -> None:
     assert found == dict.fromkeys([*keys[:2], *keys[4:9]])
 
 
-def where_and_when(key: str) -> tuple[int, float, float]:
-    began = time.monotonic()
+def where(key: str) -> int:
     time.sleep(0.1)
-    return os.getpid(), began, time.monotonic()
+    return os.getpid()
 
 
-def test_an_instance_stays_with_its_process_and_a_policy_begins_once() -> None:
-    """What is proved of an instance is proved once, and what a policy needs compiled is compiled once."""
+def test_an_instance_stays_with_its_process() -> None:
+    """What is proved of an instance is proved once."""
     tasks = [Task(f"{on}{rule}", on, rule) for on in "abcdef" for rule in "xyz"]
-    found = dict(computed(where_and_when, tasks, 2, 3))
-    assert len({pid for pid, _, _ in found.values()}) == 2
-    homes = {on: {found[f"{on}{rule}"][0] for rule in "xyz"} for on in "abcdef"}
+    found = dict(computed(where, tasks, 2, 3))
+    assert len(set(found.values())) == 2
+    homes = {on: {found[f"{on}{rule}"] for rule in "xyz"} for on in "abcdef"}
     assert sum(len(each) for each in homes.values()) <= 7  # the last one may be halved
-    for rule in "xyz":
-        (_, _, first), *others = sorted((found[f"{on}{rule}"] for on in "abcdef"), key=lambda each: each[1])
-        assert all(began > first for _, began, _ in others)
+
+
+def test_a_policy_that_is_being_run_for_the_first_time_waits_elsewhere() -> None:
+    """What it needs compiled is compiled once, as long as there is anything else to do."""
+    one, two = _Process(), _Process()
+    one.runs, first, second = Task("ax", "a", "x"), Task("bx", "b", "x"), Task("by", "b", "y")
+    two.left = deque([first, second])
+    assert _next(two, [one, two], deque(), set()) is second
+    assert _next(two, [one, two], deque(), {"x"}) is first
+    two.left = deque([first])
+    assert _next(two, [one, two], deque(), set()) is first
+    one.left, two.left = deque([Task("ay", "a", "y"), Task("az", "a", "z"), Task("aw", "a", "w")]), deque()
+    assert _next(two, [one, two], deque(), set()) in (Task("aw", "a", "w"), Task("az", "a", "z"))
+    assert (len(one.left), len(two.left)) == (1, 2)  # half of what the slowest has left
+    assert _next(_Process(), [one, two], deque([deque([first])]), {"x"}) is first  # a whole instance goes before that
 
 
 PROGRAM = """
