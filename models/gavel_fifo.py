@@ -10,7 +10,7 @@ Variables: X_mr >= 0, share of time.
 
 Optimum: the weights are an order of importance, not a strict one: late jobs may outweigh an early gang (one type with 3
 GPUs, first a gang of 3, then three jobs of 1: 4/3 a GPU against 3, 2 and 1, so that the first gets a third of its time).
-The policy `fifo` is the strict order, a queue over whole types, as Gavel's public simulator has it.
+The strict order, a queue over whole types, is the policy `fifo` with the placement `one-type`.
 Size: n R columns, n + R rows, 2 n R nonzeros.
 Reference: (0) is Narayanan et al.'s, OSDI 2020 (`gavel_allocation`), as it is generally quoted, not confirmed in
 the text; the queue is that of Gavel's public simulator.

@@ -10,7 +10,7 @@ Variables: X_mr >= 0, share of time; t, the smallest level.
          sum_m gang_m X_mr <= c_r                              every type r      (3)  capacity
 
 Optimum: t; a job with twice the weight gets twice the normalised throughput where nothing else limits it. Jobs that are
-no bottleneck get what the solver leaves them: water filling goes on where this stops (`gavel_allocations.max_min_fairness`).
+no bottleneck get what the solver leaves them.
 Performance-agnostic ("LAS without performance"): the same with all T_mr = 1.
 Invariances: the units of each job's T_m do not matter; all weights times k divide t by k.
 Size: n R + 1 columns, 2 n + R rows, about 3 n R nonzeros.

@@ -37,16 +37,14 @@ class Gavel:
     that ends stay idle until the round ends; a round ends early when nothing runs. With ``whole_iterations`` (and no
     restart cost) a job stops before it would begin an iteration that the round cuts off, as Gavel's simulator counts.
 
-    ``policy``: fifo, fifo_perf, isolated, max_min_fairness, max_min_fairness_perf, max_min_fairness_water_filling(_perf),
-    finish_time_fairness(_perf), min_total_duration(_perf), max_sum_throughput_perf, min_cost, min_cost_slo (these two need
-    ``costs``, prices of a GPU-hour, as in ``v100:3.06/k80:0.9``), or proportional_fairness_perf. ``ideal``: rounds 36 times
-    as short that also begin at every arrival and completion, each of which changes the shares.
+    ``policy``: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf). ``ideal``: rounds 36
+    times as short that also begin at every arrival and completion, each of which changes the shares.
 
     Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
     that no type can hold alone never runs; ``mixed``: it takes GPUs of several where they are left over (not so in Gavel).
 
     **Problem** R | r_j, size_j, pmtn, online-r_j | the policy's own objective at every instant. **Knowledge** by policy:
-    non-clairvoyant, or clairvoyant (work left) for finish-time fairness, makespan and due dates; always the throughputs.
+    non-clairvoyant, or clairvoyant (work left) for finish-time fairness and makespan; always the throughputs.
 
     **Guarantee** none known: the shares are optimal for the present jobs, their sequence is not. **Complexity** a round
     O(m T log m); an allocation one to a few warm linear programs, over classes of equal jobs or over jobs.
@@ -58,7 +56,6 @@ class Gavel:
     reset: float = 1920.0
     type_order: str = "v100/p100/k80"
     restart: float = 0.0
-    costs: str = ""
     ideal: bool = False
     whole_iterations: bool = True
     seed: int = 0
@@ -92,10 +89,6 @@ class Gavel:
         for name, value in (("reset", self.reset), ("restart", self.restart)):
             check_legal(0 <= value < math.inf, f"gavel: {name}", value, "a finite number of seconds >= 0")
         check_legal(self.seed >= 0, "gavel: seed", self.seed, "an integer >= 0")
-        if self.policy.startswith("min_cost"):
-            check_legal(
-                bool(costs_in(self.costs)), "gavel: costs", self.costs, "prices of a GPU-hour, as in v100:3.06/k80:0.9"
-            )
 
     @property
     def knowledge(self) -> Knowledge:
@@ -106,9 +99,8 @@ class Gavel:
         """Forget the last run."""
         self._pools, n = gpu_pools(view), len(view.speeds.together)
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)
-        setting = Setting(types, self._pools.capacity.astype(np.float64), self.seed, costs_in(self.costs))
         length = self.round / FINE if self.ideal else self.round
-        self._rule = ALLOCATIONS.get(self.policy)(setting)
+        self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
         self._jobs = GavelJobs(n, self._pools, length)
         self._book = ServiceAccount(n, len(types), length)
         self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
@@ -210,7 +202,7 @@ class Gavel:
     def _serve(self, active: Ints, running: Ints) -> list[Decision]:
         rate, gang = self._jobs.rate[active], self._jobs.gang[active]
         order = self._order if self._rule.aware else self._draw.permutation(self._order)
-        chosen = self._book.selection(active, rate, gang, self._pools.capacity, order, self._rule.strict)
+        chosen = self._book.selection(active, rate, gang, self._pools.capacity, order)
         served = np.flatnonzero(chosen >= 0)
         jobs, types = active[served], chosen[served]
         kept, moved = self._devices.give(jobs, types, gang[served])
@@ -247,7 +239,7 @@ class Gavel:
         return found
 
 
-# What Gavel knows of the jobs that have arrived, in arrays; and the prices that a user states.
+# What Gavel knows of the jobs that have arrived, in arrays.
 
 ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
 
@@ -288,17 +280,3 @@ class GavelJobs:
         """These jobs for an allocation rule."""
         elapsed, time_left = now - self.arrival[ids], self.due[ids] - now
         return ActiveJobs(ids, self.rate[ids], self.gang[ids], self.weight[ids], elapsed, left, time_left)
-
-
-def costs_in(text: str) -> dict[str, float]:
-    """``v100:3.06/k80:0.9``: prices of a GPU-hour by type, lower case; `InputError` for what is none."""
-    found: dict[str, float] = {}
-    for part in filter(None, text.split("/")):
-        name, _, price = part.partition(":")
-        try:
-            value = float(price)
-        except ValueError:
-            value = math.nan
-        check_legal(math.isfinite(value) and value > 0, "gavel: costs", part, "TYPE:PRICE, a price > 0, joined by /")
-        found[name.strip().lower()] = value
-    return found

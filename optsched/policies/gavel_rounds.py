@@ -49,15 +49,15 @@ class ServiceAccount:
         self.share[:] = 0.0
         self.share[active] = share
 
-    def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints, strict: bool) -> Ints:
+    def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints) -> Ints:
         """The type on which every active job runs in the next round, i64[m], or -1.
 
-        ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types; ``strict``: no share, no run.
+        ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types.
         """
         chosen = np.full(active.size, -1, dtype=np.int64)
         keys, queue = np.empty((active.size, 3)), np.empty(active.size, dtype=np.int64)
         book = (self.share, self.received, self.total, self.deficit)
-        choose(chosen, active, *book, rate, gang, capacity, order, strict, keys, queue)
+        choose(chosen, active, *book, rate, gang, capacity, order, keys, queue)
         return chosen
 
 
@@ -82,7 +82,6 @@ def choose(
     gang: Any,
     capacity: Any,
     order: Any,
-    strict: bool,
     keys: Any,
     queue: Any,
 ) -> None:
@@ -95,10 +94,9 @@ def choose(
                 continue
             x = share[j, t]
             urgency = priority(x, received[j, t], total[t])
-            if urgency > 0 or not strict:
-                keys[i, 0], keys[i, 1], keys[i, 2] = leading_of(urgency), leading_of(deficit[j, t]), leading_of(x)
-                queue[size] = i
-                size += 1
+            keys[i, 0], keys[i, 1], keys[i, 2] = leading_of(urgency), leading_of(deficit[j, t]), leading_of(x)
+            queue[size] = i
+            size += 1
         for place in range(size // 2 - 1, -1, -1):
             sink(queue, size, place, keys)
         while size > 0 and left > 0:

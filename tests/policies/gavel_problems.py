@@ -78,9 +78,8 @@ def random_jobs(seed: int, n: int | None = None) -> tuple[ActiveJobs, Setting]:
             rate[m], gang[m], weight[m] = rate[m - 1], gang[m - 1], weight[m - 1]
     elapsed, left = rng.uniform(0, 5e3, n) * (rng.random(n) < 0.7), rng.uniform(100, 1e5, n)
     time_left = np.where(rng.random(n) < 0.5, np.inf, rng.uniform(-100, 1e5, n))
-    costs = dict(zip(TYPES, rng.uniform(0.5, 4, 3).round(2).tolist(), strict=True))
     jobs = ActiveJobs(np.arange(n), rate, gang, weight, elapsed, left, time_left)
-    return jobs, Setting(TYPES[:T], capacity, seed, costs)
+    return jobs, Setting(TYPES[:T], capacity)
 
 
 def optimum(program: Any) -> float:

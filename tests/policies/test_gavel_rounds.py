@@ -53,16 +53,15 @@ def test_deficits_are_settled_at_a_reset() -> None:
 def test_ties_of_priority_go_by_deficit_then_share_then_arrival() -> None:
     rate, gang, one = np.ones((3, 1)), np.ones(3, dtype=np.int64), np.array([1])
     made = book([[0.5]] * 3)
-    assert made.selection(np.arange(3), rate, gang, one, np.array([0]), False).tolist() == [0, -1, -1]
+    assert made.selection(np.arange(3), rate, gang, one, np.array([0])).tolist() == [0, -1, -1]
     made.deficit[2] = 5.0
-    assert made.selection(np.arange(3), rate, gang, one, np.array([0]), False).tolist() == [-1, -1, 0]
+    assert made.selection(np.arange(3), rate, gang, one, np.array([0])).tolist() == [-1, -1, 0]
 
 
-def test_who_does_not_fit_is_passed_over_and_a_strict_rule_runs_nobody_without_a_share() -> None:
+def test_who_does_not_fit_is_passed_over() -> None:
     made = book([[0.9], [0.8], [0.0]])
     rate, gang, capacity = np.ones((3, 1)), np.array([4, 2, 1]), np.array([3])
-    assert made.selection(np.arange(3), rate, gang, capacity, np.array([0]), False).tolist() == [-1, 0, 0]
-    assert made.selection(np.arange(3), rate, gang, capacity, np.array([0]), True).tolist() == [-1, 0, -1]
+    assert made.selection(np.arange(3), rate, gang, capacity, np.array([0])).tolist() == [-1, 0, 0]
 
 
 @given(st.integers(0, 10_000))
@@ -72,7 +71,7 @@ def test_no_gpu_is_given_twice_and_whoever_could_run_does(seed: int) -> None:
     made = book(rng.random((n, T)).tolist())
     rate = rng.random((n, T)) * (rng.random((n, T)) < 0.7)
     gang, capacity = rng.integers(1, 5, n), rng.integers(1, 8, T)
-    chosen = made.selection(np.arange(n), rate, gang, capacity, rng.permutation(T), False)
+    chosen = made.selection(np.arange(n), rate, gang, capacity, rng.permutation(T))
     left = capacity - np.array([gang[chosen == t].sum() for t in range(T)])
     assert (left >= 0).all()
     for m in range(n):
@@ -95,7 +94,7 @@ def test_the_selection_among_many_is_that_of_a_plain_sort(seed: int) -> None:
         for m in sorted(range(n), key=lambda m: (urgency[m, t], made.deficit[m, t], made.share[m, t]), reverse=True):
             if chosen[m] < 0 and rate[m, t] > 0 and gang[m] <= left:
                 chosen[m], left = t, left - gang[m]
-    assert made.selection(np.arange(n), rate, gang, capacity, np.arange(T), False).tolist() == chosen
+    assert made.selection(np.arange(n), rate, gang, capacity, np.arange(T)).tolist() == chosen
 
 
 @given(st.integers(0, 10_000))

@@ -1,16 +1,15 @@
-"""The analytic centre of the allocations that are as good as an optimal one, and proportional fairness by the same method.
+"""The analytic centre of the allocations that are as good as an optimal one.
 
 A rule's optimum fixes its bottleneck only; what the other jobs get is left open, and a vertex leaves them the extremes:
 some their bare minimum, others everything. The centre maximises the product of all slacks,
 
-    sum_i k_i [log(gain_i X_i - need_i) + log(1 - sum_t X_it) + sum_t log X_it] + sum_t log(c_t - sum_i load_i X_it)
-        (+ log(sum worth X - least)),
+    sum_i k_i [log(gain_i X_i - need_i) + log(1 - sum_t X_it) + sum_t log X_it] + sum_t log(c_t - sum_i load_i X_it),
 
 k_i jobs in slot i. It is unique, so identical jobs get identical shares, and it is what the interior-point solvers tend to
 that Gavel calls. The mean JCT under finish-time fairness on a public trace of 500 jobs moves by 16 % from one to the other.
 
-Newton's method: one T x T block a slot, coupled by the T capacities and the worth alone, O(k T^3) a step. There is no matrix
-of the size of the program.
+Newton's method: one T x T block a slot, coupled by the T capacities alone, O(k T^3) a step. There is no matrix of the
+size of the program.
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ from optsched.problem.arrays import Bools, Floats
 
 SLACK = 1e-6  # relative: how far below the optimum an allocation may be, for the set of optimal ones has no interior
 STEPS = 200
-DONE = 1e-8  # Newton's decrement squared, by the barrier: a full step from there is exact, convergence is quadratic
+DONE = 1e-8  # Newton's decrement squared: a full step from there is exact, convergence is quadratic
 NEAR = 0.05
 BOUNDARY = 0.9  # the largest part of the way to the boundary that one step may go
-BARRIERS = tuple(10.0**-k for k in range(10))
 
 
 class Divisions(NamedTuple):
-    """Divisions of time X f64[k, T], > 0 only where they ``may``, with gain_i X_i >= need_i, load X_t <= room_t and
-    sum worth X >= least; a slot stands for so many ``copies`` of a job."""
+    """Divisions of time X f64[k, T], > 0 only where they ``may``, with gain_i X_i >= need_i and load X_t <= room_t; a slot
+    stands for so many ``copies`` of a job."""
 
     may: Bools
     gain: Floats
@@ -39,32 +37,21 @@ class Divisions(NamedTuple):
     load: Floats
     copies: Floats
     room: Floats
-    worth: Floats
-    least: float
 
 
 class Slacks(NamedTuple):
-    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T], of the worth."""
+    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T]."""
 
     over: Floats
     rest: Floats
     left: Floats
-    extra: float
 
 
-def centred(
-    shares: Floats,
-    gain: Floats,
-    need: Floats,
-    load: Floats,
-    copies: Floats,
-    capacity: Floats,
-    worth: Floats | None = None,
-) -> Floats:
+def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Floats, capacity: Floats) -> Floats:
     """The centre near an optimal allocation, f64[k, T].
 
     ``shares`` f64[k, T] optimal; ``gain`` f64[k, T], 0 where a slot may not run; ``need`` f64[k] (-inf: none); ``load`` =
-    GPUs of all ``copies`` f64[k] jobs of a slot; ``worth`` f64[k, T]: a total that must not fall either.
+    GPUs of all ``copies`` f64[k] jobs of a slot.
     """
     may = gain > 0
     attained = (gain * shares).sum(axis=1)
@@ -73,23 +60,8 @@ def centred(
     used = (load[:, None] * inside).sum(axis=0)
     inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]  # HiGHS's own rounding
     inside /= np.maximum(1.0, inside.sum(axis=1) * (1 + SLACK / 8))[:, None]
-    value = np.zeros_like(gain) if worth is None else worth
-    least = -1.0 if worth is None else float((worth * shares).sum()) * (1 - SLACK)
-    ascend(inside, Divisions(may, gain, lowered, load, copies, capacity, value, least), copies, 1.0)
+    ascend(inside, Divisions(may, gain, lowered, load, copies, capacity))
     return inside
-
-
-def proportional(gain: Floats, weight: Floats, load: Floats, copies: Floats, capacity: Floats) -> Floats:
-    """max sum_i weight_i log(gain_i X_i) over the divisions of time, f64[k, T]; ``weight`` counts all copies of a slot.
-
-    A barrier method: the last barrier leaves a gap of at most 1e-9 x the number of constraints.
-    """
-    may = gain > 0
-    shares = somewhere(may, load, capacity)
-    every = Divisions(may, gain, np.zeros(len(gain)), load, copies, capacity, np.zeros_like(gain), -1.0)
-    for barrier in BARRIERS:
-        ascend(shares, every, weight, barrier)
-    return shares
 
 
 def somewhere(may: Bools, load: Floats, capacity: Floats) -> Floats:
@@ -100,37 +72,34 @@ def somewhere(may: Bools, load: Floats, capacity: Floats) -> Floats:
 
 
 def slacks(x: Floats, of: Divisions) -> Slacks:
-    """What is over of needs, time, GPUs and worth."""
-    over = (of.gain * x).sum(axis=1) - of.need
-    return Slacks(over, 1.0 - x.sum(axis=1), of.room - of.load @ x, float((of.worth * x).sum()) - of.least)
+    """What is over of needs, time and GPUs."""
+    return Slacks((of.gain * x).sum(axis=1) - of.need, 1.0 - x.sum(axis=1), of.room - of.load @ x)
 
 
-def potential(x: Floats, of: Divisions, s: Slacks, weight: Floats, barrier: float) -> float:
+def potential(x: Floats, of: Divisions, s: Slacks) -> float:
     """What is maximised; -inf outside."""
-    inside = s.extra > 0 and (s.left > 0).all() and (s.rest > 0).all() and (s.over > 0).all()
+    inside = (s.left > 0).all() and (s.rest > 0).all() and (s.over > 0).all()
     if not (inside and (x[of.may] > 0).all()):
         return -np.inf
     logs = np.log(s.rest) + np.log(np.where(of.may, x, 1.0)).sum(axis=1)
-    needs = weight @ np.log(np.where(np.isfinite(s.over), s.over, 1.0))
-    return float(np.log(s.extra) + needs + barrier * (np.log(s.left).sum() + of.copies @ logs))
+    needs = of.copies @ np.log(np.where(np.isfinite(s.over), s.over, 1.0))
+    return float(needs + (np.log(s.left).sum() + of.copies @ logs))
 
 
-def direction(x: Floats, of: Divisions, s: Slacks, weight: Floats, barrier: float) -> tuple[Floats, float]:
+def direction(x: Floats, of: Divisions, s: Slacks) -> tuple[Floats, float]:
     """Newton's step: every slot's block alone, then corrected for what couples them (Woodbury). Its decrement squared."""
     types = np.arange(of.room.size)
-    b, pull = (barrier * of.copies)[:, None], of.gain / s.over[:, None]
+    k, pull = of.copies[:, None], of.gain / s.over[:, None]
     inverse = np.where(of.may, 1.0 / np.where(of.may, x, 1.0), 0.0)
-    slope = weight[:, None] * pull + b * (inverse - 1.0 / s.rest[:, None])
-    slope += of.worth / s.extra - barrier * of.load[:, None] / s.left
+    slope = k * pull + k * (inverse - 1.0 / s.rest[:, None]) - of.load[:, None] / s.left
     slope = np.where(of.may, slope, 0.0)
-    block = weight[:, None, None] * pull[:, :, None] * pull[:, None, :] + (b / s.rest[:, None] ** 2)[:, :, None]
+    block = k[:, :, None] * pull[:, :, None] * pull[:, None, :] + (k / s.rest[:, None] ** 2)[:, :, None]
     block *= of.may[:, :, None] & of.may[:, None, :]
-    block[:, types, types] += np.where(of.may, b * inverse**2, 1.0)
-    couples = np.concatenate([of.load[:, None, None] * np.eye(types.size), of.worth[:, :, None]], axis=2)
-    couples *= of.may[:, :, None]  # the capacities, and the worth
+    block[:, types, types] += np.where(of.may, k * inverse**2, 1.0)
+    couples = of.load[:, None, None] * np.eye(types.size) * of.may[:, :, None]  # the capacities
     alone = np.linalg.solve(block, np.concatenate([slope[:, :, None], couples], axis=2))
     pulled = np.tensordot(couples, alone, axes=([0, 1], [0, 1]))
-    pulled[:, 1:] += np.diag(np.append(s.left**2 / barrier, s.extra**2))
+    pulled[:, 1:] += np.diag(s.left**2)
     step = alone[:, :, 0] - alone[:, :, 1:] @ np.linalg.solve(pulled[:, 1:], pulled[:, 0])
     return step, float((slope * step).sum())
 
@@ -142,24 +111,24 @@ def furthest(x: Floats, step: Floats, of: Divisions, s: Slacks) -> float:
     return float((left[lost > 0] / lost[lost > 0]).min(initial=np.inf))
 
 
-def ascend(x: Floats, of: Divisions, weight: Floats, barrier: float) -> None:
+def ascend(x: Floats, of: Divisions) -> None:
     """Move x, inside, to the maximum."""
     s = slacks(x, of)
-    here = potential(x, of, s, weight, barrier)
+    here = potential(x, of, s)
     for _ in range(STEPS):
         try:
-            step, decrement = direction(x, of, s, weight, barrier)
+            step, decrement = direction(x, of, s)
         except np.linalg.LinAlgError:
             return  # on the boundary but for rounding
         # near by, Newton's full step converges, says the theory; no need to compare values
-        near = decrement < NEAR * barrier
+        near = decrement < NEAR
         size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
         while size > 1e-12 and not (there >= here or (near and there > -np.inf)):
             trial = x + size * step
             s = slacks(trial, of)
-            there, made, size = potential(trial, of, s, weight, barrier), size, size * 0.5
+            there, made, size = potential(trial, of, s), size, size * 0.5
         if not (there >= here or (near and there > -np.inf)):
             return  # rounding: no ascent is left
         x[:], here = trial, there
-        if made == 1.0 and decrement < DONE * barrier:
+        if made == 1.0 and decrement < DONE:
             return

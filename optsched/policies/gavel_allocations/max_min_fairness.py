@@ -1,35 +1,40 @@
-"""Max-min fairness (least attained service, LAS) over classes of jobs: the least normalised throughput as large as can be.
+"""Max-min fairness (least attained service, LAS): the least normalised throughput as large as can be.
 
     max min_m  (gang_m / w_m) thr_m(X) / thr_m(X^equal)
 
-and, with ``fill``, beyond the bottleneck (water filling): those who cannot rise are fixed, the others rise on, until all are
-fixed. A demand with a price is tight in every optimal X (complementary slackness), so its class can rise no more unless
-another falls; prices sum to 1, so each round fixes at least one. The outcome is lexicographically largest, and unique.
-Reference: Radunovic and Le Boudec, A unified framework for max-min and min-max fairness, IEEE/ACM Trans. Netw. 15 (2007),
-1073-1083; Gavel finds the bottlenecks by a small mixed-integer program.
+Jobs that no optimum need treat differently are one slot of the program (`alike`): some sixty slots for any number of jobs.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
 from optsched.models.gavel_allocation import ActiveJobs, level_rates
-from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, JobClasses, Setting
+from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting
 from optsched.policies.gavel_allocations.analytic_centre import centred
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.problem.arrays import Floats, Ints
 
-PRICED = 1e-9  # of a total price of 1
+
+def alike(jobs: ActiveJobs) -> tuple[Ints, Ints]:
+    """(class of every job i64[m], a job of each class i64[k]): same rates, gang and weight; in the order of these.
+
+    As `numpy.unique` by rows, in a fifth of the time.
+    """
+    rows = np.column_stack([jobs.rate, jobs.gang, jobs.weight])
+    order = np.lexsort(rows.T[::-1])
+    new = np.ones(order.size, dtype=np.bool_)
+    new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    of = np.empty_like(order)
+    of[order] = np.cumsum(new) - 1
+    return of, order[new]
 
 
 @ALLOCATIONS.register("max_min_fairness_perf")
 class MaxMinFairnessPerf(AllocationRule):
     """max min_m (gang_m / w_m) thr_m(X) / thr_m(X^equal), aware of types: one small program, warm."""
-
-    fill: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
         self.capacity = setting.capacity
@@ -41,33 +46,15 @@ class MaxMinFairnessPerf(AllocationRule):
             jobs = jobs.agnostic()
         if not (jobs.weight > 0).any():
             jobs = replace(jobs, weight=np.ones_like(jobs.weight))
-        classes = JobClasses.alike(jobs)
-        few = jobs.some(classes.first)
-        gain, load = level_rates(few, self.capacity), classes.copies * few.gang
-        slots = self.program.open(classes.keys, gain, load)
-        asking = np.flatnonzero(few.weight > 0)
+        of, first = alike(jobs)
+        few, copies = jobs.some(first), np.bincount(of).astype(np.float64)
+        gain, load = level_rates(few, self.capacity), copies * few.gang
+        keys = [row.tobytes() for row in np.column_stack([few.rate, few.gang, few.weight])]
+        slots = self.program.open(keys, gain, load)
         self.program.demand(slots, np.where(few.weight > 0, 0.0, -np.inf))
-        shares, level, prices = self.program.solved(slots)
+        shares, level, _ = self.program.solved(slots)
         levels = np.where(few.weight > 0, -level, -np.inf)
-        if self.fill:
-            shares, levels = self._filled(slots, shares, levels, prices, asking)
-        return centred(shares, gain, levels, load, classes.copies, self.capacity)[classes.of]
-
-    def _filled(
-        self, slots: Ints, shares: Floats, levels: Floats, prices: Floats, asking: Ints
-    ) -> tuple[Floats, Floats]:
-        rising = asking
-        while True:
-            stuck = rising[prices[rising] > PRICED]
-            self.program.demand(slots[stuck], levels[stuck] * (1 - PRICED))
-            self.program.excuse(slots[stuck], False)
-            rising = np.setdiff1d(rising, stuck)
-            if not rising.size or not stuck.size:
-                break
-            shares, level, prices = self.program.solved(slots)
-            levels[rising] = np.maximum(-level, levels[rising])
-        self.program.excuse(slots[np.setdiff1d(asking, rising)], True)
-        return shares, levels
+        return centred(shares, gain, levels, load, copies, self.capacity)[of]
 
 
 @ALLOCATIONS.register("max_min_fairness")
@@ -75,17 +62,3 @@ class MaxMinFairness(MaxMinFairnessPerf):
     """As `max_min_fairness_perf` with rate 1 on every type: it takes all GPU types for equally fast."""
 
     aware = False
-
-
-@ALLOCATIONS.register("max_min_fairness_water_filling_perf")
-class MaxMinFairnessWaterFillingPerf(MaxMinFairnessPerf):
-    """The lexicographic maximum of the normalised throughputs, smallest first: fair also beyond the bottleneck."""
-
-    fill = True
-
-
-@ALLOCATIONS.register("max_min_fairness_water_filling")
-class MaxMinFairnessWaterFilling(MaxMinFairness):
-    """As `max_min_fairness_water_filling_perf` with rate 1 on every type."""
-
-    fill = True

@@ -108,11 +108,6 @@ class ShareProgram:
             raise OptschedError("HiGHS: shares of time: infeasible in spite of a shortage")
         return found
 
-    def excuse(self, slots: Ints, may: bool) -> None:
-        """Whether a shortage excuses these slots from their demand; at first it does."""
-        rows = self._demand_rows(slots)
-        self.session.set_coefficients(rows, np.full(rows.size, SHORTAGE), np.full(rows.size, float(may)))
-
     # --- the program's parts ---------------------------------------------------------------------------------------
 
     def _columns(self, slots: Ints) -> Ints:
