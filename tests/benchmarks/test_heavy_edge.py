@@ -19,7 +19,7 @@ SHAPES = {"8x8": [8] * 8, "64x1": [1] * 64, "4x16": [16] * 4, "1x64": [64]}
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize("variant", ["plain", "auto", "multi-seed-local-search", "stage-moves"])
+@pytest.mark.parametrize("variant", ["plain", "auto", "local-search"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_placing_a_job_of_64_replicas(benchmark: Any, shape: str, variant: str) -> None:
     rng = np.random.default_rng(0)

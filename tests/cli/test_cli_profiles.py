@@ -43,7 +43,7 @@ TEXTS = {
     "a-srpt:predictor=forrest": "did you mean forest?",
     "a-srpt:predictor=forest/trees": "trees=...",
     "a-srpt:overtake=-1": "a number >= 0; inf: no limit",
-    "a-srpt+heavy-edge:variant=best": "the nearest of 8 variants: exact",
+    "a-srpt+heavy-edge:variant=best": "variants: auto, plain, multi-seed, local-search",
 }
 
 

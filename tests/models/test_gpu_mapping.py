@@ -13,7 +13,7 @@ from loaded_optimum import loaded_optimum
 from policies.placements.mapped_jobs import (
     Case,
     alike,
-    every_mapping,
+    best_mapping,
     random_cases,
     trap_of_every_greedy,
     trap_of_the_plain_greedy,
@@ -21,7 +21,6 @@ from policies.placements.mapped_jobs import (
 
 from optsched.errors import InputError
 from optsched.models import gpu_mapping
-from optsched.policies.placements.heavy_edge import map_job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
 
@@ -39,7 +38,7 @@ def test_it_is_the_best_of_all_mappings(part: int) -> None:
         value, nodes = solved(case)
         assert case.legal(nodes)
         assert value == pytest.approx(case.alpha(nodes), rel=1e-6)
-        assert value == pytest.approx(map_job(case.profile, case.network, case.free, "exact")[1], rel=1e-6)
+        assert value == pytest.approx(best_mapping(case)[1], rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", few(range(8), 3))
@@ -54,7 +53,7 @@ def test_graphs_with_branches_micro_batches_and_servers_of_different_inner_speed
     case = Case(profile, network, free)
     value, nodes = solved(case)
     assert case.legal(nodes)
-    least = min(case.alpha(nodes) for nodes in every_mapping(case))
+    least = best_mapping(case)[1]
     assert value == pytest.approx(least, rel=1e-6)
     assert case.alpha(nodes) == pytest.approx(least, rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""Which servers a gang takes, and its replicas on them: by the Heavy-Edge greedy, or at random to compare it with.
+"""Which servers a gang takes, and its replicas on them, by the Heavy-Edge greedy.
 
 The servers: best fit for the rest, else the most free GPUs. The greedy fills one after the other, ends of the heaviest edge
 first, then the closest replica.
@@ -22,7 +22,6 @@ from optsched.policies.placements.mapping import (
     SERVER,
     SHARE,
     TIE,
-    VACANT,
     Mapping,
     clear,
     keep,
@@ -30,7 +29,6 @@ from optsched.policies.placements.mapping import (
     put,
     recall,
 )
-from optsched.policies.placements.random import uniform
 
 
 @njit(**NESTED)
@@ -172,20 +170,3 @@ def _closest(x: Mapping) -> int:
         if left[s] > 0 and (chosen < 0 or gain[s] > gain[chosen]):
             chosen = s
     return chosen
-
-
-@njit(**NESTED)
-def fill_at_random(x: Mapping, random: Any) -> None:
-    """Every replica on one of the free GPUs that are left, all equally likely. O(g C) for C candidates."""
-    w, total, one = x.whole, 0, np.int64(1)
-    for c in range(x.candidates):
-        total += w[VACANT, c]
-    for s in range(x.stages):
-        for _ in range(w[FIRST, s], w[FIRST, s + 1]):
-            drawn = np.int64(uniform(random) * total)
-            c = 0
-            while drawn >= w[VACANT, c]:
-                drawn -= w[VACANT, c]
-                c += 1
-            put(x, s, c, one)
-            total -= 1

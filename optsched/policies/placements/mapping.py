@@ -36,9 +36,7 @@ KEPT_COLUMN = 11  # the best mapping so far
 KEPT_COUNT = 12
 GROUP_STAGE = 13  # the groups, replicas of one stage on one candidate, at the start of a pass of the local search
 GROUP_COLUMN = 14
-ASIDE_COLUMN = 15  # where a whole stage was
-ASIDE_COUNT = 16
-COUNT = 17  # and the rows after it: replicas of stage s on candidate c in row COUNT + s
+COUNT = 15  # and the rows after it: replicas of stage s on candidate c in row COUNT + s
 
 # Rows of `real`, by candidate:
 INTRA = 0

@@ -106,11 +106,13 @@ def random_cases(seed: int) -> Iterator[Case]:
             yield Case(profile, alike(free), free)
 
 
-def every_mapping(case: Case) -> Iterator[tuple[int, ...]]:
-    """Every assignment of servers to replicas, one after the other."""
-    for nodes in itertools.product(range(len(case.free)), repeat=case.profile.gpus):
-        if case.legal(nodes):
-            yield nodes
+def best_mapping(case: Case) -> tuple[tuple[int, ...], float]:
+    """The best of all ways to spread the replicas of every stage, which are alike, and its alpha."""
+    servers = range(len(case.free))
+    each = [itertools.combinations_with_replacement(servers, stage.replicas) for stage in case.profile.stages]
+    every = (tuple(itertools.chain(*parts)) for parts in itertools.product(*each))
+    alpha, nodes = min((case.alpha(nodes), nodes) for nodes in every if case.legal(nodes))
+    return nodes, alpha
 
 
 def greedy_by_replicas(case: Case, first: tuple[int, int] | None = None) -> list[int]:

@@ -11,21 +11,23 @@ import pytest
 from examples import explored
 
 from optsched.policies.placements.heavy_edge import map_job
-from policies.placements.mapped_jobs import random_cases
+from policies.placements.mapped_jobs import Case, best_mapping, random_cases
 
-JOBS = 600 if explored() else 200
+JOBS = 600 if explored() else 120
 # mean alpha over that of the best mapping, in an independent model
-PRINTED = {"plain": 1.20, "multi-seed": 1.08, "local-search": 1.07, "multi-seed-local-search": 1.03}
+PRINTED = {"plain": 1.20, "multi-seed": 1.08, "local-search": 1.07, "auto": 1.03}
+
+
+@cache
+def best() -> list[tuple[Case, float]]:
+    """Random jobs, and the alpha of the best of all mappings."""
+    return [(case, best_mapping(case)[1]) for case in islice(random_cases(1), JOBS)]
 
 
 @cache
 def ratios(variant: str) -> npt.NDArray[np.float64]:
     """alpha of ``variant`` over the best alpha, job by job."""
-    found = []
-    for seed, case in enumerate(islice(random_cases(1), JOBS)):
-        _, best = map_job(case.profile, case.network, case.free, "exact")
-        found.append(map_job(case.profile, case.network, case.free, variant, seed)[1] / best)
-    return np.array(found)
+    return np.array([map_job(case.profile, case.network, case.free, variant)[1] / alpha for case, alpha in best()])
 
 
 def interval(sample: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -43,9 +45,6 @@ def test_the_mean_is_as_printed_or_better(variant: str) -> None:
 
 
 def test_every_step_up_pays() -> None:
-    mean = {v: ratios(v).mean() for v in ("random", *PRINTED, "stage-moves")}
-    assert mean["random"] > 2
-    assert mean["random"] > mean["plain"] > mean["multi-seed"] > mean["multi-seed-local-search"] > mean["stage-moves"]
-    assert mean["plain"] > mean["local-search"] > mean["multi-seed-local-search"]
-    assert (ratios("stage-moves") < 1 + 1e-9).mean() > 0.97
-    assert interval(ratios("stage-moves"))[1] < 1.03  # better than all that is printed
+    mean = {v: ratios(v).mean() for v in PRINTED}
+    assert mean["plain"] > mean["multi-seed"] > mean["auto"]
+    assert mean["plain"] > mean["local-search"] > mean["auto"]
