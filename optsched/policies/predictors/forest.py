@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.history import History, Runs
 from optsched.policies.predictors.learner import Learner
@@ -107,8 +107,7 @@ class Forest(Learner):
     ``refit``, if fewer) and again after every further ``refit``, on the last ``window`` completed runs, each with the
     features it had when it was submitted (`optsched.policies.predictors.forest`). A job whose group has fewer than 3
     completed runs gets the mean y of its user's runs, else the median y of all runs, else ``prior``; before the first
-    fit a known group gets its mean. ``cap`` > 0 keeps the forest's word within [1/cap, cap] times the median of the
-    group.
+    fit a known group gets its mean.
 
     **Guarantee** none: a forest averages observed lengths, so that it never leaves their range, but a changed script is
     wrong by the change. **Complexity** O(trees x depth) a job; a fit takes O(trees x window log^2 window) time.
@@ -120,7 +119,6 @@ class Forest(Learner):
     leaf: int = 2
     refit: int = 500
     seed: int = 0
-    cap: float = 0.0
     window: int = 5_000
     _features: Features | None = field(default=None, init=False, repr=False, compare=False)
     _fitted: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
@@ -133,8 +131,6 @@ class Forest(Learner):
         for key, least in (("trees", 1), ("leaf", 1), ("refit", 1), ("window", 1), ("seed", 0)):
             value = getattr(self, key)
             check_legal(value >= least, key, value, f"an integer >= {least}")
-        if self.cap != 0 and not (1 <= self.cap < math.inf):
-            raise InputError("invalid", field="cap", value=self.cap, legal="0 (off) or a factor >= 1")
         self._forget()
 
     @property
@@ -159,9 +155,9 @@ class Forest(Learner):
         """The run enters the history, with the features it had at its submission; now and then the forest is refitted."""
         super().observe(job, now, length)
         if self._fresh >= (min(FIRST_FIT, self.refit) if self._fitted is None else self.refit):
-            self._settle()
+            self._fit()
 
-    def _settle(self) -> None:
+    def _fit(self) -> None:
         from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
 
         forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
@@ -177,8 +173,4 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        length = math.expm1(mean_of(self._fitted, self._asked[job]))
-        if not self.cap:
-            return length
-        middle = math.expm1(group.median)
-        return min(max(length, middle / self.cap), middle * self.cap)
+        return math.expm1(mean_of(self._fitted, self._asked[job]))

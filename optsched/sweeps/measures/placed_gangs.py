@@ -8,7 +8,6 @@ import numpy as np
 
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.predictors.quality import quality
 from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
@@ -104,8 +103,9 @@ def _predicted(run: Run) -> dict[str, float]:
     names = ("lam_o", "lam_u", "error_p50", "error_p95", "error_p99", "error_worst")
     if run.predicted is None:
         return dict.fromkeys(names, math.nan)
-    q = quality(run.instance.work, run.predicted)
-    return dict(zip(names, (q.over_worst, q.under_worst, q.p50, q.p95, q.p99, q.worst), strict=True))
+    over, under = run.predicted / run.instance.work, run.instance.work / run.predicted
+    errors = np.quantile(np.maximum(over, under), [0.5, 0.95, 0.99, 1.0])
+    return dict(zip(names, [max(1.0, over.max()), max(1.0, under.max()), *errors.tolist()], strict=True))
 
 
 PLACED_GANGS = measurement("placed-gangs", measure, MEASURES, "mean_jct")

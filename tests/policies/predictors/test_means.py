@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.errors import InputError
-from optsched.policies.predictors import predictor
-from optsched.policies.predictors.learner import replay
-from optsched.policies.predictors.means import GroupMean
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 
-from .workloads import workload
+from .workloads import replay, workload
 
 # (arrival, seconds, group, user); every job completes before the next arrives
 JOBS = [
@@ -56,20 +52,6 @@ def test_iterations_and_seconds_never_meet() -> None:
     instance = Instance(jobs, "1x1", profiles={"p": profile})
     for text in ("group-mean", "global-mean", "forest"):
         assert replay(instance, text).tolist() == pytest.approx([3600, 3600, 10, 70], rel=1e-12), text
-
-
-def test_what_was_learned_before_serves_from_the_first_job() -> None:
-    past = workload((0, 8, "a", "x"), (5, 2, "b", "y"))
-    fitted = GroupMean(mean="arithmetic").fit(past)
-    now = workload((0, 1, "a", "z"), (0, 1, "c", "y"), (0, 1, None, None), (9, 1, "a", "y"))
-    for _ in range(2):  # begin() forgets what came after, not what was fitted
-        assert replay(now, fitted).tolist() == [8, 2, 5, 4.5]
-
-
-@pytest.mark.parametrize("text", ["forest", "group-mean", "global-mean"])
-def test_fitted_on_nothing(text: str) -> None:
-    with pytest.raises(InputError, match=r"cannot be fitted on nothing.*expected: an instance with at least one job"):
-        predictor(text).fit(Instance([], "1x1", name="empty"))  # type: ignore[attr-defined]
 
 
 def test_a_prediction_is_never_zero() -> None:
