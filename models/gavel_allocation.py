@@ -35,7 +35,7 @@ class ActiveJobs:
 
     ``ids`` i64[m] names them over time; ``rate`` f64[m, T] units of work a second of the whole gang, 0 where it may not
     run; ``gang`` i64[m] GPUs; ``weight`` f64[m]; ``elapsed`` f64[m] seconds since arrival; ``left`` f64[m] units of work
-    (of rules that are clairvoyant, else nan); ``time_left`` f64[m] seconds to the due date, inf without one.
+    (of rules that are clairvoyant, else nan).
     """
 
     ids: Ints
@@ -44,7 +44,6 @@ class ActiveJobs:
     weight: Floats
     elapsed: Floats
     left: Floats
-    time_left: Floats
 
     def agnostic(self, reference: Ints | None = None) -> ActiveJobs:
         """The same jobs as a rule sees them that knows no differences between types.
@@ -68,7 +67,6 @@ class ActiveJobs:
             self.weight[rows],
             self.elapsed[rows],
             self.left[rows],
-            self.time_left[rows],
         )
 
 
@@ -76,13 +74,12 @@ class ActiveJobs:
 class AllocationProblem:
     """What a program decides on: jobs, each with a type that has its gang's GPUs and on which it has a rate > 0.
 
-    ``capacity`` f64[T] GPUs of each type; ``cost`` f64[T] > 0 of a GPU-hour, None: 1 each; ``isolated_so_far`` f64[m]
-    seconds that the work done would have taken on a share of the job's own, None: nothing is done.
+    ``capacity`` f64[T] GPUs of each type; ``isolated_so_far`` f64[m] seconds that the work done would have taken on a share
+    of the job's own, None: nothing is done.
     """
 
     jobs: ActiveJobs
     capacity: Floats
-    cost: Floats | None = None
     isolated_so_far: Floats | None = None
 
     def shares(self) -> Any:
@@ -115,12 +112,6 @@ def level_rates(jobs: ActiveJobs, capacity: Floats) -> Floats:
     equal = jobs.rate @ equal_share(capacity)
     scale = jobs.gang / (np.where(jobs.weight > 0, jobs.weight, 1.0) * equal)
     return jobs.rate * scale[:, None]
-
-
-def rates_by_deadline(jobs: ActiveJobs) -> Floats:
-    """left_m / time_left_m, the least throughput that meets m's deadline, f64[m]; -inf where it has passed or is none."""
-    pressed = np.isfinite(jobs.time_left) & (jobs.time_left > 0)
-    return np.where(pressed, jobs.left / np.where(pressed, jobs.time_left, 1.0), -np.inf)
 
 
 def base_constraints(problem: AllocationProblem, X: Any) -> list[Any]:

@@ -150,8 +150,7 @@ def allocation_of(instance: Instance) -> AllocationProblem:
         raise InputError(
             "no GPU type holds it", field=f"gpus of {instance.ids[j]}", value=int(instance.gpus[j]), legal=legal
         )
-    nothing, never = np.zeros(n), np.full(n, np.inf)
-    jobs = ActiveJobs(np.arange(n), rate, instance.gpus, instance.weight, nothing, instance.work, never)
+    jobs = ActiveJobs(np.arange(n), rate, instance.gpus, instance.weight, np.zeros(n), instance.work)
     return AllocationProblem(jobs, speeds.capacity.astype(np.float64))
 
 

@@ -21,7 +21,6 @@ from optsched.simulation.policy import Decision, Knowledge, Moves, Start, View, 
 SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
 _NO_PAUSES = np.zeros(0), _NOBODY
-FINE = 36  # rounds in the time of one, where shares should run side by side
 
 
 @POLICIES.register("gavel")
@@ -37,8 +36,7 @@ class Gavel:
     that ends stay idle until the round ends; a round ends early when nothing runs. With ``whole_iterations`` (and no
     restart cost) a job stops before it would begin an iteration that the round cuts off, as Gavel's simulator counts.
 
-    ``policy``: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf). ``ideal``: rounds 36
-    times as short that also begin at every arrival and completion, each of which changes the shares.
+    ``policy``: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf).
 
     Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
     that no type can hold alone never runs; ``mixed``: it takes GPUs of several where they are left over (not so in Gavel).
@@ -56,7 +54,6 @@ class Gavel:
     reset: float = 1920.0
     type_order: str = "v100/p100/k80"
     restart: float = 0.0
-    ideal: bool = False
     whole_iterations: bool = True
     seed: int = 0
     mixed: bool = False
@@ -99,12 +96,11 @@ class Gavel:
         """Forget the last run."""
         self._pools, n = gpu_pools(view), len(view.speeds.together)
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)
-        length = self.round / FINE if self.ideal else self.round
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
-        self._jobs = GavelJobs(n, self._pools, length)
-        self._book = ServiceAccount(n, len(types), length)
+        self._jobs = GavelJobs(n, self._pools, self.round)
+        self._book = ServiceAccount(n, len(types), self.round)
         self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
-        self._clock = RoundClock(length)
+        self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
         self._type, self._pauses = np.full(n, IDLE), _NO_PAUSES
@@ -123,7 +119,7 @@ class Gavel:
             ran = self._type[jobs[:over]] != IDLE
             self._leave(jobs[:over][ran], times[:over][ran])
         running = self._running()
-        if not running.size or (self.ideal and (view.arrived or view.finished)):
+        if not running.size:
             self._clock.stop()
         if not self._clock.due(now):
             return self._wake_when_idle(running)
@@ -137,7 +133,7 @@ class Gavel:
         running = self._running()
         if running.size:
             decisions.append(Wake(self._clock.begin(now)))
-            if self.whole_iterations and not (self.restart or self.ideal):
+            if self.whole_iterations and not self.restart:
                 decisions += self._plan_pauses()
         return decisions + self._wake_when_idle(running)
 
@@ -191,7 +187,7 @@ class Gavel:
         usable = active[self._jobs.housed[active]]
         waited = view.now - self._found
         early = self._found == self._first or not self._book.share[usable].any()
-        if not usable.size or not (self.ideal or waited >= self.reset or early):
+        if not usable.size or not (waited >= self.reset or early):
             return
         left = view.left[usable] if self.knowledge is Knowledge.CLAIRVOYANT else np.full(usable.size, np.nan)
         share = self._rule.shares(self._jobs.active(usable, view.now, left))
@@ -261,7 +257,6 @@ class GavelJobs:
         self.gang = np.zeros(n, dtype=np.int64)
         self.weight = np.zeros(n)
         self.arrival = np.zeros(n)
-        self.due = np.full(n, math.inf)
 
     def meet(self, view: View, job: int) -> None:
         """A job arrives."""
@@ -274,9 +269,8 @@ class GavelJobs:
         self.whole[job] = np.where(whole < self._length * (1 - ROUNDED), whole, 0.0)
         self.may[job], self.housed[job] = together > 0, bool(self.rate[job].any())
         self.gang[job], self.weight[job] = gang, view.weight(job)
-        self.arrival[job], self.due[job] = view.arrival(job), view.due(job)
+        self.arrival[job] = view.arrival(job)
 
     def active(self, ids: Ints, now: float, left: Floats) -> ActiveJobs:
         """These jobs for an allocation rule."""
-        elapsed, time_left = now - self.arrival[ids], self.due[ids] - now
-        return ActiveJobs(ids, self.rate[ids], self.gang[ids], self.weight[ids], elapsed, left, time_left)
+        return ActiveJobs(ids, self.rate[ids], self.gang[ids], self.weight[ids], now - self.arrival[ids], left)

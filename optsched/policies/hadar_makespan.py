@@ -126,7 +126,7 @@ class MakespanRounds:
         housed = np.flatnonzero(rate.any(axis=1))
         if housed.size:
             some, unused = rate[housed], np.full(housed.size, np.nan)
-            jobs = ActiveJobs(ids[housed], some, b.gang[housed], unused, unused, left[housed], unused)
+            jobs = ActiveJobs(ids[housed], some, b.gang[housed], unused, unused, left[housed])
             share, T = self._search.least(jobs, np.zeros(housed.size), np.ones(housed.size))
             share = self._cheapest(jobs, share, T)
             fastest = np.arange(rate.shape[1]) == some.argmax(axis=1)[:, None]

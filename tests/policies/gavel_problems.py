@@ -25,9 +25,9 @@ TYPES = ("v100", "p100", "k80")
 
 
 def jobs_of(rate: Any, gang: list[int], ids: list[int] | None = None, **given: Any) -> ActiveJobs:
-    """Jobs of weight 1 and work 1 that have just arrived and have no due date, but for what is ``given``."""
+    """Jobs of weight 1 and work 1 that have just arrived, but for what is ``given``."""
     n = len(gang)
-    data = {"weight": np.ones(n), "elapsed": np.zeros(n), "left": np.ones(n), "time_left": np.full(n, np.inf)} | given
+    data = {"weight": np.ones(n), "elapsed": np.zeros(n), "left": np.ones(n)} | given
     arrays = {name: np.array(value, dtype=float) for name, value in data.items()}
     return ActiveJobs(
         np.arange(n) if ids is None else np.array(ids), np.array(rate, dtype=float), np.array(gang), **arrays
@@ -59,9 +59,8 @@ def problems(draw: st.DrawFn, *, most: int = 5) -> AllocationProblem:
         weight=of_jobs(1, 5),
         elapsed=of_jobs(0, 2000),
         left=of_jobs(1, 5000),
-        time_left=draw(st.lists(st.sampled_from([np.inf, 400.0, 9000.0, -3.0]), min_size=n, max_size=n)),
     )
-    return AllocationProblem(jobs, capacity, np.arange(1.0, types + 1), np.array(of_jobs(0, 2000), dtype=float))
+    return AllocationProblem(jobs, capacity, np.array(of_jobs(0, 2000), dtype=float))
 
 
 def random_jobs(seed: int, n: int | None = None) -> tuple[ActiveJobs, Setting]:
@@ -77,8 +76,7 @@ def random_jobs(seed: int, n: int | None = None) -> tuple[ActiveJobs, Setting]:
         if rng.random() < 0.3:
             rate[m], gang[m], weight[m] = rate[m - 1], gang[m - 1], weight[m - 1]
     elapsed, left = rng.uniform(0, 5e3, n) * (rng.random(n) < 0.7), rng.uniform(100, 1e5, n)
-    time_left = np.where(rng.random(n) < 0.5, np.inf, rng.uniform(-100, 1e5, n))
-    jobs = ActiveJobs(np.arange(n), rate, gang, weight, elapsed, left, time_left)
+    jobs = ActiveJobs(np.arange(n), rate, gang, weight, elapsed, left)
     return jobs, Setting(TYPES[:T], capacity)
 
 

@@ -53,10 +53,7 @@ def replay(instance: Instance, policy: str, *, length: float = 360.0, reset: flo
         if changed and (now - found >= reset or early):
             ids = np.array(active)
             elapsed, remaining = now - instance.arrival[ids], np.array([float(left[j]) for j in active])
-            far = np.full(ids.size, math.inf)
-            X = rule.shares(
-                ActiveJobs(ids, rate[ids], instance.gpus[ids], instance.weight[ids], elapsed, remaining, far)
-            )
+            X = rule.shares(ActiveJobs(ids, rate[ids], instance.gpus[ids], instance.weight[ids], elapsed, remaining))
             for i, j in enumerate(active):
                 for t in range(T):
                     owed = share.get((j, t), 0.0) * (now - found) if math.isfinite(found) else 0.0

@@ -119,13 +119,6 @@ def test_shares_become_time_in_the_long_run() -> None:
     assert heavy == pytest.approx(2000, rel=0.01)
 
 
-def test_ideal_shares_run_side_by_side() -> None:
-    jobs = [Job("a", duration=100), Job("b", duration=100), Job("c", arrival=50, duration=100)]
-    run = gavel(Instance(jobs, "1x1"), "max_min_fairness_perf", ideal="true")
-    # the fluid ends at 225, 225 and 300: all share equally, and everybody has 25 s when c arrives
-    assert run.schedule.completion == pytest.approx([250, 250, 300], abs=40)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -125,9 +125,7 @@ def test_a_program_that_lives_through_arrivals_and_completions_stays_that_of_the
         if not present.size:
             continue
         jobs = everybody.some(present)
-        jobs = replace(
-            jobs, left=jobs.left * rng.uniform(0.1, 1, present.size), time_left=np.full(present.size, np.inf)
-        )
+        jobs = replace(jobs, left=jobs.left * rng.uniform(0.1, 1, present.size))
         model = AllocationProblem(jobs, setting.capacity)
         least = levels(jobs, setting, fair.shares(jobs)).min()
         assert least == pytest.approx(optimum(gavel_max_min.build(model)), rel=NEAR)
