@@ -27,7 +27,7 @@ import numpy as np
 
 from optsched.bounds.fluid_cost import SAFE, fluid_costs
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_of, instance_is, own_network
+from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.families import SOLD_OUT
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
@@ -82,7 +82,9 @@ class DualSolution:
         """The price function at the end; None when nothing was worth anything."""
         low, high = self._constants[:2]
         widest = np.asarray(self.run.notes["hadar_widest"]).astype(np.int64)
-        return None if low <= 0 else PriceFunction(low, high, self.capacity, widest)
+        return (
+            None if low <= 0 else PriceFunction(low, high, self.capacity, widest, self.policy.price_exponent == "safe")
+        )
 
     @cached_property
     def primal(self) -> float:
@@ -239,7 +241,7 @@ def _findings(solution: DualSolution) -> Iterator[str]:
 def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> Iterator[str]:
     """Jobs for which some plan earns more than mu_j at the final prices: dual constraints that fail."""
     run, policy = solution.run, solution.policy
-    reservations = Reservations(solution.capacity, float(policy.round))
+    reservations = Reservations(solution.capacity, float(policy.round), safe=True)
     reservations.price_of, reservations.used = price_of, sold.shape[0]
     reservations.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
     first, own = np.asarray(run.notes["hadar_first"]), run.instance.restart
@@ -288,6 +290,7 @@ HADAR_COMMIT = guarantee(
     policies=("hadar-commit",),
     assumptions=all_of(
         _adds_up_throughputs,
+        policy_is(lambda policy: policy.price_exponent == "safe", "naive prices: their dual is not feasible"),
         instance_is(
             lambda instance: not instance.jobs_at("profiles").size,
             "the speed of jobs with stage profiles depends on more than GPU types",

@@ -3,12 +3,14 @@
 Of `hadar-commit`. The rounds of `hadar` price by the same rule, in `hadar_round`.
 
 A resource q is one GPU type (or one machine) in one round; c_q its devices, w_q the most that one job takes of it. The
-price rises exponentially with what is sold, from Lo (``low``) to Up (``high``): k_q(z) = Lo exp(a z / c~_q), c~_q = c_q -
-w_q + 1, a = ln(Up / Lo). When fewer than w_q devices are left the price is at least Up, more than any job pays, so that
-nothing needs to be filtered. No more than Up is ever charged: that too is more than any job pays, and keeps the numbers
-finite. (With c_q instead of c~_q infeasible choices must be filtered out, and the dual is then not feasible.)
+price rises exponentially with what is sold, from Lo (``low``) to Up (``high``):
 
-**Guarantee** Primal: max sum u_js x_js, one schedule s in S_j a job, w_q^js devices of q each; dual: min sum_j
+* **safe**: k_q(z) = Lo exp(a z / c~_q), c~_q = c_q - w_q + 1, a = ln(Up / Lo). When fewer than w_q devices are left
+  the price is at least Up, more than any job pays, so that nothing needs to be filtered. No more than Up is ever charged:
+  that too is more than any job pays, and keeps the numbers finite.
+* **naive**: k_q(z) = Lo exp(a z / c_q). Infeasible choices must be filtered out, and the dual is then not feasible.
+
+**Guarantee** (safe prices) Primal: max sum u_js x_js, one schedule s in S_j a job, w_q^js devices of q each; dual: min sum_j
 mu_j + sum_q c_q k_q, mu_j >= u_js - sum_q k_q w_q^js. At the arrival of j the schedule of the largest payoff m_s = u_js -
 sum_q k_q(z_q) w_q^js is taken if m_s > 0: mu_j = m_s, z_q += w_q^js. Let (A1) u_js <= Up w_q^js for every q that s uses,
 (A2) Lo sum_q c_q <= theta OPT_LP, R_eff = max(1, max_{q, w <= w_q} (c_q / w)(e^{a min(1, w / c~_q)} - 1)).
@@ -48,14 +50,15 @@ _ABOVE = _DIGITS.add(Decimal(1), Decimal("1e-30"))
 class PriceFunction:
     """Prices between ``low`` = Lo and ``high`` = Up, 0 < Lo <= Up.
 
-    ``capacity`` c, ``widest`` w: i64[Q], 1 <= w <= c. Values may have any leading axes (rounds) before the axis of
-    the resources.
+    ``capacity`` c, ``widest`` w: i64[Q], 1 <= w <= c. ``safe`` says which exponent. Values may have any leading axes
+    (rounds) before the axis of the resources.
     """
 
     low: float
     high: float
     capacity: Ints
     widest: Ints
+    safe: bool = True
 
     def __post_init__(self) -> None:
         check_legal(0 < self.low <= self.high < math.inf, "prices", (self.low, self.high), "0 < low <= high < inf")
@@ -70,8 +73,8 @@ class PriceFunction:
 
     @property
     def scale(self) -> Ints:
-        """What z is divided by, i64[Q]: c~ = c - w + 1."""
-        return self.capacity - self.widest + 1
+        """What z is divided by, i64[Q]: c~ = c - w + 1 (safe) or c (naive)."""
+        return self.capacity - self.widest + 1 if self.safe else self.capacity
 
     def __call__(self, sold: npt.NDArray[Any]) -> Floats:
         """Price of one device, f64[..., Q], when ``sold`` [..., Q] devices are sold."""

@@ -21,6 +21,11 @@ from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, W
 
 MAKESPAN, FAIRNESS = "makespan", "fairness"
 AIMS = (MAKESPAN, *UTILITIES)
+QUEUES = ("greedy", "window", "dp")
+LEVELS = ("type", "machine")
+EXPONENTS = ("safe", "naive")
+COSTS = ("remaining", "round")
+WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
 
 
 @POLICIES.register("hadar")
@@ -40,14 +45,17 @@ class Hadar:
 
     The others hold an auction in which at first nothing is sold. Each active job is valued by its best allocation
     (`optsched.policies.hadar_allocation`, exact): the ``utility`` of its completion if it kept these GPUs to the end,
-    less the price of its GPUs over all of these rounds. Jobs are served by payoff per GPU and round, the largest first; a
-    payoff that the prices have turned negative is refused. With ``fill`` the GPUs that nobody bought go to the others in
-    the same order, each to where it ends first. Every GPU type has a price, which rises with what is sold
-    (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active jobs
-    (`hadar_auction.Auction._price_range`).
+    less the price of its GPUs over all of these rounds (``cost=remaining``) or over this one (``round``), less ``comm``
+    on several nodes. Jobs are served by payoff per GPU and round, the largest first; a payoff that the prices have
+    turned negative is refused. ``queue``: ``greedy`` one at a time, ``window`` the best way to take or skip each
+    ``window`` jobs (exact), ``dp`` the same for 16 jobs at once, hence for all of a small state. With ``fill`` the GPUs
+    that nobody bought go to the others in the same order, each to where it ends first.
 
     ``utility`` of an auction: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate; d_j is at
     least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline`` w_j max(0, 1 - x / D_j).
+    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
+    (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active
+    jobs (`hadar_auction.Auction._price_range`).
 
     The defaults have the best total time and the best mean JCT, on one GPU type and on several. Of the auctions
     ``slowdown`` keeps models with many iterations a second from going before all others, as they do with ``throughput``.
@@ -56,14 +64,21 @@ class Hadar:
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | max sum U_j(C_j - r_j), speeds by GPU type. **Knowledge** clairvoyant:
     remaining work and rates. **Guarantee** none: one round's prices know nothing of other rounds; `hadar-commit` has one.
-    **Complexity** the LP (m T shares), or O(m T^2 + m log m) for m jobs and T types, a round; O(nodes) for each job served.
+    **Complexity** the LP (m T shares), or O(m T^2 + m log m) for m jobs and T types, times 2^``window``, a round; O(nodes)
+    for each job served.
     **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918) for the system; the rules in detail are this
     project's own (the paper's are known from summaries only).
     """
 
     utility: str = "makespan"
+    queue: str = "greedy"
+    window: int = 8
     round: float = 360.0
     restart: float = 10.0
+    price_level: str = "type"
+    price_exponent: str = "safe"
+    cost: str = "remaining"
+    comm: float = 0.0
     fill: bool = True
 
     name: ClassVar[str] = "hadar"
@@ -79,11 +94,20 @@ class Hadar:
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
 
     def __post_init__(self) -> None:
-        check_legal(self.utility in AIMS, "hadar: utility", self.utility, near_matches(self.utility, list(AIMS)))
+        for name, value, legal in (
+            ("utility", self.utility, AIMS),
+            ("queue", self.queue, QUEUES),
+            ("price_level", self.price_level, LEVELS),
+            ("price_exponent", self.price_exponent, EXPONENTS),
+            ("cost", self.cost, COSTS),
+        ):
+            check_legal(value in legal, f"hadar: {name}", value, near_matches(value, list(legal)))
+        check_legal(1 <= self.window <= WIDEST, "hadar: window", self.window, f"an integer from 1 to {WIDEST}")
         check_legal(
             SHORTEST <= self.round < math.inf, "hadar: round", self.round, f"a finite number of seconds >= {SHORTEST:g}"
         )
         check_legal(0 <= self.restart < math.inf, "hadar: restart", self.restart, "a finite number of seconds >= 0")
+        check_legal(0 <= self.comm < math.inf, "hadar: comm", self.comm, "a finite number >= 0")
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -126,7 +150,7 @@ class Hadar:
         )
 
     def _grants(self, view: View, jobs: Ints, pools: GpuPools) -> list[Grant]:
-        bidders, auction = self._known.bidders(view, jobs, self.restart), Auction(self.round, self.fill)
+        bidders, auction = self._known.bidders(view, jobs, self.restart), self._auction_of(jobs.size)
         if self.utility not in (MAKESPAN, FAIRNESS):
             return auction.grants(bidders, pools)
         if pools is self._pools:
@@ -147,3 +171,15 @@ class Hadar:
                 self._known.starts(job, grant.on, now, boundary)
                 decisions.append(Start(job, on=grant.on))
         return decisions
+
+    def _auction_of(self, jobs: int) -> Auction:
+        width = {"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs)}[self.queue]
+        return Auction(
+            length=self.round,
+            width=width,
+            by_machine=self.price_level == "machine",
+            safe=self.price_exponent == "safe",
+            whole_cost=self.cost == "remaining",
+            comm=self.comm,
+            fill=self.fill,
+        )

@@ -13,6 +13,8 @@ from optsched.compiled.heap import KERNEL
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import (
     AGE,
+    ALL_ROUNDS,
+    COMM,
     LEFT,
     LENGTH,
     RESTART,
@@ -20,8 +22,11 @@ from optsched.policies.hadar_allocation import (
     SLACK,
     SPAN,
     TERMS,
+    THIS_ROUND,
 )
 from optsched.policies.hadar_round import (
+    BY_MACHINE,
+    BY_POOL,
     FreeDevices,
     PriceRange,
     RoundJobs,
@@ -47,14 +52,15 @@ def device_values(
     span: Floats,
     restart: Floats,
     length: float,
+    by_round: bool,
     least: Floats,
     greatest: Floats,
 ) -> None:
     """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
 
     A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
-    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and of their rounds. The bidders'
-    arrays are those of `Bidders`. O(m P).
+    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``by_round``, of their
+    rounds. The bidders' arrays are those of `Bidders`. O(m P).
     """
     least[:], greatest[:] = np.inf, 0.0
     for j in range(gang.size):
@@ -65,7 +71,7 @@ def device_values(
             rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
             x = age[j] + rounds * length
             worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
-            worth = worth / gang[j] / rounds
+            worth = worth / gang[j] / (rounds if by_round else 1.0)
             if worth > 0.0:
                 least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
 
@@ -107,12 +113,18 @@ class Auction:
     """Rules of a round of ``length`` seconds; see `optsched.policies.hadar.Hadar` for the parameters."""
 
     length: float
+    width: int = 1
+    by_machine: bool = False
+    safe: bool = True
+    whole_cost: bool = True
+    comm: float = 0.0
     fill: bool = True
 
     def grants(self, bidders: Bidders, pools: GpuPools) -> list[Grant]:
         """Who gets what, in the order of service. All GPUs of the cluster are for sale; what a job holds it may keep.
 
-        Complexity: O(m P^2 + m log m), plus O(nodes) for each of the jobs that are served.
+        Complexity: O(m P^2 + m log m), plus O(nodes) for each of the jobs that are served (times 2^width with windows);
+        at prices by machine O(m P nodes).
         """
         m = bidders.gang.size
         jobs, devices, scratch, taken = self._arrays(bidders, pools)
@@ -122,7 +134,7 @@ class Auction:
         value_all(jobs, devices, price_range, scratch, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
         worth = order[payoff[order] > 0]
-        serve(jobs, worth, payoff, devices, price_range, scratch, taken)
+        serve(jobs, worth, payoff, self.width, devices, price_range, scratch, taken)
         if self.fill and devices.free.any():
             self._fill(jobs, order, devices, price_range, scratch, taken)
         return self._read(taken)
@@ -157,26 +169,36 @@ class Auction:
         self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
     ) -> None:
         # For nothing, each where it would finish first.
-        jobs.terms[:, SCALE], jobs.terms[:, SPAN] = 1.0, 0.0
-        for_nothing = price_range._replace(low=np.zeros_like(price_range.low), whole=False)
+        jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
+        for_nothing = price_range._replace(
+            low=np.zeros_like(price_range.low), rule=price_range.rule * np.array([1, 1, 0])
+        )
         open_round(d, for_nothing)
-        serve(jobs, order, np.full(jobs.gang.size, np.inf), d, for_nothing, scratch, taken)
+        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, scratch, taken)
 
     def _price_range(self, b: Bidders, pools: GpuPools) -> PriceRange:
         """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
-        device_values(b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart, self.length, low, high)
+        device_values(
+            b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart,
+            self.length, self.whole_cost, low, high,
+        )  # fmt: skip
         some = high > 0
         low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
         span = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
-        scale = pools.capacity - np.minimum(pools.capacity, int(b.gang.max(initial=1))) + 1
-        return PriceRange(low, span, scale.astype(np.float64), True)
+        capacity = pools.size if self.by_machine else pools.capacity
+        widest = np.minimum(capacity, int(b.gang.max(initial=1)))
+        scale = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
+        of = pools.pool if self.by_machine else np.arange(capacity.size)
+        level = BY_MACHINE if self.by_machine else BY_POOL
+        rule = np.array([level, ALL_ROUNDS if self.whole_cost else THIS_ROUND, 1], dtype=np.int64)
+        return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
         terms = np.empty((m, TERMS))
         terms[:, LEFT], terms[:, AGE], terms[:, SCALE], terms[:, SPAN] = b.left, b.age, b.scale, b.span
-        terms[:, RESTART], terms[:, LENGTH] = b.restart, self.length
+        terms[:, RESTART], terms[:, COMM], terms[:, LENGTH] = b.restart, self.comm, self.length
         first = np.zeros(m + 1, dtype=np.int64)
         np.cumsum([len(where) for where in b.held], out=first[1:])
         held = np.array([number for where in b.held for entry in where for number in entry], dtype=np.int64)
@@ -186,12 +208,17 @@ class Auction:
         def zeros(*shape: int) -> Ints:
             return np.zeros(shape, dtype=np.int64)
 
+        priced = nodes if self.by_machine else count
         devices = FreeDevices(
-            pools.pool, pools.size.copy(), zeros(nodes), zeros(count), zeros(count), zeros(count), zeros(count),
-            np.zeros(count), zeros(count),
+            pools.pool, pools.size.copy(), zeros(nodes), zeros(count), zeros(count), zeros(count),
+            zeros(priced), np.zeros(priced), zeros(priced),
         )  # fmt: skip
         claim(jobs, np.ones(m, dtype=bool), devices)
-        scratch, served = Scratch(zeros(2, count), zeros(nodes)), min(m, gpus)
+        width = self.width + 1
+        scratch = Scratch(
+            zeros(2, count), zeros(2, nodes), zeros(width, nodes), zeros(width, nodes), zeros(3, width), np.zeros(width)
+        )
+        served = min(m, gpus)
         taken = Taken(zeros(2), zeros(served), zeros(served), zeros(served + 1), zeros(gpus), zeros(gpus))
         return jobs, devices, scratch, taken
 

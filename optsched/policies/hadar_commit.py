@@ -22,6 +22,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
+LEVELS = ("type", "machine")
+EXPONENTS = ("safe", "naive")
 HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
 FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a device and round
 
@@ -31,16 +33,16 @@ FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a dev
 class HadarCommit:
     """Hadar that decides at the arrival: the plan of largest payoff at present prices, kept to the end, or none.
 
-    Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (nodes of a type that
-    suit different jobs count as types of their own) in one round. At its arrival a job is offered every plan of S_j: a speed
-    x, as many rounds as its work takes at x, from the next boundary on, neighbours or not, and in each of them a gang of
-    GPUs on which it runs at x or faster (`optsched.policies.hadar_reservations`, with the exact argmax). A plan does not
-    know its nodes and counts on the slower of the rates together and spread. If the best payoff U - prices is positive the
-    plan is bought and kept; ``restart`` seconds of each of its rounds are set aside, so that it holds however often the job
-    is preempted. Prices rise exponentially (`optsched.policies.exponential_prices`) between ``low`` = Lo and ``high`` = Up.
-    What is not given (0) is taken from the jobs: Lo from the first one, Up and the widest gang as they come; what raising
-    them costs the proof is noted and counted. ``utility``: as in `hadar`, here the effective throughput w_j N_j / (f_j -
-    r_j), the objective ``total_utility``.
+    Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (``price_level``;
+    nodes of a type that suit different jobs count as types of their own), or one node, in one round. At its arrival a job
+    is offered every plan of S_j: a speed x, as many rounds as its work takes at x, from the next boundary on, neighbours
+    or not, and in each of them a gang of GPUs on which it runs at x or faster (`optsched.policies.hadar_reservations`, with
+    the exact argmax). At prices by type a plan does not know its nodes and counts on the slower of the rates together and
+    spread. If the best payoff U - prices is positive the plan is bought and kept; ``restart`` seconds of each of its
+    rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive
+    (`optsched.policies.exponential_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the
+    jobs: Lo from the first one, Up and the widest gang as they come; what raising them costs the proof is noted and counted.
+    ``utility``: as in `hadar`, here the effective throughput w_j N_j / (f_j - r_j), the objective ``total_utility``.
 
     A rejected job would never finish. ``fill`` (on by default; without it a job without a plan runs only when
     nothing is bought for the round): GPUs that no plan uses in a round go to the other jobs by the rule of `hadar`, rejected
@@ -49,9 +51,9 @@ class HadarCommit:
     **Problem** P | r_j, size_j, pmtn, online-r_j | max sum w_j N_j/(C_j - r_j), speeds by GPU type. **Knowledge**
     clairvoyant: work and rates at the arrival.
 
-    **Guarantee** ALG >= OPT_LP / (R_eff + D_0/ALG) against all plans on these rounds, D_0 = Lo sum c_q; with
+    **Guarantee** (safe prices) ALG >= OPT_LP / (R_eff + D_0/ALG) against all plans on these rounds, D_0 = Lo sum c_q; with
     Lo sum c_q <= theta OPT that is at least (1 - theta) OPT_LP / R_eff. Against all gang schedules: see
-    `optsched.guarantees.hadar`. **Counterexample**: see the prices.
+    `optsched.guarantees.hadar`. None with naive prices. **Counterexample**: see the prices.
     **Complexity** O(X R (T + log k)) an arrival for X speeds, R rounds up to the end of the plans and T types.
     **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); OASiS, INFOCOM 2018; S_j, the safe exponent and the
     proof are this project's own.
@@ -60,6 +62,8 @@ class HadarCommit:
     utility: str = "throughput"
     round: float = 360.0
     restart: float = 0.0
+    price_level: str = "type"
+    price_exponent: str = "safe"
     low: float = 0.0
     high: float = 0.0
     fill: bool = True
@@ -86,8 +90,12 @@ class HadarCommit:
     _due: dict[int, dict[int, Ints]] = field(init=False, repr=False)  # round -> job -> devices of each resource
 
     def __post_init__(self) -> None:
-        legal = near_matches(self.utility, list(UTILITIES))
-        check_legal(self.utility in UTILITIES, "hadar-commit: utility", self.utility, legal)
+        for name, value, legal in (
+            ("utility", self.utility, UTILITIES),
+            ("price_level", self.price_level, LEVELS),
+            ("price_exponent", self.price_exponent, EXPONENTS),
+        ):
+            check_legal(value in legal, f"hadar-commit: {name}", value, near_matches(value, list(legal)))
         for name, number, holds, meant in (
             ("round", self.round, SHORTEST <= self.round < math.inf, f"a finite number of seconds >= {SHORTEST:g}"),
             ("restart", self.restart, 0 <= self.restart < self.round, "seconds >= 0, less than a round"),
@@ -101,10 +109,10 @@ class HadarCommit:
         """Forget the last run."""
         self._pools = gpu_pools(view)
         self._known = HadarJobs(view, self._pools, self.utility, self.round)
-        self._reservations = Reservations(self._pools.capacity, self.round)
+        self._reservations = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
         self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
         self._plans, self._due = {}, defaultdict(dict)
-        n, count = self._known.gang.size, self._pools.capacity.size
+        n, count = self._known.gang.size, self._capacity.size
         self._first, self._alone, self._shared = np.full(n, np.nan), np.zeros((n, count)), np.zeros((n, count))
 
     def decide(self, view: View) -> Iterator[Decision]:
@@ -156,6 +164,10 @@ class HadarCommit:
     def _begins(self, number: int) -> float:
         return self._zero + number * self.round
 
+    @property
+    def _capacity(self) -> Ints:
+        return self._pools.size if self.price_level == "machine" else self._pools.capacity
+
     def _commit(self, j: int, first: int) -> None:
         request = self._request(j, first)
         if request.restart >= self.round:  # a round that it pays for may do nothing: there are no plans for it
@@ -178,9 +190,12 @@ class HadarCommit:
     def _request(self, j: int, first: int) -> Request:
         known, pools, gang = self._known, self._pools, int(self._known.gang[j])
         alone, shared = known.together[j], known.spread[j]
-        # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
-        apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
-        alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
+        if self.price_level == "machine":
+            alone, shared = alone[pools.pool], shared[pools.pool]
+        else:
+            # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
+            apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
+            alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
         age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
         utility = float(known.scale[j]), float(known.span[j])
         own = float(known.restart[j])
@@ -220,13 +235,15 @@ class HadarCommit:
         return decisions
 
     def _is(self, where: Where, take: Ints) -> bool:
-        # Does it hold what the plan says? Any nodes will do.
+        # Does it hold what the plan says? By type any nodes will do.
         counts = np.zeros_like(take)
         for node, count in where:
-            counts[self._pools.pool[node]] += count
+            counts[node if self.price_level == "machine" else self._pools.pool[node]] += count
         return bool((counts == take).all())
 
     def _place(self, take: Ints, free: Ints) -> Where:
+        if self.price_level == "machine":
+            return tuple((int(h), int(take[h])) for h in np.flatnonzero(take))
         found: list[tuple[int, int]] = []
         for p in np.flatnonzero(take).tolist():
             nodes, need = np.flatnonzero(self._pools.pool == p), int(take[p])
@@ -256,6 +273,7 @@ class HadarCommit:
             payoff[j], utility[j] = plan.payoff, plan.utility
             end[j] = self._known.arrival[j] + plan.age
         prices = reservations.price_of
+        resource = np.arange(self._pools.pool.size) if self.price_level == "machine" else self._pools.pool
         return {
             "hadar_payoff": payoff,
             "hadar_utility": utility,
@@ -263,7 +281,7 @@ class HadarCommit:
             "hadar_first": self._first,
             "hadar_alone": self._alone,
             "hadar_shared": self._shared,
-            "hadar_resource": self._pools.pool.astype(np.float64),
+            "hadar_resource": resource.astype(np.float64),
             "hadar_prices": reservations.prices,
             "hadar_sold": reservations.sold[: reservations.used].astype(np.float64),
             "hadar_capacity": reservations.capacity.astype(np.float64),

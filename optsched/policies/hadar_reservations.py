@@ -12,8 +12,8 @@ round f the k cheapest of the rounds up to f are best, each with its cheapest W 
 that it does not matter whether f itself is among them. One pass over the rounds with a heap of the k cheapest.
 Rounds from ``tail`` on are unsold and all alike, so no f beyond tail + k - 1 is better.
 
-Devices: H resources with ``room`` devices each: what is sold out is dearer than any job pays. On one resource the gang runs
-at ``alone[h]``, on several at the slowest ``shared[h]``. **Complexity** O(X R (H + log k)) for X speeds and R rounds.
+Devices: H resources with ``room`` devices each. On one resource the gang runs at ``alone[h]``, on several at the slowest
+``shared[h]``. **Complexity** O(X R (H + log k)) for X speeds and R rounds.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def round_costs(
     take: Ints,
     cost: Floats,
 ) -> None:
-    """The price of a round at ``speed``, f64[R], for R rounds with ``prices`` f64[R, H]."""
+    """The price of a round at ``speed``, f64[R], for R rounds with ``prices`` f64[R, H], ``room`` i64[R, H]."""
     for i in range(prices.shape[0]):
-        cost[i] = cheapest(gang, alone, shared, speed, prices[i], orders[i], room, take)
+        cost[i] = cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], take)
 
 
 @njit(**KERNEL)
@@ -182,8 +182,8 @@ class Reservations:
     dual value; 0 when they were right from the beginning.
     """
 
-    def __init__(self, capacity: Ints, length: float) -> None:
-        self.capacity, self.length = capacity, length
+    def __init__(self, capacity: Ints, length: float, *, safe: bool) -> None:
+        self.capacity, self.length, self.safe = capacity, length, safe
         self.sold: Ints = np.zeros((64, capacity.size), dtype=np.int64)
         self.used = 0  # rounds before this one are all that anything was sold of
         self.jumps = 0.0
@@ -201,7 +201,7 @@ class Reservations:
         """
         widest = np.minimum(self.capacity, gang)
         if self.price_of is None:
-            self.price_of = PriceFunction(min(low, high / math.e), high, self.capacity, widest)
+            self.price_of = PriceFunction(min(low, high / math.e), high, self.capacity, widest, self.safe)
             return
         old = self.price_of
         new = replace(old, high=max(old.high, high), widest=np.maximum(old.widest, widest))
@@ -219,22 +219,14 @@ class Reservations:
         if not counts:
             return None
         rounds = min(LONGEST, tail + max(counts.values()))
-        prices, orders = self._offers(first, rounds)
+        prices, orders, room = self._offers(first, rounds)
         start = request.age + self.length * np.arange(rounds)
         best: tuple[float, int, float] = (0.0, -1, 0.0)
         cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
         for x, k in counts.items():
             here = slice(0, min(rounds, tail + k))
             round_costs(
-                request.gang,
-                request.alone,
-                request.shared,
-                x,
-                prices[here],
-                orders[here],
-                self.capacity,
-                take,
-                cost[here],
+                request.gang, request.alone, request.shared, x, prices[here], orders[here], room[here], take, cost[here]
             )
             rest = request.restart + request.work / x - (k - 1) * seconds
             payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
@@ -242,9 +234,9 @@ class Reservations:
                 best = (payoff, last, x)
         if best[1] < 0:
             return None
-        return self._plan(request, first, best[1], best[2], counts[best[2]], prices, orders)
+        return self._plan(request, first, best[1], best[2], counts[best[2]], prices, orders, room)
 
-    def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints]:
+    def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
         assert self.price_of is not None
         if first + rounds > self.sold.shape[0]:
             if (first + rounds) * self.capacity.size > MOST_ROUNDS:
@@ -260,7 +252,8 @@ class Reservations:
         sold = self.sold[first : first + rounds]
         prices = self.price_of(sold)
         orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
-        return prices, orders
+        room = np.tile(self.capacity, (rounds, 1)) if self.safe else self.capacity - sold
+        return prices, orders, room
 
     def _plan(
         self,
@@ -271,10 +264,11 @@ class Reservations:
         count: int,
         prices: Floats,
         orders: Ints,
+        room: Ints,
     ) -> Plan:
         take = np.zeros((last + 1, self.capacity.size), dtype=np.int64)
         cost = np.array([
-            cheapest(request.gang, request.alone, request.shared, speed, prices[i], orders[i], self.capacity, take[i])
+            cheapest(request.gang, request.alone, request.shared, speed, prices[i], orders[i], room[i], take[i])
             for i in range(last + 1)
         ])  # fmt: skip
         chosen = np.sort(np.argsort(cost, kind="stable")[:count])

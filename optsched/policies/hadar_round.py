@@ -1,7 +1,9 @@
-"""One round of Hadar, compiled: jobs in a given order take GPUs at prices that rise as these go.
+"""One round of Hadar, compiled: jobs in a given order, alone or in windows, take GPUs at prices that rise as these go.
 
-`value_all` says what every job is worth in an empty cluster; the caller sorts; `serve` goes through the order. A job is
-worth its best allocation by `hadar_allocation`, or the GPUs that it holds: those cost it no restart.
+`value_all` says what every job is worth in an empty cluster; the caller sorts; `serve` goes through the order in windows of
+q jobs: of the 2^q ways to take or skip them the one of largest total payoff is kept (depth first, cut off where even the
+payoffs of an empty round would not catch up; q = 1 is the greedy rule). A job is worth its best allocation by
+`hadar_allocation`, or the GPUs that it holds: those cost it no restart.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
 from optsched.policies.hadar_allocation import (
+    ALL_ROUNDS,
     LEFT,
     LENGTH,
     NONE,
@@ -23,11 +26,14 @@ from optsched.policies.hadar_allocation import (
 )
 from optsched.problem.arrays import Bools, Floats, Ints
 
+BY_POOL, BY_MACHINE = 0, 1
 UNKNOWN = -1  # devices of a pool that are counted anew
+# PriceRange.rule
+LEVEL, CHARGED, WHOLE = range(3)
 
 
 class RoundJobs(NamedTuple):
-    """m active jobs: ``gang`` i64[m], rates f64[m, P], ``terms`` f64[m, 6] (`hadar_allocation`), what they hold (CSR)."""
+    """m active jobs: ``gang`` i64[m], rates f64[m, P], ``terms`` f64[m, 7] (`hadar_allocation`), what they hold (CSR)."""
 
     gang: Ints
     together: Floats
@@ -39,12 +45,15 @@ class RoundJobs(NamedTuple):
 
 
 class PriceRange(NamedTuple):
-    """Of P pools: price = low exp(log_range * min(1, sold / scale)), f64[P]. ``whole``: rounds that are begun are paid."""
+    """Q = P pools or H machines: price = low exp(log_range * min(1, sold / scale)), f64[Q].
+
+    ``rule``: three flags of the auction.
+    """
 
     low: Floats
     log_range: Floats
     scale: Floats
-    whole: bool
+    rule: Ints
 
 
 class FreeDevices(NamedTuple):
@@ -56,16 +65,20 @@ class FreeDevices(NamedTuple):
     stock: Ints  # i64[P] free devices
     largest: Ints
     machines: Ints
-    sold: Ints
+    sold: Ints  # i64[Q]
     price: Floats
     by_price: Ints
 
 
 class Scratch(NamedTuple):
-    """Scratch: ``pools`` i64[2, P], ``machines`` i64[H]."""
+    """Scratch: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
 
     pools: Ints
     machines: Ints
+    window: Ints
+    best: Ints
+    choice: Ints
+    total: Floats
 
 
 class Taken(NamedTuple):
@@ -132,14 +145,14 @@ def open_round(d: FreeDevices, price_range: PriceRange) -> None:
 
 
 @njit(**NESTED)
-def _sell(d: FreeDevices, price_range: PriceRange, take: Ints) -> None:
+def _sell(d: FreeDevices, price_range: PriceRange, take: Ints, sign: int) -> None:
     for h in range(take.size):
         if take[h] > 0:
-            p = d.pool[h]
-            d.free[h] -= take[h]
-            d.sold[p] += take[h]
-            _reprice(d, price_range, p)
-            d.stock[p] = UNKNOWN
+            q = h if price_range.rule[LEVEL] == BY_MACHINE else d.pool[h]
+            d.free[h] -= sign * take[h]
+            d.sold[q] += sign * take[h]
+            _reprice(d, price_range, q)
+            d.stock[d.pool[h]] = UNKNOWN
     for p in range(d.stock.size):
         if d.stock[p] == UNKNOWN:
             _summarise(d, p)
@@ -193,9 +206,13 @@ def _best(
 ) -> tuple[float, float, bool]:
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
     gang, terms = jobs.gang[j], jobs.terms[j]
+    charged, whole = price_range.rule[CHARGED], price_range.rule[WHOLE] == 1
+    by_machine = price_range.rule[LEVEL] == BY_MACHINE
+    free, largest = (d.free, d.free) if by_machine else (d.stock, d.largest)
+    found, trial = (take, scratch.machines[0]) if by_machine else (scratch.pools[0], scratch.pools[1])
     value, rate, several = find_allocation(
-        gang, jobs.together[j], jobs.spread[j], terms, d.price, d.by_price, d.stock, d.largest, d.machines,
-        price_range.whole, scratch.pools[0], scratch.pools[1],
+        by_machine, gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, free, largest,
+        d.machines, charged, whole, found, trial,
     )  # fmt: skip
     first, last = jobs.held_first[j], jobs.held_first[j + 1]
     if last > first:
@@ -205,16 +222,16 @@ def _best(
             there = there and d.free[h] >= jobs.held_count[e]
             p = d.pool[h]
             held_rate = min(held_rate, jobs.together[j, p] if last - first == 1 else jobs.spread[j, p])
-            cost += jobs.held_count[e] * d.price[p]
+            cost += jobs.held_count[e] * (d.price[h] if by_machine else d.price[p])
         if there and held_rate > 0.0:
-            kept = payoff_of(terms, held_rate, cost, np.bool_(False), price_range.whole)
+            kept = payoff_of(terms, held_rate, cost, last - first > 1, np.bool_(False), charged, whole)
             if rate == NONE or kept >= value:
                 if places:
                     take[:] = 0
                     for e in range(first, last):
                         take[jobs.held_machine[e]] = jobs.held_count[e]
                 return kept, held_rate, True
-    if places and rate != NONE and value > 0.0:
+    if places and rate != NONE and value > 0.0 and not by_machine:
         _place(d, gang, several, scratch.pools[0], take)
     return value, rate, False
 
@@ -223,13 +240,20 @@ def _best(
 def value_all(
     jobs: RoundJobs, d: FreeDevices, price_range: PriceRange, scratch: Scratch, payoff: Floats, density: Floats
 ) -> None:
-    """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round; -inf: no place."""
+    """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
-        value, rate, _ = _best(jobs, j, d, price_range, scratch, scratch.machines, np.bool_(False))
+        value, rate, _ = _best(jobs, j, d, price_range, scratch, scratch.machines[1], np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
             payoff[j], density[j] = value, value / jobs.gang[j]
-            density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
+            if price_range.rule[CHARGED] == ALL_ROUNDS:
+                density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
+
+
+@njit(**NESTED)
+def _unclaim(jobs: RoundJobs, j: int, d: FreeDevices) -> None:
+    for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
+        d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
 
 
 @njit(**NESTED)
@@ -249,23 +273,102 @@ def serve(
     jobs: RoundJobs,
     order: Ints,
     hope: Floats,
+    width: int,
     d: FreeDevices,
     price_range: PriceRange,
     scratch: Scratch,
     taken: Taken,
-) -> None:
-    """Serve the jobs of ``order``, one after the other. ``hope`` f64[m]: no job is worth more."""
-    for j in order:
+) -> float:
+    """Serve the jobs of ``order`` in windows of ``width``; the total payoff. ``hope`` f64[m]: no job is worth more."""
+    total, at = 0.0, 0
+    while at < order.size:
         left = 0
         for p in range(d.stock.size):
             left += d.stock[p]
         if left == 0:
             break
-        for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
-            d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
-        if jobs.gang[j] > left or hope[j] <= 0.0:
+        window = 0
+        end = at
+        while end < order.size and window < width:  # jobs that do not fit take no place in the window
+            if jobs.gang[order[end]] <= left:
+                scratch.choice[2, window] = order[end]
+                window += 1
+            end += 1
+        for i in range(at, end):
+            _unclaim(jobs, order[i], d)
+        at = end
+        if window == 1:
+            total += _alone(jobs, scratch.choice[2, 0], hope, d, price_range, scratch, taken)
             continue
-        value, rate, kept = _best(jobs, j, d, price_range, scratch, scratch.machines, np.bool_(True))
-        if rate != NONE and value > 0.0:
-            _sell(d, price_range, scratch.machines)
-            _record(j, kept, scratch.machines, taken)
+        total += _window(jobs, window, hope, d, price_range, scratch)
+        for i in range(window):
+            if scratch.choice[1, i] == 1 or scratch.choice[1, i] == 2:
+                _sell(d, price_range, scratch.best[i], np.int64(1))
+                _record(scratch.choice[2, i], scratch.choice[1, i] == 2, scratch.best[i], taken)
+    return total
+
+
+@njit(**NESTED)
+def _alone(
+    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
+) -> float:
+    # What `_window` finds for one job, without taking it, giving it back and taking it again.
+    if hope[j] <= 0.0:
+        return 0.0
+    value, rate, kept = _best(jobs, j, d, price_range, scratch, scratch.window[0], np.bool_(True))
+    if rate == NONE or value <= 0.0:
+        return 0.0
+    _sell(d, price_range, scratch.window[0], np.int64(1))
+    _record(j, kept, scratch.window[0], taken)
+    return value
+
+
+@njit(**NESTED)
+def _window(
+    jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch
+) -> float:
+    """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
+    state, best = scratch.choice[0], 0.0
+    scratch.choice[1, :width] = 0
+    depth, state[0] = 0, 0
+    scratch.total[0] = 0.0
+    while depth >= 0:
+        if depth == width:
+            if scratch.total[depth] > best:
+                best = scratch.total[depth]
+                for i in range(width):
+                    scratch.choice[1, i] = state[i]
+                    for h in range(scratch.best.shape[1]):
+                        scratch.best[i, h] = scratch.window[i, h]
+            depth -= 1
+            continue
+        if state[depth] == 1 or state[depth] == 2:  # back from taking it
+            _sell(d, price_range, scratch.window[depth], np.int64(-1))
+            state[depth] = 3
+        elif state[depth] == 0:
+            could = scratch.total[depth]
+            for i in range(depth, width):
+                could += max(0.0, hope[scratch.choice[2, i]])
+            if could <= best:
+                depth -= 1
+                continue
+            value, rate, kept = _best(
+                jobs, scratch.choice[2, depth], d, price_range, scratch, scratch.window[depth], np.bool_(True)
+            )
+            if rate != NONE and value > 0.0:
+                state[depth] = 2 if kept else 1
+                _sell(d, price_range, scratch.window[depth], np.int64(1))
+                scratch.total[depth + 1] = scratch.total[depth] + value
+                depth += 1
+                state[depth] = 0
+                continue
+            state[depth] = 3
+        if state[depth] == 3:
+            state[depth] = 4
+            scratch.window[depth, :] = 0
+            scratch.total[depth + 1] = scratch.total[depth]
+            depth += 1
+            state[depth] = 0
+            continue
+        depth -= 1
+    return best

@@ -77,8 +77,10 @@ def gavel_lp(bidders: Bidders, capacity: np.ndarray) -> float:
 
 @pytest.mark.bench
 @pytest.mark.parametrize("nodes", [15, 250])
-def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, nodes: int) -> None:
-    (bidders, pools), auction = state(nodes), Auction(360.0)
+@pytest.mark.parametrize("queue", ["greedy", "window=8", "by machine"])
+def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, queue: str, nodes: int) -> None:
+    bidders, pools = state(nodes)
+    auction = Auction(360.0, width=8 if queue == "window=8" else 1, by_machine=queue == "by machine")
     auction.grants(bidders, pools)  # compiles
     grants = benchmark.pedantic(auction.grants, (bidders, pools), rounds=5)
     assert sum(count for grant in grants for _, count in grant.on) > 0.9 * pools.size.sum()

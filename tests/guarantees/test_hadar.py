@@ -23,7 +23,7 @@ from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
-SPECS = ["hadar-commit:round=1", "hadar-commit:round=3,restart=0.5"]
+SPECS = ["hadar-commit:round=1", "hadar-commit:round=3,restart=0.5", "hadar-commit:round=2,price_level=machine"]
 OTHERS = ["srtf+consolidated", "hadar:round=1,utility=throughput", "hadar:round=2,utility=jct"]
 
 
@@ -179,10 +179,14 @@ def test_a_job_shorter_than_the_clock_can_tell(first: float) -> None:
         assert HADAR_COMMIT.audit(chosen.policy, run) == []
 
 
-def test_it_promises_nothing_about_other_utilities() -> None:
-    chosen = specify("hadar-commit:utility=slowdown")
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [("hadar-commit:utility=slowdown", "utility=slowdown"), ("hadar-commit:price_exponent=naive", "naive")],
+)
+def test_it_promises_nothing_about_other_utilities_and_prices(spec: str, why: str) -> None:
+    chosen = specify(spec)
     (broken,) = HADAR_COMMIT.assumptions(chosen.policy, chosen.placement, random_instance(1, "2x4"))
-    assert "utility=slowdown" in broken
+    assert why in broken
 
 
 def test_it_is_filed_and_promises_nothing_where_nothing_is_worth_anything() -> None:

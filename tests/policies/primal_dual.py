@@ -18,14 +18,6 @@ from optsched.problem.arrays import Floats, Ints
 THETA = 0.25  # the share of the optimum that the prices of an empty cluster may add up to
 
 
-class NaivePrices(PriceFunction):
-    """k_q(z) = Lo exp(a z / c_q), which do not keep the capacity by themselves."""
-
-    @property
-    def scale(self) -> Ints:
-        return self.capacity
-
-
 class PrimalDual:
     """The algorithm on one stream of jobs: `offer` them in the order of their arrival.
 
@@ -58,7 +50,7 @@ class PrimalDual:
         """The schedule taken, as its position; None: the job is rejected. Of equal payoffs the first wins."""
         k, best, mu = self.prices, None, 0.0
         for s, schedule in enumerate(schedules):
-            if isinstance(self.price_of, NaivePrices) and not self._fits(schedule):
+            if not (self.price_of.safe or self._fits(schedule)):
                 continue
             payoff = schedule.utility - sum(float(k[q]) * w for q, w in schedule.demand)
             if payoff > mu:

@@ -1,7 +1,8 @@
-"""Hadar round by round: who gets which GPUs, and what a change costs."""
+"""Hadar round by round: who gets which GPUs, what a change costs, and that windows find the best of a window."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -79,11 +80,14 @@ def random_round(rng: np.random.Generator) -> tuple[Bidders, GpuPools]:
     return bidders(rows, pools), pools
 
 
-def test_grants_are_legal_and_leave_no_gpu_that_somebody_could_use() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(200):
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("by_machine", [True, False])
+@pytest.mark.parametrize("width", [1, 3])
+def test_grants_are_legal_and_leave_no_gpu_that_somebody_could_use(width: int, by_machine: bool, safe: bool) -> None:
+    rng = np.random.default_rng([3, width, by_machine, safe])
+    for _ in range(60):
         b, pools = random_round(rng)
-        grants = Auction(4.0).grants(b, pools)
+        grants = Auction(4.0, width=width, by_machine=by_machine, safe=safe).grants(b, pools)
         legal(grants, b, pools)
         free = pools.size.copy()
         for grant in grants:
@@ -93,6 +97,56 @@ def test_grants_are_legal_and_leave_no_gpu_that_somebody_could_use() -> None:
                 assert grant.on == b.held[grant.job]
         for j in set(range(b.gang.size)) - {grant.job for grant in grants}:
             assert free[b.together[j, pools.pool] > 0].sum() < b.gang[j]
+
+
+def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
+    # Without prices (a scale far above them would be the same): a knapsack of payoffs, one pool, nobody may be apart.
+    rng = np.random.default_rng(9)
+    better = 0
+    for _ in range(60):
+        pools = pools_of((6, 0))
+        rows = [{"gang": int(rng.integers(1, 5)), "left": rng.random() * 40 + 1, "scale": rng.random() * 50 + 1}
+                for _ in range(6)]  # fmt: skip
+        b = bidders(rows, pools)
+        found = {width: Auction(5.0, width=width, safe=False, whole_cost=False, fill=False).grants(b, pools)
+                 for width in (1, 6)}  # fmt: skip
+        legal(found[6], b, pools)
+        better += paid(found[6], b, pools) > paid(found[1], b, pools) + 1e-12
+        best = max(
+            paid([Grant(j, ((0, int(b.gang[j])),), False) for j in order if j in chosen], b, pools)
+            for order in [served_order(b, pools)]
+            for size in range(7)
+            for chosen in itertools.combinations(range(6), size)
+            if sum(b.gang[j] for j in chosen) <= 6
+        )
+        assert paid(found[6], b, pools) == pytest.approx(best, rel=1e-12)
+    assert better > 5  # greedy is not the same
+
+
+def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
+    price_range = Auction(5.0, safe=False, whole_cost=False)._price_range(b, pools)
+    return float(price_range.low[0]), float(price_range.log_range[0])
+
+
+def worth(b: Bidders, j: int) -> float:
+    return float(b.scale[j] / (b.age[j] + np.ceil(b.left[j] / 5.0) * 5.0))
+
+
+def served_order(b: Bidders, pools: GpuPools) -> list[int]:
+    low, _ = market_of(b, pools)
+    return sorted(range(b.gang.size), key=lambda j: (-(worth(b, j) - low * b.gang[j]) / b.gang[j], b.gang[j], j))
+
+
+def paid(grants: list[Grant], b: Bidders, pools: GpuPools) -> float:
+    """Total payoff in the order given, with prices that rise as 6 devices are sold; a choice that loses is -inf."""
+    low, log_range = market_of(b, pools)
+    sold, value = 0, 0.0
+    for grant in grants:
+        gain = worth(b, grant.job) - float(b.gang[grant.job]) * low * float(np.exp(log_range * sold / 6))
+        if gain <= 0:
+            return -np.inf
+        value, sold = value + gain, sold + int(b.gang[grant.job])
+    return value
 
 
 def test_the_job_of_more_value_a_gpu_and_round_goes_first() -> None:
@@ -161,11 +215,12 @@ def test_free_gpus_go_to_who_waits_at_once_and_without_fill_when_a_round_ends(ut
 
 
 @pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness", "makespan"])
-def test_every_utility_finishes_every_job(utility: str) -> None:
+@pytest.mark.parametrize("queue", ["greedy", "window", "dp"])
+def test_every_utility_and_queue_finishes_every_job(utility: str, queue: str) -> None:
     rng = np.random.default_rng(8)
     rows = [("ab"[int(rng.integers(2))], float(rng.random() * 300), float(rng.random() * 900 + 1)) for _ in range(20)]
     instance = Instance(jobs(*rows), "2x2:V100+2x1:K80", throughputs=TABLE)
-    checked(instance, f"hadar:utility={utility},round=60")
+    checked(instance, f"hadar:utility={utility},queue={queue},window=4,round=60")
 
 
 def test_for_the_makespan_the_critical_job_goes_first_and_then_the_shortest() -> None:
@@ -323,8 +378,9 @@ def test_no_round_is_held_while_nothing_can_become_better(policy: str, waits: fl
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("utility", "speed"), ("round", 0.0), ("round", 9e-4), ("restart", -1.0)],
-)
+    [("utility", "speed"), ("queue", "fifo"), ("window", 0), ("window", 17), ("round", 0.0), ("round", 9e-4),
+     ("restart", -1.0), ("price_level", "rack"), ("price_exponent", "bold"), ("cost", "none"), ("comm", float("nan"))],
+)  # fmt: skip
 def test_illegal_parameters_are_named(field: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"hadar: {field}"):
         Hadar(**{field: value})

@@ -43,7 +43,11 @@ def best_by_enumeration(reservations: Reservations, request: Request, first: int
     for x in {float(v) for v in (*request.alone, *request.shared) if v > 0}:
         k = max(1, math.ceil(request.work / (x * seconds) - 1e-9))
         rest = request.restart + request.work / x - (k - 1) * seconds
-        cost = [gangs(request, x, prices[first + i], reservations.capacity) for i in range(horizon)]
+        room = [
+            reservations.capacity if reservations.safe else reservations.capacity - sold[first + i]
+            for i in range(horizon)
+        ]
+        cost = [gangs(request, x, prices[first + i], room[i]) for i in range(horizon)]
         for rounds in itertools.combinations(range(horizon), k):
             age = request.age + rounds[-1] * reservations.length + rest
             worth = request.scale * max(0.0, 1 - age / request.span) if request.span > 0 else request.scale / age
@@ -51,12 +55,12 @@ def best_by_enumeration(reservations: Reservations, request: Request, first: int
     return best
 
 
-def random_reservations(rng: np.random.Generator) -> Reservations:
+def random_reservations(rng: np.random.Generator, *, safe: bool) -> Reservations:
     capacity = rng.integers(1, 4, int(rng.integers(1, 4))).astype(np.int64)
-    reservations = Reservations(capacity, float(rng.choice([1.0, 4.0])))
+    reservations = Reservations(capacity, float(rng.choice([1.0, 4.0])), safe=safe)
     widest = np.array([int(rng.integers(1, c + 1)) for c in capacity])
     low = float(rng.choice([0.001, 0.05, 0.3]))
-    reservations.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest)
+    reservations.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest, safe)
     reservations.used = int(rng.integers(0, 6))
     reservations.sold[: reservations.used] = rng.integers(0, capacity + 1, (reservations.used, capacity.size))
     return reservations
@@ -72,11 +76,12 @@ def random_request(rng: np.random.Generator, resources: int) -> Request:
     )  # fmt: skip
 
 
-def test_the_best_plan_is_the_best_of_all_plans() -> None:
-    rng = np.random.default_rng(31)
+@pytest.mark.parametrize("safe", [True, False])
+def test_the_best_plan_is_the_best_of_all_plans(safe: bool) -> None:
+    rng = np.random.default_rng([31, safe])
     found = 0
     for _ in range(250):
-        reservations = random_reservations(rng)
+        reservations = random_reservations(rng, safe=safe)
         request, first = random_request(rng, reservations.capacity.size), int(rng.integers(0, 4))
         speeds = request.speeds
         seconds = reservations.length - request.restart
@@ -119,7 +124,7 @@ def check_plan(reservations: Reservations, request: Request, plan: Any, first: i
 
 def test_raising_the_constants_raises_every_price_and_is_accounted_for() -> None:
     capacity = np.array([6, 4])
-    reservations = Reservations(capacity, 1.0)
+    reservations = Reservations(capacity, 1.0, safe=True)
     reservations.raise_to(0.01, 2.0, 1)
     reservations.sold[:3] = [[1, 0], [3, 2], [0, 4]]
     reservations.used = 3
@@ -140,6 +145,8 @@ SPECS = [
     "hadar-commit",
     "hadar-commit:round=3",
     "hadar-commit:round=2,restart=0.5",
+    "hadar-commit:round=2,price_level=machine",
+    "hadar-commit:round=3,price_exponent=naive",
     "hadar-commit:round=3,fill=false",
     "hadar-commit:round=3,utility=slowdown,low=0.001,high=50",
 ]
@@ -195,9 +202,10 @@ def test_a_rejected_job_runs_on_what_the_others_leave() -> None:
     assert run.schedule.completion.tolist() == [10.0, 20.0]
 
 
-def test_whole_node_jobs_lose_what_comes_second_in_the_running_system_too() -> None:
+@pytest.mark.parametrize("exponent", ["safe", "naive"])
+def test_whole_node_jobs_lose_what_comes_second_in_the_running_system_too(exponent: str) -> None:
     made = [Job("cheap", gpus=2, duration=10.0, due=15.0), Job("dear", gpus=2, duration=10.0, due=15.0, weight=1000.0)]
-    run = simulate(Instance(made, "1x2"), "hadar-commit:round=10,utility=deadline")
+    run = simulate(Instance(made, "1x2"), f"hadar-commit:round=10,utility=deadline,price_exponent={exponent}")
     promised = np.asarray(run.notes["hadar_utility"])
     assert promised.tolist() == pytest.approx([1 / 3, 0.0])  # the optimum is 1000 / 3
 
@@ -289,7 +297,7 @@ def test_a_clock_too_coarse_for_its_rounds_ends_nevertheless() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("utility", "speed"), ("round", -1.0), ("round", 9e-4),
+    [("utility", "speed"), ("price_level", "rack"), ("price_exponent", "bold"), ("round", -1.0), ("round", 9e-4),
      ("restart", 360.0), ("low", -1.0), ("high", math.inf)],
 )  # fmt: skip
 def test_illegal_parameters_are_named(field: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from optsched.errors import InputError
 from optsched.models.hadar_packing import JobSchedule, Packing
 from optsched.policies.exponential_prices import PriceFunction
-from policies.primal_dual import THETA, NaivePrices, PrimalDual, constants, whole_node_family
+from policies.primal_dual import THETA, PrimalDual, constants, whole_node_family
 
 SLACK = 1e-9  # relative: prices and sums are floats
 
@@ -50,8 +50,7 @@ def prices_of(packing: Packing, *, safe: bool = True) -> PriceFunction:
     found = constants(
         np.array(packing.capacity), [s.utility for s in packing.flat], [s.demand for s in packing.flat]
     )  # fmt: skip
-    prices = PriceFunction if safe else NaivePrices
-    return prices(found.low, found.high, np.array(packing.capacity), found.widest)
+    return PriceFunction(found.low, found.high, np.array(packing.capacity), found.widest, safe)
 
 
 def lp_value(packing: Packing) -> float:
@@ -204,9 +203,10 @@ def test_a_fraction_that_is_above_the_true_ratio(low: float, range_: float, c: i
 
 def test_prices_rise_from_low_to_high_and_no_further() -> None:
     capacity, widest = np.array([6]), np.array([2])
-    safe = PriceFunction(1.0, 100.0, capacity, widest)
+    safe, naive = PriceFunction(1.0, 100.0, capacity, widest), PriceFunction(1.0, 100.0, capacity, widest, safe=False)
     sold = np.arange(7)[:, None]
     assert safe(sold)[:, 0].tolist() == pytest.approx([100 ** min(1, z / 5) for z in range(7)])
+    assert naive(sold)[:, 0].tolist() == pytest.approx([100 ** (z / 6) for z in range(7)])
     assert safe(sold).max() <= 100.0
     assert safe(np.array([5])) == 100.0  # one device left, two may be asked for: beyond reach
 
