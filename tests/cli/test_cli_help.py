@@ -106,7 +106,7 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
             "spjf",
             "predictor",
             "perfect",
-            "predictors: forest, global-mean, group-mean, noisy, perfect, shrinkage",
+            "predictors: boosting, conformal, forest, global-mean, group-mean, noisy, perfect, shrinkage",
         ),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),

@@ -7,6 +7,8 @@ from typing import Any
 
 from optsched.parameters import parameters_of
 from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.conformal import Conformal
+from optsched.policies.predictors.shrinkage import Shrinkage
 from optsched.policies.specification import specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
@@ -16,7 +18,7 @@ from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.problem.throughputs import Throughputs
 
 # Predictors whose prior is seconds of any job; that of the others is iterations of jobs with a profile.
-IN_SECONDS = ("shrinkage",)
+IN_SECONDS = ("shrinkage", "boosting")
 # What parameters of policies and predictors mean seconds, or GPU-seconds. A vocabulary, not a list of policies: a new
 # policy that calls its seconds so is scaled by itself.
 SECONDS = frozenset({"quantum", "round", "restart", "overhead", "interval", "threshold", "reset", "prior"})
@@ -74,7 +76,9 @@ def policy_in_another_unit(spec: str, instance: Instance, unit: float) -> Any:
     }
     predictor = getattr(policy, "predictor", "")
     known = parameters_of(PREDICTORS.get(predictor)) if predictor in PREDICTORS else {}
-    if "prior" in known and (not instance.profiled.all() or predictor in IN_SECONDS):
+    if predictor == "conformal":
+        changes["predictor"] = Conformal(of=Shrinkage(prior=3600.0 * unit))
+    elif "prior" in known and (not instance.profiled.all() or predictor in IN_SECONDS):
         changes["predictor"] = f"{predictor}/prior={known['prior'] * unit!r}"
     return dataclasses.replace(policy, **changes)  # type: ignore[type-var]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.policies.predictors.history import History, Runs
 from optsched.policies.predictors.learner import Learner
+from optsched.policies.predictors.refits import Refits, Row
 from optsched.simulation.policy import JobFacts
 
 NAMES = (
@@ -37,10 +37,6 @@ NAMES = (
 )
 NEVER = -1.0  # where there is no latest run; below every log(1 + seconds)
 DAY = 86400.0
-FIRST_FIT = 100  # completions
-KNOWN = 3  # runs of a group from which on it counts as seen
-
-Row = npt.NDArray[np.float32]
 
 
 class Features:
@@ -98,6 +94,9 @@ def mean_of(trees: tuple[Any, ...], row: Row) -> float:
     return float(sum(tree.predict(row[np.newaxis]).item() for tree in trees) / len(trees))
 
 
+KNOWN = 3  # runs of a group from which on it counts as seen
+
+
 @PREDICTORS.register("forest")
 @dataclass
 class Forest(Learner):
@@ -122,9 +121,7 @@ class Forest(Learner):
     window: int = 5_000
     _features: Features | None = field(default=None, init=False, repr=False, compare=False)
     _fitted: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
-    _asked: dict[int, Row] = field(init=False, repr=False, compare=False)
-    _runs: deque[tuple[Row, float]] = field(init=False, repr=False, compare=False)
-    _fresh: int = field(init=False, repr=False, compare=False)  # completions since the last fit
+    _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,30 +136,27 @@ class Forest(Learner):
         return spelled("forest", self)
 
     def _forget(self) -> None:
-        self._features, self._fitted = Features(self.prior), None
-        self._asked, self._runs, self._fresh = {}, deque(maxlen=self.window), 0
+        self._features, self._fitted, self._refits = Features(self.prior), None, Refits(self.refit, self.window)
 
     def _submit(self, job: int, now: float) -> None:
         assert self._features is not None
-        self._asked[job] = self._features.row(self.jobs, job, now, self._history)
+        self._refits.submit(job, self._features.row(self.jobs, job, now, self._history))
 
     def _complete(self, job: int, now: float, length: float) -> None:
         super()._complete(job, now, length)
-        self._runs.append((self._asked.pop(job), math.log1p(length)))
-        self._fresh += 1
+        self._refits.complete(job, math.log1p(length))
 
     def observe(self, job: int, now: float, length: float) -> None:
         """The run enters the history, with the features it had at its submission; now and then the forest is refitted."""
         super().observe(job, now, length)
-        if self._fresh >= (min(FIRST_FIT, self.refit) if self._fitted is None else self.refit):
-            self._fit()
+        if self._refits.due:
+            self._settle()
 
-    def _fit(self) -> None:
+    def _settle(self) -> None:
         from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
 
         forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
-        rows, lengths = zip(*self._runs, strict=True)
-        self._fitted, self._fresh = trees_of(forest.fit(np.stack(rows), np.array(lengths))), 0
+        self._fitted = trees_of(forest.fit(*self._refits.take()))
 
     def _length(self, job: int) -> float:
         jobs, history = self.jobs, self._history
@@ -173,4 +167,4 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        return math.expm1(mean_of(self._fitted, self._asked[job]))
+        return math.expm1(mean_of(self._fitted, self._refits.asked(job)))

@@ -21,6 +21,8 @@ from .workloads import errors, replay, timeline, with_length, workload, workload
 # small forests that are refitted at every turn, so that their trees speak on a dozen jobs
 TEXTS = [name for name in PREDICTORS.names() if name != "forest"] + [
     "forest/trees=2/refit=3",
+    "boosting/refit=3",
+    "conformal/of=group-mean/level=0.5/window=2",
     "group-mean/mean=arithmetic",
 ]
 LEARNERS = [text for text in TEXTS if not getattr(predictor(text), "oracle", False)]
@@ -147,6 +149,8 @@ def test_every_job_may_wait_its_own_time() -> None:
 def test_unknown_predictors_and_parameters() -> None:
     with pytest.raises(InputError, match="did you mean forest"):
         predictor("forrest")
+    with pytest.raises(InputError, match="did you mean shrinkage"):
+        predictor("conformal/of=shrink")
     with pytest.raises(InputError, match="did you mean refit"):
         predictor("forest/refitt=3")
 
@@ -165,7 +169,7 @@ def test_unknown_predictors_and_parameters() -> None:
             "noisy/seed=1.5",
             "shrinkage/group=0",
         ),
-        "shrinkage/half_life=inf",
+        *("shrinkage/half_life=inf", "boosting/quantile=1", "boosting/refit=0", "conformal/level=0"),
     ],
 )
 def test_parameters_that_are_not_legal(text: str) -> None:

@@ -1,4 +1,4 @@
-"""``shrinkage``: by hand, and that it does what it is for on fresh seeds."""
+"""``shrinkage``, ``boosting`` and ``conformal``: by hand, and that they do what they are for on fresh seeds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from optsched.io.traces.generate import generate
+from optsched.policies.predictors.boosting import Boosting
+from optsched.policies.predictors.conformal import Conformal
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts
@@ -63,3 +65,45 @@ def test_it_beats_the_group_mean_at_the_median_at_the_95_th_percentile_and_at_wo
         assert better.p50 < worse.p50
         assert better.p95 < 0.8 * worse.p95
         assert max(better[2:4]) < max(worse[2:4])
+
+
+@pytest.mark.release
+def test_a_median_of_errors_is_half_above_and_an_upper_quantile_above_most() -> None:
+    for instance, middle, upper in zip(recurring(), said("boosting"), said("boosting/quantile=0.9"), strict=True):
+        assert 0.4 < (instance.work <= middle)[300:].mean() < 0.6
+        assert 0.83 < (instance.work <= upper)[300:].mean() < 0.95
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_a_share_of_level_stays_below_conformal_bounds_of_jobs_that_are_alike(level: float) -> None:
+    rng = np.random.default_rng(5)
+    lengths = np.exp(rng.normal(0.0, 2.0, 2000))
+    rows = [(1000.0 * k, float(x), "a" if k % 3 else None, None) for k, x in enumerate(lengths.tolist())]
+    below = lengths <= replay(workload(*rows), f"conformal/of=global-mean/level={level}")
+    for kind in (0, 1):  # of each kind of jobs, as promised; 700 to 1,300 draws: within 0.05 by far
+        assert level - 0.04 < below[100:][np.arange(100, 2000) % 3 == kind].mean() < level + 0.05
+
+
+def test_a_conformal_bound_by_hand() -> None:
+    class Constant:
+        name = "constant"
+
+        def begin(self, jobs: JobFacts) -> None:
+            pass
+
+        def predict(self, job: int, now: float) -> float:
+            return 2.0
+
+        def observe(self, job: int, now: float, length: float) -> None:
+            pass
+
+    bound = Conformal(of=Constant(), level=0.6, window=4)  # type: ignore[arg-type]
+    rows = [(100.0 * k, x, None, None) for k, x in enumerate([6.0, 2.0, 8.0, 4.0, 10.0, 12.0, 1.0])]
+    # ranks ceil(0.6 (w + 1)) = 1 (of one: itself), 2, 3, 3, and of the last four 3 again
+    assert replay(workload(*rows), bound).tolist() == pytest.approx([2, 6, 6, 8, 6, 8, 10])
+
+
+@pytest.mark.parametrize("make", [Boosting, Conformal])
+def test_what_was_learned_before_is_forgotten(make: type) -> None:
+    instance, made = generate("recurring", 1, jobs=150, plain=True), make()
+    assert replay(instance, made).tolist() == replay(instance, made).tolist()
