@@ -37,8 +37,8 @@ from optsched.speeds.duration import seconds_alone
 
 Row = tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]  # job, start, end, work, cells
 CLASS, METHOD = "gang", "utility-rounds"
-FIRST, FINER, MOST = 150, 4, 2_400  # rounds at first; so many times as many after that, and no more than these
-SHORT = 16  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
+FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; so many times as many after that, and no more than these
+SHORT = 64  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
 PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
 NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
 
