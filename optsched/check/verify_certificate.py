@@ -367,14 +367,14 @@ def cheapest(rate: list[int], size: int, slope: Fraction, times: tuple[Fraction,
 # --- which theorem serves what --------------------------------------------------------------------------------------------
 
 Theorem = Callable[[Any, Data], tuple[Fraction, Data]]
-BOTH = {"release-plus-duration": alone, "split-busy-time": busy, "lp-dual": prices}
+SUMS = {"release-plus-duration": alone, "split-busy-time": busy, "lp-dual": prices}
 GANGS: dict[str, dict[str, Theorem]] = {
-    f"total_{name}_time": {"srpt": srpt, "mean-busy-time": busy, **BOTH} for name in ("completion", "flow")
+    f"total_{name}_time": {"srpt": srpt, "mean-busy-time": busy, **SUMS} for name in ("completion", "flow")
 }
 GANGS |= {name.replace("total", "total_weighted"): kinds for name, kinds in GANGS.items()}
 GANGS["makespan"] = {"critical-job": alone, "volume": volume}
 GANGS["max_flow_time"] = {"critical-job": alone, "first-come": first_come}
-GANGS["total_weighted_tardiness"] = {"srpt-due-dates": srpt, **BOTH}
+GANGS["total_weighted_tardiness"] = {"srpt-due-dates": srpt, **SUMS}
 GANGS["total_utility"] = {"utility-alone": alone}
 KINDS = {"gang": GANGS, "gang-nonpreemptive": GANGS}  # theorems by class, objective and kind
 

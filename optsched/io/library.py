@@ -301,7 +301,8 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
         return [] if fits else [Violation("class", f"it is for {stated}, which does not contain {wanted}")]
     if wanted == "task-sharing":
         fits = "tasks" in str(head.get("format"))
-        return [] if fits else [Violation("class", "no file of tasks, which alone say how long a job takes")]
+        why = "no file of tasks, which alone say how long a job takes (run -o writes tasks-*.parquet beside schedules)"
+        return [] if fits else [Violation("class", why)]
     flags = [flag for flag in ("sharing", "elastic", "forking") if head.get(flag) is True and flag not in wanted]
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []
 

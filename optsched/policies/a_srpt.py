@@ -46,13 +46,13 @@ class ASrpt:
     iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
     starts as soon as g_j GPUs are free. Until then any job that is here may start, the shortest predicted one first, on a
     budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j GPU-seconds
-    (`optsched.policies.a_srpt`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
+    (`Overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
     ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
 
     **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
     (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
     node waits for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
-    (`optsched.policies.a_srpt`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
+    (`ExpectedPlaces`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
     G - g_max + 1 GPUs that are idle.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
@@ -82,12 +82,14 @@ class ASrpt:
     _budget: Overtaking = field(init=False, repr=False)
     _places: ExpectedPlaces = field(init=False, repr=False)
     _jobs: dict[int, VirtualJob] = field(init=False, repr=False)
-    _queue: deque[int] = field(init=False, repr=False)  # in turn; those that have started too, until they are its head
+    _queue: deque[int] = field(
+        init=False, repr=False
+    )  # in the order of B_j; who has started leaves it only as its head
     _shortest: dict[Kind, list[tuple[float, int]]] = field(init=False, repr=False)  # heaps of (seconds, job)
     _waiting: int = field(init=False, repr=False)
     _widest: int = field(init=False, repr=False)  # g_max so far
     _zero: float = field(init=False, repr=False)  # the first arrival: budgets count from here
-    _clock: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
+    _delay: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
 
     def __post_init__(self) -> None:
         _require(self.virtual_alpha in VIRTUAL_ALPHA, "virtual_alpha", self.virtual_alpha, ", ".join(VIRTUAL_ALPHA))
@@ -104,7 +106,7 @@ class ASrpt:
         """Forget the last run."""
         self._machine, self._queue, self._shortest = VirtualMachine(self.beta), deque(), {}
         self._budget, self._places = Overtaking(view.cluster_gpus, self.overtake), ExpectedPlaces()
-        self._jobs, self._waiting, self._widest, self._clock, self._zero = {}, 0, 1, None, math.nan
+        self._jobs, self._waiting, self._widest, self._delay, self._zero = {}, 0, 1, None, math.nan
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
@@ -188,7 +190,8 @@ class ASrpt:
     def _takes(self, j: int, pace: float, view: View) -> bool:
         # Does it start at this pace, or wait for a better place?
         job = self._jobs[j]
-        if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:  # its speed is the same everywhere
+        # As fast wherever it is (kind: gang, fastest and slowest pace), or the cluster is idle: nothing to wait for.
+        if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:
             return True
         wait = self._places.wait(j, view)
         cost = job.predicted * (pace - job.idle) if self._places.fewest(j, view) == 1 else math.inf
@@ -203,8 +206,8 @@ class ASrpt:
         return max(0.0, 1 - (view.cluster_gpus - view.free_gpus) / (view.cluster_gpus - self._widest + 1))
 
     def _spend_delay(self, now: float) -> None:
-        if self._clock is not None:
-            j, since, rate = self._clock
+        if self._delay is not None:
+            j, since, rate = self._delay
             job = self._jobs[j]
             spent = now >= since + job.delay_budget / rate  # the very time of the wake
             job.delay_budget = 0.0 if spent else max(0.0, job.delay_budget - rate * (now - since))
@@ -217,14 +220,14 @@ class ASrpt:
 
     def _wake(self, view: View) -> Iterator[Decision]:
         # Only where somebody could start then: the next one to have its turn, or a head that has spent its delay budget.
-        self._clock, head = None, self._head()
+        self._delay, head = None, self._head()
         if not self._waiting or not view.free_gpus:
             return
         time = self._machine.next_event()
         if head is not None:
             rate, time = self._idle_share(view), math.inf
             if rate > 0 and self._jobs[head].delay_budget > 0:
-                self._clock, time = (head, view.now, rate), view.now + self._jobs[head].delay_budget / rate
+                self._delay, time = (head, view.now, rate), view.now + self._jobs[head].delay_budget / rate
         if view.now < time < math.inf:
             yield Wake(time)
 

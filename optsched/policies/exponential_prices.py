@@ -1,6 +1,6 @@
 """What a device costs when z of the c devices of its resource are sold, and the constants of the theorem about it.
 
-Of `hadar-commit`. The rounds of `hadar` price by the same rule, in `hadar_round`.
+For `hadar-commit`. The auctions of `hadar` price by the same rule, in `hadar_round`; its default has none.
 
 A resource q is one GPU type (or one machine) in one round; c_q its devices, w_q the most that one job takes of it. The
 price rises exponentially with what is sold, from Lo (``low``) to Up (``high``):

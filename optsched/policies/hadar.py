@@ -1,4 +1,4 @@
-"""Hadar: heterogeneity-aware rounds in which jobs bid for GPUs at prices that rise as these are sold."""
+"""Hadar: rounds on GPUs of several types, dealt by a linear program of the work left, or sold at prices that rise."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
 @POLICIES.register("hadar")
 @dataclass
 class Hadar:
-    """Hadar, round by round: every job may take GPUs of several types and nodes, and new prices settle who gets which.
+    """Hadar, round by round: jobs may take GPUs of several types and nodes; a program or an auction says who gets which.
 
     A round lasts ``round`` seconds; the first begins at an arrival in an idle cluster, and it ends early when nothing runs.
     With ``fill`` GPUs that are free within a round go to jobs that wait, by the rule of the round, at once; without it
     nothing is decided between two rounds. A job that keeps its GPUs pays no ``restart`` (s).
 
-    ``utility=makespan``: prices are the dual of the makespan LP of the work that is left, which says who runs on which
-    type; critical jobs go first, then the others by Smith's rule. ``fairness``: the same types, and who goes first follows
+    ``utility=makespan``: the makespan LP of the work that is left says who runs on which type; no price is charged.
+    Critical jobs go first, then the others by Smith's rule. ``fairness``: the same types, and who goes first follows
     from due dates that keep the largest x / T_j where it is, x = age at completion, T_j the time alone on a 1/n share at
     the arrival, weights counting for nothing (`optsched.policies.hadar_makespan`). Only ``round``, ``restart`` and ``fill``
     matter to both.
@@ -118,7 +118,7 @@ class Hadar:
         self._known = HadarJobs(view, self._pools, utility, self.round)
 
     def decide(self, view: View) -> list[Decision]:
-        """At the beginning of a round: the auction, and what it changes; within one: who takes what is free."""
+        """At the beginning of a round: who gets which GPUs, and what that changes; within one: who takes what is free."""
         now, active = view.now, view.active
         self._known.meet(view, active.size)
         asleep, self._asleep = self._asleep, False

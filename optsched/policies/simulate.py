@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from optsched.errors import InputError
-from optsched.policies.specification import Specification, at_task_level, specify, task_policies
+from optsched.policies.specification import Specification, at_task_level, on_instance, specify, task_policies
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
 from optsched.simulation.engine import Advance, run_policy
@@ -61,6 +61,7 @@ def simulate(
 
 def _simulate(instance: Instance, chosen: Specification, progress: Advance | None) -> Run:
     """The run of an instance whose time counts from its first arrival."""
+    chosen = on_instance(chosen, instance)
     if at_task_level(chosen.policy):
         return run_iterations(
             instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress

@@ -66,6 +66,15 @@ def _policy_in(head: str) -> AnyPolicy:
 METHODS = ("order", "decide", "tasks")  # one of which a policy has
 
 
+def on_instance(chosen: Specification, instance: Instance) -> Specification:
+    """What it is there: a policy with ``form(instance)`` is the policy that this makes, with that one's own placement."""
+    form = getattr(chosen.policy, "form", None)
+    policy = chosen.policy if form is None else form(instance)
+    if policy is chosen.policy:
+        return chosen
+    return Specification(chosen.text, policy, made(PLACEMENTS.get, "placement", default_placement(policy)))
+
+
 def is_policy(thing: object) -> bool:
     """Is it an object with one of the methods by which a policy decides? (A class is none.)"""
     return not isinstance(thing, type) and any(callable(getattr(thing, method, None)) for method in METHODS)
@@ -104,6 +113,7 @@ def shares_gpus(policy: object) -> bool:
 
 def serves(policy: object, instance: Instance) -> bool:
     """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
+    policy = policy.form(instance) if hasattr(policy, "form") else policy
     if at_task_level(policy) or instance.at_task_level:
         return at_task_level(policy) and instance.at_task_level
     if shares_gpus(policy):

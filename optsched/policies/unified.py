@@ -13,6 +13,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
+from optsched.policies.leader_first import LeaderFirst
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading, leading_of
 from optsched.policies.unified_places import Widths, Wish, places
@@ -57,7 +58,8 @@ class Unified:
     or partners.
     **Knowledge** predicted, by ``predictor``; rates. **Guarantee** none known. With one GPU, w = 1,
     the truth predicted and free restarts it is SRPT, optimal.
-    **Not here** resizing and sharing in one run: no bound knows such schedules; tasks of jobs. Of contention it knows only
+    **Jobs with tasks** (computing and all-reduces one by one) are served by ``leader-first`` and its placement, clairvoyant.
+    **Not here** resizing and sharing in one run: no bound knows such schedules. Of contention it knows, without tasks, only
     that few nodes are better.
     **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them dealt GPUs, G GPUs, T types,
     N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O sub-batches.
@@ -90,8 +92,13 @@ class Unified:
         self._widths = {}
         self._guests = Guests(view) if "sharing" in self.uses else None
 
-    def form(self, instance: Instance) -> Unified:
-        """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one."""
+    def form(self, instance: Instance) -> Unified | LeaderFirst:
+        """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one.
+
+        For jobs with tasks `LeaderFirst`, which knows how many iterations are left; with a predictor there is none.
+        """
+        if instance.at_task_level and self.predictor == "perfect":
+            return LeaderFirst()
         shares = self.share and instance.interference is not None and not (self.resize and instance.elastic)
         if not shares:
             return self

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from optsched.errors import InputError
 
-MOST = 1e6  # a slow-down beyond it is a slip of the pen
+MOST = 1e6  # a slow-down beyond it is a typing error
 TURNS = 2.0  # two jobs that take turns: sharing neither gains nor loses work
 
 

@@ -166,7 +166,7 @@ def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowPro
 
 
 def _unknown_models(rows: pl.DataFrame, known: list[str]) -> list[RowProblem]:
-    # Where a table of speeds is given, a name that is neither in it nor a profile is a slip of the pen.
+    # Where a table of speeds is given, a name that is neither in it nor a profile is a typing error.
     rows = rows.filter(~pl.col("profile").is_in(known)).head(REPORTED)
     return [
         RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")

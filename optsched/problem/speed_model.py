@@ -40,7 +40,7 @@ class SpeedModel:
     class of its `speeds`. ``noun``: what one of its profiles is. ``rank``: its place in digests and files, which must not
     change: later models follow by name. ``document``: the type of its part of a file, for pydantic, with a ``description``;
     None: files do not mention it. ``limits_types``: it says of GPU types that they are not for a job (`runs_on`).
-    ``closed``: where it is given, a name that no model knows is a slip of the pen.
+    ``closed``: where it is given, a name that no model knows is a typing error.
 
     Raises `InputError` when what is given is invalid.
     """

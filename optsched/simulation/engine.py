@@ -96,7 +96,6 @@ def run_policy(
     preemptive; see `optsched.simulation.ordered`.
     """
     name = name or policy.name
-    policy = policy.form(instance) if hasattr(policy, "form") else policy  # what it does there
     instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds

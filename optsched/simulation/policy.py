@@ -7,7 +7,7 @@ A policy sees only what has been revealed to it. Two ways to write one:
   `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for, or `Moves`, many at once. What it sees
   is a `View` (`optsched.simulation.policy_view`).
 
-Whoever writes a policy needs this one import.
+A policy that `optsched.policies.POLICIES` knows by name is written the same way.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How fast an execution is beside others, compiled; who feels that one has come, or gone, is settled.
+"""How fast an execution is beside others, compiled: one whose rate changes as another comes or goes is settled.
 
-Settled: its work is brought up to date at the old speed, and its completion set anew. Nobody else is touched.
+Settled: its work is brought up to date at the old speed, and its completion set anew. The others stay as they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`UtilitySolve`: the most total utility, sum w_j N_j / (C_j - r_j), of preemptive gangs on GPUs of several types.
 
 From below schedules in rounds (`optsched.solvers.round_packing`), for shorter and shorter rounds while there is time: in
-its last round a job completes as soon as its work is done. From above the best certificate of the class ``gang``, which
-holds for all schedules, in rounds or not. What lies between is not closed: with short rounds their LP is large, and the
-certificate is a fluid's.
+its last round a job completes as soon as its work is done, and whoever is next on its GPUs starts then. From above the
+best certificate of the class ``gang``, which holds for all schedules, in rounds or not. What lies between is not closed:
+with short rounds their LP is large, and the certificate is a fluid's.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 from optsched.speeds.duration import seconds_alone
 
+Row = tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]  # job, start, end, work, cells
 CLASS, METHOD = "gang", "utility-rounds"
-FIRST, FINER, MOST = 150, 4, 2_400  # rounds at first; so many times as many after that, and no more than these
-SHORT = 16  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
+FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; so many times as many after that, and no more than these
+SHORT = 64  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
 PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
 NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
 
@@ -154,7 +155,7 @@ def _in_rounds(instance: Instance, count: int) -> RoundProblem:
 
 def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Schedule:
     """Schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round."""
-    rows = list[tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]]()  # job, start, end, work, cells
+    rows = list[Row]()
     length = problem.seconds
     for j, rounds in enumerate(placed):
         left = float(problem.work[j])
@@ -172,12 +173,26 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
             left -= done
             if last:
                 break
+    rows = _earlier(rows, problem, instance.arrival.tolist())
     job = np.array([row[0] for row in rows], dtype=np.int64)
     start, end_of, work = np.array([row[1:4] for row in rows], dtype=np.float64).reshape(-1, 3).T.copy()
     offset = np.cumsum([0, *(len(row[4]) for row in rows)])
     held = np.array([(h, k) for *_, cells in rows for h, _, k in cells], dtype=np.int64).reshape(-1, 2)
     nodes = node_first(instance)
     return Schedule.from_counts(instance, job, start, end_of, work, offset, held[:, 0], held[:, 1], nodes)
+
+
+def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> list[Row]:
+    """All as early as their order on every machine allows: who ends within a round leaves GPUs to those behind at once."""
+    free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}  # from when on, GPU by GPU
+    ended, found = list(arrival), list[Row]()
+    for j, start, end, work, cells in sorted(rows, key=lambda row: row[1]):
+        begin = max(ended[j], *(sorted(free[h, r])[k - 1] for h, r, k in cells))
+        ended[j] = begin + (end - start)
+        for h, r, k in cells:
+            free[h, r] = [ended[j]] * k + sorted(free[h, r])[k:]
+        found.append((j, begin, ended[j], work, cells))
+    return found
 
 
 def _rate(problem: RoundProblem, j: int, cells: tuple[tuple[int, int, int], ...]) -> float:

@@ -36,6 +36,7 @@ def test_no_ratio_on_a_small_instance_is_worse_and_every_guarantee_is_kept(part:
     small = [(name, instance) for name, instance in suite("all").instances() if instance.n <= SMALL]
     assert len(small) > 60
     known = baseline.load()["policies"]
+    assert known.keys() >= set(POLICIES.names()), "a new policy: python -m optsched.guarantees.baseline --write"
     for name, instance in small[part::PARTS]:
         policies = [each for each in map(specify, POLICIES.names()) if serves(each.policy, instance)]
         for each in measure(instance, policies, name=name):

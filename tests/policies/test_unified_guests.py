@@ -10,12 +10,16 @@ from simulation.shared_world import random_shared_instance
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
+from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
+from optsched.policies.specification import serves
+from optsched.policies.unified import Unified
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
+from optsched.speeds.kinds.tasks import at_job_level
 
 
 def ends(instance: Instance, spec: str = "unified") -> list[float]:
@@ -131,3 +135,16 @@ def test_on_the_workload_of_sharing_it_is_ahead_of_its_rival() -> None:
         mine, rival = (simulate(made, name).value("total_flow_time") for name in ("unified", "sjf-bsbf"))
         ratios.append(np.log(mine / rival))
     assert np.mean(ratios) < np.log(1.02)
+
+
+def test_jobs_with_tasks_are_served_by_leader_first_with_its_placement_unless_lengths_are_predicted() -> None:
+    tasks = generate("ada-srsf", 1, jobs=20)
+    run, same = simulate(tasks, "unified"), simulate(tasks, "leader-first")
+    assert run.policy == "unified"
+    assert run.knowledge == "clairvoyant"
+    assert run.schedule.completion.tolist() == same.schedule.completion.tolist()
+    assert serves(Unified(), tasks)
+    assert not serves(Unified(predictor="shrinkage"), tasks)
+    with pytest.raises(InputError, match=r"unified:predictor=shrinkage.*schedules whole jobs, these have tasks"):
+        simulate(tasks, "unified:predictor=shrinkage")
+    assert not simulate(at_job_level(tasks), "unified").unfinished
