@@ -24,7 +24,11 @@ with without_interpreting():
     print(leading_of(1.5), file=open("out", "w"))
 print(sum(leading_of.dispatcher().stats.cache_hits.values()))
 """
-
+MEET = """
+import glob, os, time
+open(f"ready-{os.getpid()}", "w").close()
+while len(glob.glob("ready-*")) < 2: time.sleep(0.001)
+"""
 
 # An engine, with all that it calls.
 RUN = """
@@ -55,6 +59,15 @@ def test_files_that_are_cut_off_are_absent_and_written_anew(tmp_path: Path) -> N
         file.write_bytes(whole[: int(part * len(whole))])
         assert loaded(tmp_path) == 0
         assert loaded(tmp_path) == 1  # it is whole again
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files are locked on POSIX")
+def test_two_processes_that_need_the_same_compile_it_once(tmp_path: Path) -> None:
+    """The other one waits, and loads it: of both, one finds it in the cache."""
+    script = CALLS.replace("with without", f"{MEET}with without")
+    environment, command = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, [sys.executable, "-c", script]
+    pair = [subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in "12"]
+    assert sorted(each.communicate()[0].strip() for each in pair) == ["0", "1"]
 
 
 @pytest.mark.study

@@ -33,7 +33,7 @@ import numba
 import numpy as np
 from numba.extending import typeof_impl
 
-from optsched.compiled.kept_code import clear, folder_of, forget, kept_in
+from optsched.compiled.kept_code import alone, clear, folder_of, forget, kept_in
 
 # Units of work (a call, an event: 0.02 to 0.4 ms interpreted) that a function may do before it is compiled. Loading what is
 # compiled already takes as long as some 5,000 units, compiling as some 40,000.
@@ -254,14 +254,14 @@ def _keep_nothing() -> None:
 
 @contextlib.contextmanager
 def _compiling(function: Function) -> Iterator[None]:
-    # Reported when it takes long, and not counted as work.
+    # Reported when it takes long, and not counted as work. Only the outermost function is locked: no two locks, no deadlock.
     begun, since = time.process_time(), time.perf_counter()
     _spent.nested += 1
     notice = _Notice(function) if _spent.nested == 1 else None
     if notice is not None:
         _spent.since = since
     try:
-        with _without_collecting():
+        with _without_collecting(), alone(function.py_func) if notice else contextlib.nullcontext():
             yield
     finally:
         _spent.nested -= 1

@@ -20,17 +20,23 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numba
 
-__all__ = ["clear", "folder_of", "forget", "kept_in"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["alone", "clear", "folder_of", "forget", "kept_in"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "optsched.compiled"
 _IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PREFIX = "compiled-"
 _FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
+_PATIENCE = 120.0  # seconds that another process may take to compile what this one waits for
 
 
 @cache
@@ -129,3 +135,28 @@ def kept_in(folder: str) -> Iterator[None]:
         yield
     finally:
         numba.config.CACHE_DIR = before
+
+
+@contextlib.contextmanager
+def alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Within it, no other process compiles ``function``: it has waited for the one that did, and loads what that kept.
+
+    Nothing is waited for where nothing is kept, where files cannot be locked, or for longer than two minutes.
+    """
+    with contextlib.ExitStack() as held:
+        folder = folder_of(function)
+        if folder and fcntl is not None:
+            with contextlib.suppress(OSError):
+                file = held.enter_context(open(Path(folder, f"{function.__name__}.lock"), "a"))
+                _lock(file)
+        yield
+
+
+def _lock(file: IO[str]) -> None:
+    # Until it is closed. A process that ends, however, leaves no lock behind.
+    impatient = time.monotonic() + _PATIENCE
+    while time.monotonic() < impatient:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.02)

@@ -35,11 +35,10 @@ _running: set[ProcessPoolExecutor] = set()
 
 
 class Task(NamedTuple):
-    """What one cell is computed from: its key, the instance (what is proved once a process), the policy (compiled once)."""
+    """What one cell is computed from: its key, and the instance (what is proved of it is proved once a process)."""
 
     key: str
     instance: str
-    policy: str
 
 
 class Died:
@@ -86,8 +85,7 @@ def computed(
 ) -> Iterator[tuple[str, T | Died]]:
     """(key, ``work(key)``) as soon as it is known; `Died` for a task that has cost ``deaths`` processes.
 
-    A process takes the tasks of an instance, and then half of what the slowest has left. The first task runs alone: what
-    all need is compiled once; a policy that is being run for the first time waits elsewhere, too, while there are others.
+    A process takes the tasks of an instance, and then half of what the slowest has left.
     """
     if workers == 1:
         yield from ((task.key, work(task.key)) for task in tasks)
@@ -95,17 +93,17 @@ def computed(
     instances: dict[str, deque[Task]] = {}
     for each in tasks:
         instances.setdefault(each.instance, deque()).append(each)
-    waiting, known, died = deque(instances.values()), set[str](), Counter[str]()
+    waiting, died = deque(instances.values()), Counter[str]()
     processes = [_Process() for _ in range(min(workers or cpu_count(), len(tasks)))]
     futures: dict[Future[T], _Process] = {}
 
-    def go_on(idle: Sequence[_Process]) -> None:
-        for process in idle:
-            if process.runs is None and (task := _next(process, processes, waiting, known)) is not None:
+    def go_on() -> None:
+        for process in processes:
+            if process.runs is None and (task := _next(process, processes, waiting)) is not None:
                 futures[process.begin(work, task)] = process
 
     try:
-        go_on(processes[:1])
+        go_on()
         while futures:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
                 process = futures.pop(future)
@@ -113,13 +111,12 @@ def computed(
                 assert task is not None
                 try:
                     found: T | Died | None = future.result()
-                    known.add(task.policy)
                 except BrokenProcessPool:
                     process.end()
                     died[task.key] += 1
                     found = Died() if died[task.key] == deaths else None
                     process.left.extendleft([] if found else [task])
-                go_on(processes)
+                go_on()
                 if found is not None:
                     yield task.key, found
     finally:
@@ -127,14 +124,11 @@ def computed(
             process.end()
 
 
-def _next(
-    process: _Process, processes: Sequence[_Process], waiting: deque[deque[Task]], known: set[str]
-) -> Task | None:
+def _next(process: _Process, processes: Sequence[_Process], waiting: deque[deque[Task]]) -> Task | None:
     if not process.left:
         if waiting:
             process.left = waiting.popleft()
         else:
             longest = max(processes, key=lambda each: len(each.left))
             process.left.extend(longest.left.pop() for _ in range((len(longest.left) + 1) // 2))
-    first = {each.runs.policy for each in processes if each.runs is not None} - known
-    return next((task for task in process.left if task.policy not in first), next(iter(process.left), None))
+    return next(iter(process.left), None)

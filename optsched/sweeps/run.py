@@ -68,7 +68,7 @@ def sweep(
     with Store(_home(source, store, grid)) as kept:
         left = kept.enter(grid, retry=retry)
         settled, every = len(grid.cells) - len(left), len(grid.cells)
-        tasks = [Task(cell.key, cell.on, cell.policy) for cell in left]
+        tasks = [Task(cell.key, cell.on) for cell in left]
         for result in results(run_cell, tasks, backend, address, workers):
             kept.commit(result)
             settled += 1

@@ -140,10 +140,10 @@ def dies_once(key: str) -> CellResult:
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_workers_that_die(tmp_path: Path) -> None:
     keys = [str(tmp_path / f"{k}{'.once' if k in (3, 17) else ''}") for k in range(30)]
-    tasks = [Task(key, "an instance", "a policy") for key in keys]
+    tasks = [Task(key, "an instance") for key in keys]
     assert sorted(each.key for each in results(dies_once, tasks, workers=2)) == sorted(keys)
     always = str(tmp_path / "always")
-    some = [*tasks[:2], Task(always, "another", "a policy"), *tasks[4:9]]
+    some = [*tasks[:2], Task(always, "another"), *tasks[4:9]]
     found = {each.key: each.error for each in results(dies_once, some, workers=2)}
     assert found.pop(always) == "its worker died whenever it was run (out of memory?)"
     assert found == dict.fromkeys([*keys[:2], *keys[4:9]])
@@ -156,26 +156,19 @@ def where(key: str) -> int:
 
 def test_an_instance_stays_with_its_process() -> None:
     """What is proved of an instance is proved once."""
-    tasks = [Task(f"{on}{rule}", on, rule) for on in "abcdef" for rule in "xyz"]
+    tasks = [Task(f"{on}{rule}", on) for on in "abcdef" for rule in "xyz"]
     found = dict(computed(where, tasks, 2, 3))
     assert len(set(found.values())) == 2
     homes = {on: {found[f"{on}{rule}"] for rule in "xyz"} for on in "abcdef"}
     assert sum(len(each) for each in homes.values()) <= 7  # the last one may be halved
 
 
-def test_a_policy_that_is_being_run_for_the_first_time_waits_elsewhere() -> None:
-    """What it needs compiled is compiled once, as long as there is anything else to do."""
-    one, two = _Process(), _Process()
-    one.runs, first, second = Task("ax", "a", "x"), Task("bx", "b", "x"), Task("by", "b", "y")
-    two.left = deque([first, second])
-    assert _next(two, [one, two], deque(), set()) is second
-    assert _next(two, [one, two], deque(), {"x"}) is first
-    two.left = deque([first])
-    assert _next(two, [one, two], deque(), set()) is first
-    one.left, two.left = deque([Task("ay", "a", "y"), Task("az", "a", "z"), Task("aw", "a", "w")]), deque()
-    assert _next(two, [one, two], deque(), set()) in (Task("aw", "a", "w"), Task("az", "a", "z"))
-    assert (len(one.left), len(two.left)) == (1, 2)  # half of what the slowest has left
-    assert _next(_Process(), [one, two], deque([deque([first])]), {"x"}) is first  # a whole instance goes before that
+def test_idle_processes_take_half_of_what_the_slowest_has_left() -> None:
+    one, two, more = _Process(), _Process(), Task("b", "b")
+    one.left = deque(Task(f"a{k}", "a") for k in range(3))
+    assert _next(two, [one, two], deque()) == Task("a2", "a")
+    assert (len(one.left), len(two.left)) == (1, 2)
+    assert _next(_Process(), [one, two], deque([deque([more])])) is more  # a whole instance goes before that
 
 
 PROGRAM = """
