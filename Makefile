@@ -11,6 +11,8 @@ RUNS   := $(VENV)/.installed-to-run
 TOOLS  := .[test,dev]
 JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
+# what one process of the tests has read, others need not compile again
+unexport PYTHONDONTWRITEBYTECODE
 ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
@@ -20,7 +22,9 @@ endif
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
 
-test: lint types unit
+# lint and types beside the tests: neither keeps two processors busy
+test: $(STAMP)
+	@$(MAKE) --no-print-directory -j$(JOBS) lint types unit
 
 setup: $(STAMP)
 
@@ -54,6 +58,9 @@ $(CLUSTERS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
 	@touch $(CLUSTERS)
 
+# the files with tests of a marker: collecting all others takes as long as some of these tests
+marked = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests)
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,18 +69,19 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy optsched
 
+# rewriting 8,000 asserts takes longer than most files: only what fails is run again with them, to say what was found
 unit: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || { $(BIN)/pytest -q --last-failed; false; }
 
 # engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m compiled tests/adversary tests/simulation tests/solvers tests/speeds
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m compiled $(call marked,compiled)
 	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
 	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
 
 # what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals
 release: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' tests
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' $(call marked,release)
 
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -13,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # CI machines are shared and slow: no deadlines. By default derandomised, so that a failure is the same failure tomorrow;
-# `make study` explores: twice as many, every time others, and what reproduces a failure is printed.
+# `make study` explores: five times as many, every time others, and what reproduces a failure is printed.
 settings.register_profile(
-    "optsched", deadline=None, max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "optsched", deadline=None, max_examples=12, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "explore", settings.get_profile("optsched"), max_examples=60, derandomize=False, print_blob=True
@@ -33,18 +34,22 @@ def price_of_users() -> float:
     return function.PRICE
 
 
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # what was imported and collected stays: it need not be looked through again and again
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What a compilation is worth in units of interpreted work.
 
-    Compiling takes longer than all small runs together: they are interpreted for longer than for users, by the second worker
-    longest, which loads what the first compiled. Long tests have the price of users. With ``make compiled`` all is compiled.
+    Compiling takes longer than all small runs together: they are interpreted for longer than for users. Long tests have the
+    price of users. With ``make compiled`` all is compiled.
     """
     from optsched.compiled import function
 
     usual = price_of_users()  # before it is changed
-    times = 20 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0" else 80
-    function.PRICE = usual * (1 if any(map(item.get_closest_marker, LONG)) else times)
+    function.PRICE = usual * (1 if any(map(item.get_closest_marker, LONG)) else 80)
     if os.environ.get("OPTSCHED_COMPILED"):
         function.PRICE = -1
 

@@ -297,6 +297,7 @@ def compiled_by(calls: list[list[str]], folder: Path) -> list[Any]:
     return found
 
 
+@pytest.mark.compiled
 def test_small_runs_and_all_that_computes_nothing_need_no_compiler(tmp_path: Path) -> None:
     calls = [
         ["list", "policies"],

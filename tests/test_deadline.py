@@ -96,7 +96,7 @@ def test_without_time_for_a_proof_the_ratio_is_to_a_schedule_that_solve_finds() 
 
 def test_an_attack_tells_of_larger_and_larger_ratios() -> None:
     heard: list[tuple[float, osd.Instance]] = []
-    found = osd.attack("sjf", tries=120, workers=1, best=lambda ratio, instance: heard.append((ratio, instance)))
+    found = osd.attack("sjf", tries=40, workers=1, best=lambda ratio, instance: heard.append((ratio, instance)))
     ratios = [ratio for ratio, _ in heard]
     assert ratios == sorted(set(ratios))
     assert ratios[-1] == found.searched

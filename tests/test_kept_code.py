@@ -49,6 +49,7 @@ def loaded(cache: Path, script: str = CALLS) -> int:
     return int(done.stdout or 0)
 
 
+@pytest.mark.compiled
 def test_files_that_are_cut_off_are_absent_and_written_anew(tmp_path: Path) -> None:
     assert loaded(tmp_path) == 0
     assert loaded(tmp_path) == 1
@@ -61,6 +62,7 @@ def test_files_that_are_cut_off_are_absent_and_written_anew(tmp_path: Path) -> N
         assert loaded(tmp_path) == 1  # it is whole again
 
 
+@pytest.mark.compiled
 @pytest.mark.skipif(os.name != "posix", reason="files are locked on POSIX")
 def test_two_processes_that_need_the_same_compile_it_once(tmp_path: Path) -> None:
     """The other one waits, and loads it: of both, one finds it in the cache."""

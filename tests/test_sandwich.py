@@ -68,7 +68,7 @@ def accepted_runs(seed: int) -> dict[tuple[str, str], Run]:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(k, marks=pytest.mark.study) for k in range(2, 12))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(k, marks=pytest.mark.study) for k in range(12) if k != 1)])
 def test_certificate_optimum_policies(objective: str, seed: int) -> None:
     instance = random_instance(seed)
     best = optimum(instance, objective)

@@ -172,12 +172,20 @@ def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
 
 
 def certificates(
-    rng: np.random.Generator, instance: Instance, objectives: tuple[str, ...] = tuple(OBJECTIVES)
+    rng: np.random.Generator,
+    instance: Instance,
+    objectives: tuple[str, ...] = tuple(OBJECTIVES),
+    without: tuple[str, ...] = (),
 ) -> Iterator[Certificate]:
-    """Every bound of an instance that is known without optsched, of all its classes; times count from its epoch."""
+    """Every bound of an instance that is known without optsched, of all its classes, but for those of some kinds.
+
+    Times count from its epoch.
+    """
     local = instance.relative
     for schedule_class, objective in product(classes_of(instance), objectives):
         for kind in KINDS.get(schedule_class, {}).get(objective, ()):
+            if kind in without:
+                continue
             if kind == "lp-dual":
                 if local.due[np.isfinite(local.due)].min(initial=0.0) >= 0:
                     yield price_certificate(local, objective, schedule_class, random_prices(rng, local))

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from bounds.cases import OBJECTIVES
 from bounds.tampering import Document
-from examples import few
+from examples import explored, few
 
 from check.certified_cases import FAMILIES, Optima, certificates, drawn
 from check.test_verify_certificate import put, touched
@@ -83,8 +83,12 @@ def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
     rng, seen = np.random.default_rng(seed), Counter[str]()
     while seen.total() < count:
         instance = drawn(family, rng)
+        if instance.n > 4 and not explored():
+            continue
         known, optima = written(instance.to_json()), Optima(instance)
-        for local in certificates(rng, instance, (str(rng.choice(OBJECTIVES)),)):
+        # of plain gangs, whose optima are soon known, the bounds on all objectives; priced-gangs takes seconds each
+        some = OBJECTIVES if family == "rigid" else (str(rng.choice(OBJECTIVES)),)
+        for local in certificates(rng, instance, some, () if explored() else ("priced-gangs",)):
             certificate = local.on_clock(instance)
             doc = written(certificate.to_json())
             seen[local.schedule_class] += 1
@@ -97,14 +101,16 @@ def check_bounds(family: str, seed: int, count: int) -> Counter[str]:
 
 
 def check_touched(doc: Document, instance: Instance, known: Document, rng: np.random.Generator) -> None:
-    """Both verifiers say the same of a file that is touched."""
+    """Both verifiers say the same of a file that is touched; what they accept claims no more than was proved."""
     other = written({**doc, "data": touched(doc["data"], rng)} if rng.random() < 0.7 else touched(doc, rng))
-    assert (code(other, known) == 0) == holds_for_optsched(other, instance), (other, known)
+    accepted = code(other, known) == 0
+    assert accepted == holds_for_optsched(other, instance), (other, known)
+    assert not accepted or Fraction(other["value"]) <= Fraction(doc["value"]), (other, known)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bounds_of_small_instances_are_accepted_and_below_the_optimum(family: str) -> None:
-    seen = check_bounds(family, seed=1, count=12)
+    seen = check_bounds(family, seed=1, count=60 if family == "rigid" else 12)
     assert CLASSES[family] in seen
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import few
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -49,7 +50,7 @@ def test_run_fits_and_loses_no_number(screen: Any, million: str, columns: int) -
     assert len(wide_cells) > 15
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("columns", few(WIDTHS, 2))
 @pytest.mark.parametrize(
     "arguments",
     [

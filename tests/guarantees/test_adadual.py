@@ -231,6 +231,7 @@ def test_the_ratio_grows_with_the_number_of_transfers(cost: Contention) -> None:
         assert 3.7 < found[2] / found[1] < 4.3
 
 
+@pytest.mark.release
 def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
     """With short ones of 1e-4 bytes each the ratio falls again when they are many."""
     families = (blocked(small, ETHERNET_10G, 1e-4).problem for small in (80, 250, 700))

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from typing import Any
 
+import pytest
 import yaml
 from sources import files, imported, one_process
 
@@ -36,6 +37,7 @@ def imported_distributions() -> set[str]:
     return {each.lower() for top in tops - {"optsched"} for each in where.get(top, unseen.get(top, []))}
 
 
+@pytest.mark.release
 @one_process
 def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
     used = imported_distributions()

@@ -91,16 +91,12 @@ def cases(seed: int = 0) -> list[tuple[str, str]]:
 
 @cache
 def some_or_studied(turn: int) -> list[Any]:
-    """`cases`: of every policy two of the examples that it serves, in ``turn``; the others are studied.
-
-    Placements and predictors are tried with one.
-    """
+    """`cases`: of all specifications one of the examples that each serves, in ``turn``; the others are studied."""
     served: dict[str, list[str]] = {}
     for spec, name in cases():
         served.setdefault(spec, []).append(name)
     found = []
     for k, (spec, names) in enumerate(served.items()):
-        most = 1 if "+" in spec or "predictor" in spec else 2
-        chosen = {names[(k + turn + 3 * i) % len(names)] for i in range(most)}
-        found += [pytest.param(spec, name, marks=() if name in chosen else pytest.mark.study) for name in names]
+        chosen = names[(k + turn) % len(names)]
+        found += [pytest.param(spec, name, marks=() if name == chosen else pytest.mark.study) for name in names]
     return found

@@ -127,7 +127,7 @@ def in_turn(names: list[str]) -> list[Any]:
 def test_a_later_clock_changes_no_bound_but_by_what_it_adds(name: str, shift: float, tmp_path: Path) -> None:
     here, there = instance_of(name, 0.0), instance_of(name, shift)
     kinds = set()
-    for objective in few(OBJECTIVES.names(), 4):
+    for objective in few(OBJECTIVES.names(), 2):
         moved = [get_objective(objective).clock_part(each) for each in (here, there)]
         for schedule_class in classes_of(here):
             one, other = (bound_of(name, clock, objective, schedule_class) for clock in (0.0, shift))

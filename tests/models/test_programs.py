@@ -22,7 +22,7 @@ from optsched.cli.catalogue import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
-from optsched.models import FORMULATIONS
+from optsched.models import FORMULATIONS, hadar_rounds
 from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance, transfers_of
@@ -196,8 +196,11 @@ def test_what_cannot_be_formulated_is_said_in_one_line(text: str, message: str) 
     assert "\n" not in str(caught.value)
 
 
-def test_too_many_schedules_are_no_model_and_are_solved_by_columns() -> None:
+def test_too_many_schedules_are_no_model_and_are_solved_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = generate("hadar-60", 0, jobs=20)
+    monkeypatch.setattr(
+        hadar_rounds.RoundProblem.packing, "__kwdefaults__", {"most_rounds": None, "most_schedules": 2_000}
+    )
     with pytest.raises(InputError, match="too many schedules to enumerate"):
         formulate(instance, "hadar-primal:rounds=40")
     primal, packing = (solve_program(instance, f"{name}:rounds=40") for name in ("hadar-primal", "hadar-packing"))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.release
 def test_figures_and_axes_show_themselves_without_pyplot() -> None:
     # As a kernel does before anybody asked pyplot for a figure: nobody has told IPython how figures are shown.
     code = (

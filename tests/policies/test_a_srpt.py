@@ -190,7 +190,7 @@ def drawn(rng: random.Random) -> tuple[dict[str, Any], str]:
 def test_every_start_and_every_placement_is_that_of_a_second_dispatcher(place: str) -> None:
     rng = random.Random(1)
     overtaken, waited, strict = 0, 0, 0
-    for seed in range(80 if explored() else 30):
+    for seed in range(80 if explored() else 15):
         instance = small_ddl(rng, seed, jobs=12)
         parameters, text = drawn(rng)
         run = simulate(instance, f"{text}+{place}")
@@ -199,9 +199,9 @@ def test_every_start_and_every_placement_is_that_of_a_second_dispatcher(place: s
         assert nodes_of(run) == second.where
         overtaken, waited = overtaken + bool(second.turns.charge), waited + bool(second.waited)
         strict += not second.turns.charge
-    assert overtaken > 15
-    assert waited > 3
-    assert strict > 7
+    assert overtaken > 5
+    assert waited > 1
+    assert strict > 3
 
 
 # -- what the theorem uses of the rule ------------------------------------------------------------------------------------

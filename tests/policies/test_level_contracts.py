@@ -47,7 +47,10 @@ WITH_TASKS, SHARING = (
 )
 SHARING += ["unified", "unified:restart=0"]  # one of its forms
 SHARED = [name for name in PLACEMENTS.names() if PLACEMENTS.get(name)().shared is not None]
-PAIRS = WITH_TASKS + [f"{policy}+{placement}" for policy in WITH_TASKS for placement in [*SHARED, "lwf:kappa=2"]]
+PLACED = [*SHARED, "lwf:kappa=2"]
+EVERY = [f"{policy}+{placement}" for policy in WITH_TASKS for placement in PLACED]
+IN_TURN = EVERY[:: len(PLACED) + 1]  # every placement with another policy; all pairs are of the study
+PAIRS = WITH_TASKS + [pytest.param(e, marks=() if e in IN_TURN else pytest.mark.study) for e in EVERY]
 OF_SCHEDULES = ("complete", "deterministic", "feasible")
 
 

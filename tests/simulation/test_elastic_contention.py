@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from examples import explored
 
 import optsched as osd
 from optsched.policies.simulate import simulate
@@ -18,7 +19,7 @@ from optsched.speeds.goodput import Goodputs
 from simulation.contending_world import ElasticWorld, random_contending_instance, worth
 from simulation.test_elastic import Dice, run_elastic
 
-SEEDS = range(6)
+SEEDS = range(6 if explored() else 3)
 
 
 class OwnGangs:

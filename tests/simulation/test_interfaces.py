@@ -23,7 +23,7 @@ from optsched.simulation.state import new_state
 from simulation.contending_world import Present, World, random_contending_instance, worth
 from simulation.reference import Counts, Replay, Rule, Task, first_fit
 
-SEEDS = range(12 if explored() else 4)
+SEEDS = range(12 if explored() else 2)
 POLICIES = [
     "fifo:skip=true+first-fit",
     "srtf+first-fit",

@@ -117,6 +117,7 @@ def test_engine_and_rules_equal_the_exact_simulator_at_length(spec: str, seed: i
     same(made, ExactSharing(made.instance, SPECS[spec]).play())
 
 
+@pytest.mark.release
 def test_specs_differ() -> None:
     # Else the comparison above would not see a switch that does nothing.
     with pytest.warns(UserWarning, match="interference"):

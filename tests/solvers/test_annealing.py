@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
@@ -50,8 +51,9 @@ def test_the_value_is_that_of_the_order_decoded_anew(
     assert sorted(order.tolist()) == sorted(best.tolist()) == list(range(instance.n))
 
 
+@pytest.mark.compiled
 @given(rigid_instances(most=5), st.sampled_from(SUMS))
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_few_jobs_are_annealed_to_the_optimum(instance: Instance, objective: str) -> None:
     schedule = best_list_schedule(instance, objective, budget=1_000_000)
     assert check_schedule(instance, schedule, preemptive=False) == []

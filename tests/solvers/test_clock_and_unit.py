@@ -108,7 +108,7 @@ def some(build: Build, model: str | None) -> tuple[int, int]:
     return first, first + 3
 
 
-@pytest.mark.parametrize(("build", "model"), few([(build, model) for build in BUILDS for model in MODELS], 25))
+@pytest.mark.parametrize(("build", "model"), few([(build, model) for build in BUILDS for model in MODELS], 13))
 def test_no_clock_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):
         here = found(build, 0.0, 1.0, OBJECTIVES[k], model)
@@ -129,7 +129,7 @@ def test_no_clock_changes_anything_on_any_model_and_objective(build: Build, mode
 
 
 @pytest.mark.parametrize(
-    ("build", "model"), few([(b, model) for b in (one_machine, gangs, shared) for model in MODELS], 19)
+    ("build", "model"), few([(b, model) for b in (one_machine, gangs, shared) for model in MODELS], 10)
 )
 def test_no_unit_changes_what_is_found(build: Build, model: str | None) -> None:
     for k in some(build, model):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
+from examples import examples, few
 from hypothesis import given, settings
 from speeds.random_profiles import exact_alpha, placements
 
@@ -81,7 +82,7 @@ def check(instance: Instance, optimum: Fraction) -> None:
     assert len(kinds) >= 3  # SRPT, release plus duration and mean busy times at least
 
 
-@pytest.mark.parametrize("name", DDL)
+@pytest.mark.parametrize("name", few(DDL, 8))
 def test_on_the_shipped_instances(name: str) -> None:
     instance = load(name)
     assert instance.optimum is not None
@@ -89,7 +90,7 @@ def test_on_the_shipped_instances(name: str) -> None:
 
 
 @given(placed_instances(most=5, widest=5))
-@settings(max_examples=15)
+@settings(max_examples=examples(25))
 def test_on_random_instances(instance: Instance) -> None:
     solution = solve(instance, OBJECTIVE)
     assert solution.status == "optimal"
