@@ -3,13 +3,14 @@
 **Statement.** Let rows k = 1..K have widths ``u_kj >= 0`` and capacity ``U_k``: no set of gangs that fits on the G GPUs
 together has more than U_k of row k. Cut time into cells of ``unit`` seconds from ``origin`` on (at or before the first
 arrival), and let ``pi_kc >= 0`` be the price of a unit of row k for the whole of cell c; after the last cell all is free.
-For every schedule of the class
+Jobs may have prices of their own, too, delta_jc >= 0: gangs that fit together pay at most D_c of these in cell c (a
+knapsack). For every schedule of the class
 
-    value >= sum_j m_j - sum_k U_k sum_c pi_kc,     m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
+    value >= sum_j m_j - sum_k U_k sum_c pi_kc - sum_c D_c,  m_j = min over all ways to run j of [ f_j(C_j) + what it pays ],
 
-where j pays ``sum_k u_kj pi_kc`` for every cell in which it runs, in part for a part. **Proof.** At any moment the jobs that
-run have at most U_k of row k, so all jobs together pay at most ``sum_k U_k sum_c pi_kc``; and each pays, with its cost, at
-least m_j.
+where j pays ``delta_jc + sum_k u_kj pi_kc`` for every cell in which it runs, in part for a part. **Proof.** At any moment
+the jobs that run have at most U_k of row k, so all jobs together pay at most ``sum_k U_k sum_c pi_kc + sum_c D_c``; and each
+pays, with its cost, at least m_j.
 (LP duality for the start-time formulation; here it is said directly, so real-valued times need no second argument.)
 
 **What m_j is.** Write P(t) for what j pays per second at time t, a step function.
@@ -83,7 +84,8 @@ class Prices:
     """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices of cells as integers over one
     ``denominator``.
 
-    ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing.
+    ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing. ``own``: of every
+    job, if any, the first cell in which it pays prices of its own, and these.
     """
 
     formulation: str
@@ -91,11 +93,21 @@ class Prices:
     unit: Fraction
     denominator: int
     rows: tuple[PriceRow, ...]
+    own: tuple[tuple[int, Integers], ...] = ()
 
     @property
     def cells(self) -> int:
         """Number of priced cells."""
-        return max((row.price.size for row in self.rows), default=0)
+        return max([*(row.price.size for row in self.rows), *(k + price.size for k, price in self.own)], default=0)
+
+    def most_own(self, gpus: Ints, total: int) -> int:
+        """The sum of all D_c, in units of 1 / denominator. O(total) a price."""
+        paid: list[list[tuple[int, int]]] = [[] for _ in range(self.cells)]
+        for g, (first, price) in zip(gpus.tolist(), self.own, strict=False):
+            for k, each in enumerate(price.tolist(), start=first):
+                paid[k] += [(each, g)] if each else []
+        some = [zip(*cell, strict=True) for cell in paid if cell]
+        return sum(knapsack_capacity(integers(width), np.array(size), total) for width, size in some)
 
 
 def knapsack_capacity(width: Integers, gpus: Ints, total: int) -> int:
@@ -124,6 +136,7 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
     for row in prices.rows:
         capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
         value -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
+    value -= Fraction(prices.most_own(instance.gpus, instance.cluster.gpus), prices.denominator)
     rounded = _integral(instance, objective) and schedule_class == "gang-nonpreemptive"
     if rounded:
         value = Fraction(-((-value.numerator) // value.denominator))
@@ -161,6 +174,8 @@ def _minima(instance: Instance, objective: str, schedule_class: str, prices: Pri
         for width, price in stacked:
             if width[j]:
                 rate[: price.size] += width[j] * price
+        for k, price in prices.own[j : j + 1]:
+            rate[k : k + price.size] += price
         charged, first, shift = piece(rate, prices.unit, release, length)
         money = Fraction(1, prices.denominator)
         yield _least(cost, charged, first, shift + prices.origin, prices.unit, money)
@@ -274,12 +289,13 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
         "jobs": [str(m) for m in minima],
         "rounded": rounded,
     }
-    return data
+    return data | ({"own": [[k, price.tolist()] for k, price in prices.own]} if prices.own else {})
 
 
 def _wide(prices: Prices) -> bool:
     """May a sum of prices leave 64 bits?"""
     largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
+    largest += max((int(price.max(initial=0)) for _, price in prices.own), default=0)
     return largest * (prices.cells + 1) >= SAFE
 
 

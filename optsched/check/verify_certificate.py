@@ -14,7 +14,8 @@ of capacity U a job is an amount u_j p_j of work: u_j = 0 for gangs below a thre
 U: the most GPUs that these fill; times are rounded down. volume: what comes at t or later is done after t. first-come: no
 order has a smaller largest flow time. (srpt-)due-dates, srpt: SRPT has the earliest k-th completion for every k; weights are
 cut into levels. (mean-, split-)busy-time: C_j >= M_j + p_j / 2, and preemptive WSPT has the least sum of u_j M_j over mean
-busy times M_j for any 0 <= u_j <= w_j. lp-dual: prices on cells of time; what jobs cost and pay, less what GPUs earn.
+busy times M_j for any 0 <= u_j <= w_j. lp-dual: prices on cells of time, of rows or of
+each job (own); what jobs cost and pay, less what GPUs earn.
 **Limits** for files that nobody vouches for: 16 MiB, 100,000 jobs, 10^7 steps of prices, numbers of some 1000 bits. **Not
 known here**: speeds by type or placement, shared GPUs, tasks: copy verify_on_clusters.py and what it needs, too.
 """
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cmp_to_key, partial
 from itertools import pairwise
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
@@ -283,12 +285,15 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
         legal = len(width) == len(case.ids) and all(type(x) is int and 0 <= x < WIDEST for x in (*width, *price))
         need(legal, "widths and prices must be integers >= 0, and widths one for every job", DUAL)
         rows.append((width, price, width != case.gpus))
-    value, size = Fraction(0), the(int, data, "denominator", DUAL, least=1)
-    cells = max((len(price) for _, price, _ in rows), default=0)
+    size, of_jobs = the(int, data, "denominator", DUAL, least=1), stated_own(data, len(case.ids))
+    cells = max([*(len(price) for _, price, _ in rows), *(k + len(price) for k, price in of_jobs)], default=0)
     steps = cells * (len(rows) + 2) + sum(own for *_, own in rows) * case.total
     longest = max((max([*width, *price], default=0).bit_length() for width, price, _ in rows), default=0)
+    longest = max([longest, *(max(price, default=0).bit_length() for _, price in of_jobs)])
+    steps += sum(len(price) for _, price in of_jobs) * case.total // (len(case.ids) + 1)
     steps *= 1 + longest // 64
     need(steps * (len(case.ids) + 1) <= case.most_steps, f"more than {case.most_steps} steps of prices", UNJUDGED)
+    value = -Fraction(most_own(of_jobs, cells, case), size)
     for width, price, own in rows:
         value -= Fraction((widest(width, case.gpus, case.total) if own else case.total) * sum(price), size)
     for j, (claim, w, c) in enumerate(zip(claims, case.weight, case.moment, strict=True)):
@@ -296,6 +301,8 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
         for width, price, _ in rows:
             if width[j]:
                 rate[: len(price)] = [paid + width[j] * x for paid, x in zip(rate, price, strict=False)]
+        for first, price in of_jobs[j : j + 1]:
+            rate[first : first + len(price)] = map(add, rate[first:], price)
         slope, begin = Fraction(w, case.shares), Fraction(case.release[j], case.unit) - origin
         kink = Fraction(c if case.late else 0, case.unit) - origin
         least = cheapest(
@@ -314,6 +321,29 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
         need(whole and case.schedule_class == "gang-nonpreemptive", "only integers, without preemption, are rounded up")
         value = Fraction(math.ceil(value))
     return value, data
+
+
+def stated_own(data: Data, jobs: int) -> list[tuple[int, list[int]]]:
+    """What jobs pay beside: [cell, prices from there on] of every job, or of none."""
+    found = list[tuple[int, list[int]]]()
+    for row in the(list, data, "own", DUAL) if "own" in data else []:
+        need(
+            type(row) is list and len(row) == 2 and type(row[1]) is list, "data.own: [cell, prices] of every job", DUAL
+        )
+        legal = all(type(x) is int and 0 <= x < WIDEST for x in (row[0], *row[1]))
+        need(legal, "cells and prices must be integers >= 0", DUAL)
+        found.append((row[0], row[1]))
+    need(len(found) in (0, jobs), "data.own: [cell, prices] of every job", DUAL)
+    return found
+
+
+def most_own(own: list[tuple[int, list[int]]], cells: int, case: Case) -> int:
+    """The most of their own prices that gangs which fit together pay, over all cells."""
+    paid: list[list[tuple[int, int]]] = [[] for _ in range(cells)]
+    for (first, row), gang in zip(own, case.gpus, strict=False):
+        for k, price in enumerate(row, start=first):
+            paid[k] += [(price, gang)] if price else []
+    return sum(widest([x for x, _ in cell], [g for _, g in cell], case.total) for cell in paid)
 
 
 def widest(width: list[int], gpus: list[int], total: int) -> int:

@@ -41,6 +41,7 @@ PREFERRED = (
     "mode-branching",
     "sequence-branching",
     "machine-schedules",
+    "partial-schedules",
     "reduced-cost-fixing",
     "rigid-time-indexed",
     "rigid-placed",
@@ -76,9 +77,9 @@ def solve(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: sequences, by sublimation; gangs of one
-        size, all there at first: branching over machines' schedules; gangs on a grid of time: the time-indexed program,
-        reduced; types or memory: placements; real-valued times: disjunctive; speed that depends on the placement: branching
-        over orders and modes, beyond a dozen jobs the program with modes).
+        size, all there at first: branching over machines' schedules; gangs on a grid of time: partial schedules, bounded
+        by prices of slots; types or memory: placements; real-valued times: disjunctive; speed that depends on the placement:
+        branching over orders and modes, beyond a dozen jobs the program with modes).
     time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
         instance be infeasible.

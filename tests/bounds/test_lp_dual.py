@@ -55,7 +55,11 @@ def cases(draw: st.DrawFn, most: int = 4, scales: tuple[int, ...] = (1, 2, 3)) -
         rows.append(PriceRow(np.array(width, dtype=np.int64), np.array(price, dtype=np.int64)))
     origin = Fraction(float(instance.arrival.min())) - draw(st.sampled_from((0, Fraction(1, 3), 1)))
     unit = draw(st.sampled_from((Fraction(1), Fraction(1, 2), Fraction(2, 3), Fraction(2))))
-    return instance, Prices("any", origin, unit, draw(st.integers(1, 4)), tuple(rows))
+    each = st.tuples(
+        st.integers(0, 6), st.lists(st.integers(0, 9), max_size=8).map(lambda p: np.array(p, dtype=np.int64))
+    )
+    own = draw(st.just([]) | st.lists(each, min_size=len(jobs), max_size=len(jobs)))
+    return instance, Prices("any", origin, unit, draw(st.integers(1, 4)), tuple(rows), tuple(own))
 
 
 def rate(instance: Instance, prices: Prices, j: int) -> list[Fraction]:
@@ -64,6 +68,9 @@ def rate(instance: Instance, prices: Prices, j: int) -> list[Fraction]:
     for row in prices.rows:
         for k, price in enumerate(row.price.tolist()):
             paid[k] += Fraction(int(row.width[j]) * price, prices.denominator)
+    for first, own in prices.own[j : j + 1]:
+        for k, price in enumerate(own.tolist(), start=first):
+            paid[k] += Fraction(price, prices.denominator)
     return paid
 
 
@@ -138,6 +145,20 @@ def test_a_tight_example_by_hand() -> None:
     assert certificate.data["jobs"] == ["3", "2"]
     assert certificate.value == 4
     assert certificate.kind == "lp-dual"
+
+
+def test_jobs_that_do_not_fit_together_pay_once() -> None:
+    instance, _ = two_jobs()
+    own = ((0, np.array([1, 0])), (0, np.array([1])))
+    certificate = price_certificate(
+        instance, "total_completion_time", "gang-nonpreemptive", Prices("x", Fraction(0), Fraction(1), 1, (), own)
+    )
+    assert (certificate.data["jobs"], certificate.value) == (["3", "2"], 4)
+    beside = instance.replace(cluster="1x2")
+    loose = price_certificate(
+        beside, "total_completion_time", "gang-nonpreemptive", Prices("x", Fraction(0), Fraction(1), 1, (), own)
+    )
+    assert loose.value == 3
 
 
 def test_preemption_pays_only_for_the_cheapest_seconds() -> None:
@@ -230,6 +251,11 @@ def tampered(change: dict[str, Any], **fields: Any) -> tuple[Certificate, Instan
         ({"rows": [{"width": [1, 1], "price": [True]}]}, {}, "dual-feasibility"),
         ({"rows": "none"}, {}, "dual-feasibility"),
         ({"rows": ["none"]}, {}, "dual-feasibility"),
+        ({"own": [[0, [1]]]}, {}, "dual-feasibility"),
+        ({"own": [[0, [1]], [0, [-1]]]}, {}, "dual-feasibility"),
+        ({"own": [[-1, [1]], [0, [1]]]}, {}, "dual-feasibility"),
+        ({"own": [[0, [2]], [0, [2]]]}, {}, "value"),  # 4 + 0: the two do not fit together, and pay no more for it
+        ({"own": [[1 << 60, []], [0, [1]]]}, {}, "value"),
         ({"denominator": 0}, {}, "dual-feasibility"),
         ({"unit": "0"}, {}, "dual-feasibility"),
         ({"unit": "a"}, {}, "value"),

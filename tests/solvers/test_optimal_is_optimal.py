@@ -30,7 +30,8 @@ from solvers.clocked_instances import KINDS, clocked_instance
 from solvers.rigid_instances import OBJECTIVES
 
 SHARED = ("gpu-sharing", "sharing-orders", "sharing-branching")
-GRIDS = ("sequence-branching", "reduced-cost-fixing", "rigid-time-indexed", "rigid-placed", "gang-modes")
+PRICED = ("partial-schedules", "reduced-cost-fixing")
+GRIDS = ("sequence-branching", *PRICED, "rigid-time-indexed", "rigid-placed", "gang-modes")
 MODELS: dict[str, tuple[str | None, ...]] = {
     "one_machine": (None, "disjunctive", "positional", "time-indexed", "srpt-mean-busy-time", *GRIDS),
     "gang": (None, *GRIDS),

@@ -62,7 +62,9 @@ def test_decimal_times_on_a_grid_are_proved(objective: str, instance: Instance) 
     assert proved(instance, solve(instance, objective))
 
 
-@pytest.mark.parametrize("model", ["sequence-branching", "reduced-cost-fixing", "rigid-time-indexed"])
+@pytest.mark.parametrize(
+    "model", ["sequence-branching", "partial-schedules", "reduced-cost-fixing", "rigid-time-indexed"]
+)
 def test_decimal_times_on_every_road_of_a_grid(model: str) -> None:
     instance = one_machine((0, 0.1, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.4))
     assert proved(instance, solve(instance, "total_weighted_completion_time", model=model))

@@ -29,9 +29,9 @@ def test_one_machine_is_branched_over_sequences() -> None:
     assert (solution.status, solution.model, solution.gap) == ("optimal", "sequence-branching", 0.0)
 
 
-def test_gangs_are_thinned_on_a_grid() -> None:
+def test_gangs_on_a_grid_are_partial_schedules() -> None:
     solution = solve(load("rigid-10-1"))
-    assert (solution.status, solution.model) == ("optimal", "reduced-cost-fixing")
+    assert (solution.status, solution.model) == ("optimal", "partial-schedules")
 
 
 def test_jobs_with_types_need_placements() -> None:

@@ -1,0 +1,238 @@
+"""Prices that gangs pay for running in slots of a grid of time, and what these prove of starts and of parts of schedules.
+
+**Bound**: for any prices delta_jt >= 0 that job j pays for running in slot t, and D_t(g) the most that gangs which fit on g
+GPUs together pay in slot t, every non-preemptive schedule on G GPUs costs at least
+
+    sum_j m_j - sum_t D_t(G),        m_j = min_s m_js,    m_js = c_js + sum_{s <= t < s + p_j} delta_jt,
+
+c_js what j costs when it starts in slot s: the gangs that run in a slot fit together. It is the Lagrangian dual of the
+time-indexed program in which every slot has a convex combination of sets of gangs that fit: all rows of its knapsack
+polytopes at once. **Starts**: a schedule in which j starts at s costs m_js - m_j more than the bound, at least; starts that
+are above a limit are given up, and the prices of what is left prove more. **The rest of a schedule**: if the jobs of R are
+left, start at e_j or later and have g_t GPUs free in slot t, they cost at least
+
+    sum_{j in R} min_{s >= e_j} m_js - sum_t D_t(g_t).
+
+**Method** ascent along averages of the slopes, as in `optsched.bounds.priced_gangs_search`, in floats; what it proves is
+computed in integers: prices are rounded to a power of two of a step of values. **Complexity** O(P G) a step for P pairs of a
+job and a slot in which it may run. **References**: van den Akker, Hurkens and Savelsbergh, INFORMS J. Comput. 12 (2000).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.deadline import Deadline
+from optsched.problem.arrays import Bools, Floats, Ints
+
+MOVE, FORGETS, KEEPS, CALM = 0.3, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
+TOGETHER = 50  # steps between two looks at the clock
+BEYOND, MOST_BITS = 1 << 60, 16  # of a start that is given up; fine enough for prices
+
+
+@dataclass(frozen=True, eq=False)
+class StartJobs:
+    """Gangs in slots: ``release``, ``length``, ``gpus`` i64[n] on ``total`` GPUs, and the starts that are still of interest.
+
+    ``cost`` f64[n, H]: of a start, integers; ``open`` bool[n, H]: the starts of some schedule that is good enough.
+    """
+
+    release: Ints
+    length: Ints
+    gpus: Ints
+    total: int
+    cost: Floats
+    open: Bools
+
+    @cached_property
+    def window(self) -> tuple[Ints, Ints]:
+        """The first and the last open start of every job."""
+        return self.open.argmax(axis=1), self.open.shape[1] - 1 - self.open[:, ::-1].argmax(axis=1)
+
+    @cached_property
+    def before(self) -> Ints:
+        """The last job to arrive before that is alike but for its arrival, -1 where there is none."""
+        found, last = np.full(self.release.size, -1), dict[tuple[float, ...], int]()
+        for j in np.argsort(self.release, kind="stable").tolist():
+            cost = self.cost[j, self.release[j] :]
+            if cost.size > 1 and (np.diff(cost, n=2) == 0).all():  # from its arrival on it pays as much a slot
+                kind = float(self.length[j]), float(self.gpus[j]), float(cost[1] - cost[0])
+                found[j], last[kind] = last.get(kind, -1), j
+        return found
+
+    @property
+    def slots(self) -> int:
+        """In which a job may run."""
+        return int(self.open.shape[1] + self.length.max())
+
+    @cached_property
+    def running(self) -> tuple[Ints, Ints]:
+        """(where every slot begins i64[slots + 1], the jobs that may run in it)."""
+        first, last = self.window
+        span = last + self.length - first
+        job = np.repeat(np.arange(span.size), span)
+        slot = np.arange(job.size) - np.repeat(np.cumsum(span) - span - first, span)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(slot, minlength=self.slots))])
+        return begin, job[np.argsort(slot, kind="stable")]
+
+    def ascend(self, own: Floats, steps: int, deadline: Deadline) -> Floats:
+        """The best prices f64[n, slots] met on the way from some."""
+        first, last = self.window
+        every = np.arange(first.size)
+        slope = float(np.mean((self.cost[every, last] - self.cost[every, first]) / np.maximum(last - first, 1)))
+        jobs = first, last, self.length, self.gpus, self.cost, self.open
+        own, kept, best = own.copy(), own.copy(), -math.inf
+        speed, squares = np.zeros(own.shape), np.zeros(own.shape)
+        for done in range(0, steps, TOGETHER):
+            if done and deadline.passed:
+                break
+            move = MOVE * slope * (1 - done / steps)
+            best = _climb(*jobs, *self.running, self.total, own, speed, squares, kept, best, move, TOGETHER)
+        return kept
+
+    def prove(self, own: Floats) -> StartBounds:
+        """What prices prove, rounded to integers."""
+        costs = np.where(self.open, self.cost, 0.0)
+        largest = float(costs.max(axis=1).sum() + own.sum()) + 1
+        bits = max(min(MOST_BITS, int(math.log2(BEYOND / 4 / largest))), 0)
+        prices, costs = np.rint(own * 2.0**bits).astype(np.int64), costs.astype(np.int64) << bits
+        paid, least = _paid(self.release, self.length, costs, prices, self.open)
+        return StartBounds(self, bits, costs, prices, paid, least)
+
+    def without(self, bounds: StartBounds, limit: int) -> StartJobs | None:
+        """Without the starts that cost more than ``limit`` steps; None where a job has none left."""
+        spare = (limit << bounds.bits) - bounds.value
+        open_ = self.open & (bounds.paid - bounds.least[np.arange(self.release.size), self.release][:, None] <= spare)
+        return replace(self, open=open_) if open_.any(axis=1).all() else None
+
+
+@dataclass(frozen=True, eq=False)
+class StartBounds:
+    """Integers, in steps over two to the power of ``bits``: ``costs`` c_js i64[n, H], ``prices`` i64[n, slots]; ``paid``
+    i64[n, H] is m_js, `BEYOND` where the start is not open; ``least`` i64[n, H + 1]: of all starts from one on."""
+
+    jobs: StartJobs
+    bits: int
+    costs: Ints
+    prices: Ints
+    paid: Ints
+    least: Ints
+
+    def after(self, gone: Bools) -> Ints:
+        """sum_{u >= t} D_u(g) i64[G + 1, slots + 1], without the jobs that are gone."""
+        return _after(*self.jobs.running, self.jobs.gpus, self.prices, self.jobs.total, gone)
+
+    @cached_property
+    def value(self) -> int:
+        """The bound, over schedules of open starts."""
+        jobs = self.jobs
+        each = self.least[np.arange(jobs.release.size), jobs.release]
+        return int(each.sum() - self.after(np.zeros(jobs.release.size, dtype=bool))[jobs.total, 0])
+
+    @property
+    def steps(self) -> int:
+        """The bound in whole steps."""
+        return -(-self.value >> self.bits)
+
+
+# --- compiled ------------------------------------------------------------------------------------------------------------
+
+
+@njit(interpreted=False)
+def _climb(first, last, length, gpus, cost, open_, begin, who, total, own, speed, squares, kept, best, move, steps):  # type: ignore[no-untyped-def]
+    """The largest value met; ``own`` f64[n, slots] moves on, ``kept`` are the prices there."""
+    slope = np.zeros(own.shape)
+    filled, most = np.zeros(total + 1), 1
+    for t in range(begin.size - 1):
+        most = max(most, begin[t + 1] - begin[t])
+    take = np.zeros((most, total + 1), dtype=np.bool_)
+    for _ in range(steps):
+        slope[:] = 0.0
+        value = 0.0
+        for j in range(first.size):
+            paid = 0.0
+            for t in range(first[j], first[j] + length[j]):
+                paid += own[j, t]
+            least, at = np.inf, 0
+            for s in range(first[j], last[j] + 1):
+                if open_[j, s] and cost[j, s] + paid < least:
+                    least, at = cost[j, s] + paid, s
+                paid += own[j, s + length[j]] - own[j, s]
+            value += least
+            for t in range(at, at + length[j]):
+                slope[j, t] += 1.0
+        for t in range(begin.size - 1):
+            value -= _fill(who[begin[t] : begin[t + 1]], t, gpus, total, own, slope, filled, take)
+        if value > best:
+            best = value
+            kept[:] = own
+        for j in range(first.size):
+            mine = move * math.sqrt(gpus[j])
+            for t in range(first[j], last[j] + length[j]):
+                squares[j, t] += FORGETS * (slope[j, t] * slope[j, t] - squares[j, t])
+                speed[j, t] += (1.0 - KEEPS) * (slope[j, t] - speed[j, t])
+                own[j, t] = max(own[j, t] + mine * speed[j, t] / (math.sqrt(squares[j, t]) + CALM), 0.0)
+    return best
+
+
+@njit(interpreted=False)
+def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-untyped-def]
+    """The most that gangs which fit together pay in slot t; their ``slope`` falls by one."""
+    wanted, paid = 0, 0.0
+    for j in who:
+        if own[j, t] > 0.0:
+            wanted, paid = wanted + gpus[j], paid + own[j, t]
+    if wanted <= total:
+        for j in who:
+            slope[j, t] -= 1.0 if own[j, t] > 0.0 else 0.0
+        return paid
+    filled[:] = 0.0
+    for i in range(who.size):
+        j = who[i]
+        take[i, :] = False
+        for c in range(total, gpus[j] - 1, -1):
+            if filled[c - gpus[j]] + own[j, t] > filled[c]:
+                filled[c], take[i, c] = filled[c - gpus[j]] + own[j, t], True
+    c = total
+    for i in range(who.size - 1, -1, -1):
+        if take[i, c]:
+            slope[who[i], t] -= 1.0
+            c -= gpus[who[i]]
+    return filled[total]
+
+
+@njit
+def _paid(release, length, costs, prices, open_):  # type: ignore[no-untyped-def]
+    """(paid, least) of `StartBounds`."""
+    n, starts = costs.shape
+    paid, least = np.full((n, starts), BEYOND), np.full((n, starts + 1), BEYOND)
+    for j in range(n):
+        price = 0
+        for t in range(starts, starts + length[j]):
+            price += prices[j, t]
+        for s in range(starts - 1, -1, -1):
+            price += prices[j, s] - prices[j, s + length[j]]
+            if open_[j, s]:
+                paid[j, s] = costs[j, s] + price
+            least[j, s] = min(least[j, s + 1], paid[j, s])
+    return paid, least
+
+
+@njit
+def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-def]
+    found, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
+    for t in range(begin.size - 2, -1, -1):
+        filled[:] = 0
+        for i in range(begin[t], begin[t + 1]):
+            j = who[i]
+            if prices[j, t] > 0 and not gone[j]:
+                for c in range(total, gpus[j] - 1, -1):
+                    filled[c] = max(filled[c], filled[c - gpus[j]] + prices[j, t])
+        for c in range(total + 1):
+            found[c, t] = found[c, t + 1] + filled[c]
+    return found

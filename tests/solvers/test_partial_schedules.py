@@ -1,0 +1,101 @@
+"""Partial schedules and prices of slots against exhaustion, at any prices and any width."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from brute_force import optimum
+from examples import examples
+from hypothesis import given, settings, strategies as st
+
+from optsched.deadline import NEVER, Deadline
+from optsched.io.traces.generate import generate
+from optsched.problem.instance import Instance, Job
+from optsched.problem.objectives import get_objective
+from optsched.solvers.methods.partial_schedules import Search
+from optsched.solvers.partial_schedules import search_states
+from optsched.solvers.solve import solve
+from optsched.solvers.solve_state import SolveState
+from optsched.solvers.start_prices import BEYOND
+from solvers.rigid_instances import SUMS, rigid_instances
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> Instance:
+    """Six jobs of few kinds."""
+    kinds = st.tuples(st.integers(1, 3), st.integers(2, 3), st.integers(1, 2))
+    drawn = draw(st.lists(st.tuples(st.integers(0, 5), kinds), min_size=6, max_size=6))
+    jobs = [Job(f"j{j}", arrival=r, gpus=g, duration=p, weight=w) for j, (r, (g, p, w)) in enumerate(drawn)]
+    return Instance(jobs, "1x4")
+
+
+def begun(instance: Instance, objective: str) -> SolveState:
+    """With a list schedule and no bound."""
+    state = SolveState(instance, get_objective(objective))
+    state.search(0)
+    return state
+
+
+def steps_of_optimum(state: SolveState, objective: str) -> int:
+    return state.steps(Fraction(optimum(state.instance, objective)))
+
+
+@given(rigid_instances(most=5) | alike(), st.sampled_from(SUMS), st.integers(0, 2**32 - 1), st.integers(1, 6))
+@settings(max_examples=examples(80))
+def test_any_prices_and_any_width_enclose_the_optimum(
+    instance: Instance, objective: str, seed: int, width: int
+) -> None:
+    state = begun(instance, objective)
+    search, best = Search(state), steps_of_optimum(state, objective)
+    own = np.random.default_rng(seed).exponential(0.5, (instance.n, search.jobs.slots))
+    bounds = search.jobs.prove(own)
+    assert bounds.steps <= best
+    unit = 1 << bounds.bits
+    # starts that a schedule within the limit has are never given up
+    kept = search.jobs.without(bounds, best)
+    assert kept is not None
+    found = search_states(kept.prove(own), best * unit, width, NEVER)
+    assert found.finished
+    assert found.starts is None or found.cost == best * unit  # nothing above the limit is offered
+    assert found.starts is not None or found.bound <= best * unit
+    # without a schedule that good, none is found, however wide
+    assert search_states(bounds, best * unit - 1, width, NEVER).starts is None
+    everything = search_states(bounds, best * unit, 10_000, NEVER)
+    assert (everything.cost, everything.bound) == (best * unit, BEYOND)
+
+
+@given(rigid_instances(most=5), st.sampled_from(SUMS))
+@settings(max_examples=examples(30))
+def test_prices_only_get_better_and_never_pass_the_optimum(instance: Instance, objective: str) -> None:
+    state = begun(instance, objective)
+    search, best = Search(state), steps_of_optimum(state, objective)
+    before = np.zeros((instance.n, search.jobs.slots))
+    some = search.jobs.ascend(before, 50, NEVER)
+    assert search.jobs.prove(before).value <= search.jobs.prove(some).value + (1 << search.jobs.prove(some).bits)
+    assert search.jobs.prove(some).steps <= best
+
+
+def test_a_pass_that_the_clock_stops_proves_what_it_has_seen() -> None:
+    state = begun(generate("rigid", seed=1, jobs=12), "total_completion_time")
+    search = Search(state)
+    bounds = search.price()
+    assert bounds is not None
+    stopped = search_states(bounds, search.limit << bounds.bits, 100, Deadline(0.0))
+    assert (stopped.starts, stopped.finished) == (None, False)
+
+
+@pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness"])
+def test_two_roads_to_one_optimum(objective: str) -> None:
+    rng = np.random.default_rng(7)
+    jobs = [
+        Job(f"j{j}", arrival=r, gpus=g, duration=p, weight=w, due=r + 2 * p)
+        for j, (r, g, p, w) in enumerate(
+            zip(*(rng.integers(a, b, 10).tolist() for a, b in [(0, 20), (1, 7), (1, 12), (1, 6)]), strict=True)
+        )
+    ]
+    instance = Instance(jobs, "1x7")
+    found = [solve(instance, objective, model=model) for model in ("partial-schedules", "reduced-cost-fixing")]
+    assert {solution.status for solution in found} == {"optimal"}
+    assert len({solution.value_exact for solution in found}) == 1
