@@ -82,7 +82,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
     """The best schedule that costs at most ``limit`` (units of ``bounds``), as far as ``width`` and ``deadline`` let it."""
     jobs = bounds.jobs
     n, words = jobs.release.size, -(-jobs.release.size // WORD)
-    given = jobs.release, jobs.length, jobs.gpus, jobs.before, bounds.costs, bounds.paid, bounds.least
+    given = jobs.release, jobs.length, jobs.gpus, jobs.before, bounds.costs, bounds.paid, bounds.least, bounds.later
     spare, table = States.empty(SPARE * width, words, jobs.total), np.full(1 << (2 * SPARE * width).bit_length(), -1)
     level, left_out = States.empty(1, words, jobs.total), BEYOND
     level.free[:] = jobs.release.min()
@@ -155,17 +155,18 @@ def _run(before, free, start, gang, length):  # type: ignore[no-untyped-def]
 def _expand(states, shift, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
     """(states found, the bound from which on they are left out): children of states join those ``found`` so far."""
     gone, free, cost, _, _, _ = states
-    release, length, gpus, before, costs, paid, least = given
+    release, length, gpus, before, costs, paid, least, later = given
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
     waiting, earliest = np.empty(release.size, dtype=np.int64), np.empty(release.size, dtype=np.int64)
     mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
     for q in range(gone.shape[0]):
-        left, over = 0, BEYOND
-        for j in range(release.size):
-            if not (gone[q, j // WORD] >> (j % WORD)) & 1:
-                waiting[left], earliest[left] = j, max(release[j], free[q, gpus[j] - 1])
-                over = min(over, earliest[left] + length[j])
+        left, over, next_ = 0, BEYOND, 0
+        while next_ < release.size and release[next_] < over:  # those behind arrive when another job could be over
+            if not (gone[q, next_ // WORD] >> (next_ % WORD)) & 1:
+                waiting[left], earliest[left] = next_, max(release[next_], free[q, gpus[next_] - 1])
+                over = min(over, earliest[left] + length[next_])
                 left += 1
+            next_ += 1
         for x in range(left):
             j, start = waiting[x], earliest[x]
             if before[j] >= 0 and not (gone[q, before[j] // WORD] >> (before[j] % WORD)) & 1:
@@ -174,7 +175,7 @@ def _expand(states, shift, given, after, cut, width, found, count, table):  # ty
                 continue
             _run(free[q], mine, start, gpus[j], length[j])
             total = cost[q] + costs[j, start]
-            bound = total + _rest(waiting[:left], j, mine, release, gpus, least, after)
+            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, least, later, after)
             if bound >= cut:
                 continue
             key[:] = gone[q]
@@ -196,10 +197,15 @@ def _expand(states, shift, given, after, cut, width, found, count, table):  # ty
 
 
 @njit
-def _rest(waiting, gone, free, release, gpus, least, after):  # type: ignore[no-untyped-def]
-    """What the jobs that wait cost at least; ``free`` rises to the moment at which the first of them can start."""
-    soonest, bound, last = BEYOND, 0, after.shape[1] - 1
-    for i in waiting:
+def _rest(waiting, next_, gone, free, release, gpus, least, later, after):  # type: ignore[no-untyped-def]
+    """What the jobs that wait, and all from ``next_`` on, cost at least; ``free`` rises to the moment at which the first of
+    them can start."""
+    soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
+    for x in range(waiting.size + jobs - next_):
+        i = waiting[x] if x < waiting.size else next_ + x - waiting.size
+        if x >= waiting.size and release[i] >= free[-1]:  # from here on nobody has to wait
+            soonest, bound = min(soonest, release[i]), bound + later[i]
+            break
         if i != gone:
             start = max(release[i], free[gpus[i] - 1])
             soonest = min(soonest, start)

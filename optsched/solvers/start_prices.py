@@ -37,7 +37,7 @@ BEYOND, MOST_BITS = 1 << 60, 16  # of a start that is given up; fine enough for 
 
 @dataclass(frozen=True, eq=False)
 class StartJobs:
-    """Gangs in slots: ``release``, ``length``, ``gpus`` i64[n] on ``total`` GPUs, and the starts that are still of interest.
+    """Gangs in slots, by arrival: ``release``, ``length``, ``gpus`` i64[n] on ``total`` GPUs, and the starts of interest.
 
     ``cost`` f64[n, H]: of a start, integers; ``open`` bool[n, H]: the starts of some schedule that is good enough.
     """
@@ -58,7 +58,7 @@ class StartJobs:
     def before(self) -> Ints:
         """The last job to arrive before that is alike but for its arrival, -1 where there is none."""
         found, last = np.full(self.release.size, -1), dict[tuple[float, ...], int]()
-        for j in np.argsort(self.release, kind="stable").tolist():
+        for j in range(self.release.size):
             cost = self.cost[j, self.release[j] :]
             if cost.size > 1 and (np.diff(cost, n=2) == 0).all():  # from its arrival on it pays as much a slot
                 kind = float(self.length[j]), float(self.gpus[j]), float(cost[1] - cost[0])
@@ -131,8 +131,13 @@ class StartBounds:
     def value(self) -> int:
         """The bound, over schedules of open starts."""
         jobs = self.jobs
-        each = self.least[np.arange(jobs.release.size), jobs.release]
-        return int(each.sum() - self.after(np.zeros(jobs.release.size, dtype=bool))[jobs.total, 0])
+        return int(self.later[0] - self.after(np.zeros(jobs.release.size, dtype=bool))[jobs.total, 0])
+
+    @cached_property
+    def later(self) -> Ints:
+        """What the jobs from one on cost and pay at least, i64[n]."""
+        each = self.least[np.arange(self.jobs.release.size), self.jobs.release]
+        return np.asarray(np.cumsum(each[::-1])[::-1])
 
     @property
     def steps(self) -> int:

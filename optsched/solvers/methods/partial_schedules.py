@@ -57,13 +57,15 @@ class Search:
 
     def __init__(self, state: SolveState) -> None:
         self.state, self.grid = state, there(state.grid)
-        last, gpus = _last_starts(state), state.instance.gpus
+        self.order = np.argsort(self.grid.release, kind="stable")
+        last, gpus = _last_starts(state)[self.order], state.instance.gpus[self.order]
         unit, slot = int(np.gcd.reduce(gpus)), np.arange(int(last.max()) + 1)
-        open_ = (slot >= self.grid.release[:, None]) & (slot <= last[:, None])
-        cost = machine_of(state, slot.size).cost[:, : slot.size]
+        release, length = self.grid.release[self.order], self.grid.duration[self.order]
+        open_ = (slot >= release[:, None]) & (slot <= last[:, None])
+        cost = machine_of(state, slot.size).cost[self.order, : slot.size]
         total = state.instance.cluster.gpus // unit
-        self.jobs = StartJobs(self.grid.release, self.grid.duration, gpus // unit, total, cost, open_)
-        self.passes, self.states = 0, 0
+        self.jobs = StartJobs(release, length, gpus // unit, total, cost, open_)
+        self.passes = 0
 
     @property
     def limit(self) -> int:
@@ -80,7 +82,7 @@ class Search:
         """What prices prove of all starts."""
         state, grid, step = self.state, self.grid, there(self.state.step)
         own = list[tuple[int, Integers]]()
-        for row in bounds.prices:
+        for row in bounds.prices[np.argsort(self.order)]:
             paid = np.flatnonzero(row)
             first, last = (int(paid[0]), int(paid[-1]) + 1) if paid.size else (0, 0)
             own.append((first, integers([price * step.numerator for price in row[first:last].tolist()])))
@@ -119,7 +121,7 @@ class Search:
             found = search_states(bounds, self.limit << bounds.bits, width, self.state.deadline)
             self.passes += 1
             if found.starts is not None:
-                starts = self.grid.seconds(found.starts)
+                starts = self.grid.seconds(found.starts[np.argsort(self.order)])
                 duration = fixed_durations(self.state.instance)
                 self.state.offer(Schedule.from_starts(self.state.instance, starts, duration=duration, policy=NAME))
             done = found.finished and found.bound == BEYOND
