@@ -95,11 +95,11 @@ class StartJobs:
             best = _climb(*jobs, *self.running, self.total, own, speed, squares, kept, best, move, TOGETHER)
         return kept
 
-    def prove(self, own: Floats) -> StartBounds:
-        """What prices prove, rounded to integers."""
+    def prove(self, own: Floats, bits: int | None = None) -> StartBounds:
+        """What prices prove, rounded to integers; ``bits`` as in `StartBounds`, None: as many as fit."""
         costs = np.where(self.open, self.cost, 0.0)
         largest = float(costs.max(axis=1).sum() + own.sum()) + 1
-        bits = max(min(MOST_BITS, int(math.log2(BEYOND / 4 / largest))), 0)
+        bits = max(min(MOST_BITS, int(math.log2(BEYOND / 4 / largest))), 0) if bits is None else bits
         prices, costs = np.rint(own * 2.0**bits).astype(np.int64), costs.astype(np.int64) << bits
         paid, least = _paid(self.release, self.length, costs, prices, self.open)
         return StartBounds(self, bits, costs, prices, paid, least)

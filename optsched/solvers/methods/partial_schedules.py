@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificate
+from optsched.deadline import NEVER
 from optsched.models.latest_starts import latest_completions
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import Schedule
@@ -15,7 +16,7 @@ from optsched.solvers.list_schedule import FEW
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
 from optsched.solvers.methods.sequence_branching import machine_of
-from optsched.solvers.partial_schedules import bytes_of, search_states
+from optsched.solvers.partial_schedules import Searched, bytes_of, search_states
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
@@ -27,7 +28,8 @@ STEPS = (300, 2000, 2000, 2000)  # of ascents, between which starts are given up
 SMALL = 8  # jobs whose states are so few that prices would not pay, nor the compiler
 LEFT = 0.9  # of the starts: another ascent for so few would not pay
 FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level; times those of the pass before; of all that it keeps
-BUDGET, PART = 100_000, 0.2  # of the local search, times n^2, but no more than this part of the time
+WIDE, AGAIN = 16_000, 300  # states beyond which a limit between bound and value proves more; steps of ascent below it
+BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # of the local search, times n^2, but no more than this part of the time
 
 
 def _applies(state: SolveState) -> str | None:
@@ -115,24 +117,37 @@ class Search:
         return self.jobs.prove(own)
 
     def run(self) -> None:
-        """Wider and wider passes, to the proof, the deadline or the end of memory."""
-        bounds, width, most = self.price(), FIRST, BYTES // bytes_of(self.jobs)
+        """Pass after pass to the proof, the deadline or the end of memory: wider ones, at last with limits that rise."""
+        bounds, width, most, gain = self.price(), FIRST, BYTES // bytes_of(self.jobs), 1
+        target, proved = self.limit, 0 if bounds is None else bounds.steps
         while bounds is not None and not self.state.late:
-            found = search_states(bounds, self.limit << bounds.bits, width, self.state.deadline)
-            self.passes += 1
-            if found.starts is not None:
-                starts = self.grid.seconds(found.starts[np.argsort(self.order)])
-                duration = fixed_durations(self.state.instance)
-                self.state.offer(Schedule.from_starts(self.state.instance, starts, duration=duration, policy=NAME))
-            done = found.finished and found.bound == BEYOND
-            self.raise_bound(self.limit + 1 if done else -(-found.bound >> bounds.bits))
-            if self.state.closed or not found.finished or width == most:
+            found = self.search(bounds, target, width)
+            whole = found.finished and found.bound == BEYOND
+            reached = target + 1 if whole else -(-found.bound >> bounds.bits)
+            self.raise_bound(reached)
+            if self.state.closed or not found.finished or not (whole or width < most):
                 return
-            width = min(WIDER * width, most)
-            fewer = self.jobs.without(bounds, self.limit)
-            if fewer is None:
-                return self.raise_bound(self.limit + 1)
-            self.jobs, bounds = fewer, fewer.prove(bounds.prices / 2.0**bounds.bits)
+            width = width if whole else min(WIDER * width, most)
+            gain, proved = 2 * gain if whole else reached - proved, max(proved, reached)
+            gain = max(gain, (self.limit - proved) // 4)
+            target = min(self.limit, proved + gain) if width > WIDE and 2 * gain < self.limit - proved else self.limit
+
+    def search(self, bounds: StartBounds, target: int, width: int) -> Searched:
+        """A pass for schedules of at most ``target`` steps, at prices for what is left of the starts then."""
+        self.passes += 1
+        jobs = self.jobs.without(bounds, target)
+        if jobs is None:
+            return Searched(None, BEYOND, BEYOND, True)
+        own = bounds.prices / 2.0**bounds.bits
+        if jobs.release.size > SMALL:
+            own = jobs.ascend(own, AGAIN, self.state.deadline)
+        here = jobs.prove(own, bounds.bits)
+        found = search_states(here, target << here.bits, width, self.state.deadline)
+        if found.starts is not None:
+            starts = self.grid.seconds(found.starts[np.argsort(self.order)])
+            duration = fixed_durations(self.state.instance)
+            self.state.offer(Schedule.from_starts(self.state.instance, starts, duration=duration, policy=NAME))
+        return found
 
 
 def _run(state: SolveState) -> MethodReport:
@@ -140,7 +155,9 @@ def _run(state: SolveState) -> MethodReport:
         state.search(BUDGET * state.instance.n**2, part=PART)
     search = Search(state)
     search.run()
-    note = "" if state.closed else f"the time limit came after {search.passes} passes"
+    if not state.closed and state.deadline is not NEVER:
+        state.search(ENDLESS)
+    note = "" if state.closed else f"the limit of time or memory came after {search.passes} passes"
     return MethodReport("states", Size(), search.passes, note=note)
 
 
