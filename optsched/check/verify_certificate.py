@@ -325,16 +325,11 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
 
 def stated_own(data: Data, jobs: int) -> list[tuple[int, list[int]]]:
     """What jobs pay beside: [cell, prices from there on] of every job, or of none."""
-    found = list[tuple[int, list[int]]]()
-    for row in the(list, data, "own", DUAL) if "own" in data else []:
-        need(
-            type(row) is list and len(row) == 2 and type(row[1]) is list, "data.own: [cell, prices] of every job", DUAL
-        )
-        legal = all(type(x) is int and 0 <= x < WIDEST for x in (row[0], *row[1]))
-        need(legal, "cells and prices must be integers >= 0", DUAL)
-        found.append((row[0], row[1]))
-    need(len(found) in (0, jobs), "data.own: [cell, prices] of every job", DUAL)
-    return found
+    rows = the(list, data, "own", DUAL) if "own" in data else []
+    legal = len(rows) in (0, jobs) and all(type(row) is list and len(row) == 2 and type(row[1]) is list for row in rows)
+    legal = legal and all(type(x) is int and 0 <= x < WIDEST for first, price in rows for x in (first, *price))
+    need(legal, "data.own: [cell, prices from there on] of every job, integers >= 0", DUAL)
+    return [(first, price) for first, price in rows]
 
 
 def most_own(own: list[tuple[int, list[int]]], cells: int, case: Case) -> int:

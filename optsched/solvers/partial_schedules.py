@@ -20,32 +20,31 @@ Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: de
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
+from optsched.solvers.start_prices import BEYOND, StartBounds
 
 WORD, HASH = 62, (1 << 62) - 1  # jobs of a word of S; bits of a hash
-TOGETHER = 512  # states between two looks at the clock
-SPARE = 2  # times the width: children at hand before the worst are left out
+TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at hand, times the width
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """``starts`` i64[n] of the best schedule within the limit, or None; in units of `StartBounds`: its ``cost``, and the
+    """``order`` i64[n] of the best schedule within the limit, or None; in units of `StartBounds`: its ``cost``, and the
     ``bound`` that no schedule is below, or BEYOND where nothing was left out; ``finished`` unless the clock stopped it."""
 
-    starts: Ints | None
+    order: Ints | None
     cost: int
     bound: int
     finished: bool
 
 
-@dataclass(eq=False)
-class States:
+class States(NamedTuple):
     """Columns: ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
     ``job``, i64[M]."""
 
@@ -62,20 +61,9 @@ class States:
         columns = (np.zeros(states, dtype=np.int64) for _ in range(4))
         return cls(np.zeros((states, words), dtype=np.int64), np.zeros((states, total), dtype=np.int64), *columns)
 
-    @property
-    def columns(self) -> tuple[Ints, ...]:
-        """For compiled code."""
-        return self.gone, self.free, self.cost, self.bound, self.parent, self.job
-
     def take(self, chosen: Ints) -> States:
         """Some states, copied."""
-        return States(*(column[chosen] for column in self.columns))
-
-
-def bytes_of(jobs: StartJobs) -> int:
-    """Memory of a search by its width."""
-    state = 8 * (-(-jobs.release.size // WORD) + jobs.total + 4)
-    return (SPARE + 1) * state + 6 * jobs.release.size
+        return States(*(column[chosen] for column in self))
 
 
 def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadline) -> Searched:
@@ -95,7 +83,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
                 least = min(left_out, int(level.bound.min()))
                 return Searched(None, BEYOND, least if path else BEYOND, False)
             some = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
-            count, cut = _expand(some.columns, begin, given, after, cut, width, spare.columns, count, table)
+            count, cut = _expand(some, begin, given, after, cut, width, spare, count, table)
         if cut <= limit:
             left_out = min(left_out, cut)
         kept = np.flatnonzero(_undominated(spare.gone[:count], spare.free[:count], spare.cost[:count]))
@@ -106,8 +94,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
-    starts = _starts(jobs.release, jobs.length, jobs.gpus, jobs.total, _order(path))
-    return Searched(starts, int(level.cost[0]), left_out, True)
+    return Searched(_order(path), int(level.cost[0]), left_out, True)
 
 
 def _in_all(gone: Ints, n: int) -> Bools:
@@ -127,15 +114,6 @@ def _order(path: list[tuple[Ints, Ints]]) -> Ints:
 
 
 # --- compiled ------------------------------------------------------------------------------------------------------------
-
-
-@njit
-def _starts(release, length, gpus, total, order):  # type: ignore[no-untyped-def]
-    free, starts = np.full(total, release.min()), np.zeros(order.size, dtype=np.int64)
-    for j in order:
-        starts[j] = max(release[j], free[gpus[j] - 1])
-        _run(free, free, starts[j], gpus[j], length[j])
-    return starts
 
 
 @njit

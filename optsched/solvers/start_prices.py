@@ -152,10 +152,7 @@ class StartBounds:
 def _climb(first, last, length, gpus, cost, open_, begin, who, total, own, speed, squares, kept, best, move, steps):  # type: ignore[no-untyped-def]
     """The largest value met; ``own`` f64[n, slots] moves on, ``kept`` are the prices there."""
     slope = np.zeros(own.shape)
-    filled, most = np.zeros(total + 1), 1
-    for t in range(begin.size - 1):
-        most = max(most, begin[t + 1] - begin[t])
-    take = np.zeros((most, total + 1), dtype=np.bool_)
+    filled, take = np.zeros(total + 1), np.zeros((first.size, total + 1), dtype=np.bool_)
     for _ in range(steps):
         slope[:] = 0.0
         value = 0.0

@@ -58,10 +58,10 @@ def test_any_prices_and_any_width_enclose_the_optimum(
     assert kept is not None
     found = search_states(kept.prove(own), best * unit, width, NEVER)
     assert found.finished
-    assert found.starts is None or found.cost == best * unit  # nothing above the limit is offered
-    assert found.starts is not None or found.bound <= best * unit
+    assert found.order is None or found.cost == best * unit  # nothing above the limit is offered
+    assert found.order is not None or found.bound <= best * unit
     # without a schedule that good, none is found, however wide
-    assert search_states(bounds, best * unit - 1, width, NEVER).starts is None
+    assert search_states(bounds, best * unit - 1, width, NEVER).order is None
     everything = search_states(bounds, best * unit, 10_000, NEVER)
     assert (everything.cost, everything.bound) == (best * unit, BEYOND)
 
@@ -83,7 +83,7 @@ def test_a_pass_that_the_clock_stops_proves_what_it_has_seen() -> None:
     bounds = search.price()
     assert bounds is not None
     stopped = search_states(bounds, search.limit << bounds.bits, 100, Deadline(0.0))
-    assert (stopped.starts, stopped.finished) == (None, False)
+    assert (stopped.order, stopped.finished) == (None, False)
 
 
 @pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness"])
@@ -99,3 +99,14 @@ def test_two_roads_to_one_optimum(objective: str) -> None:
     found = [solve(instance, objective, model=model) for model in ("partial-schedules", "reduced-cost-fixing")]
     assert {solution.status for solution in found} == {"optimal"}
     assert len({solution.value_exact for solution in found}) == 1
+
+
+def test_prices_that_leave_no_better_start_prove_the_incumbent() -> None:
+    jobs = [
+        Job(f"j{j}", gpus=2, duration=3) for j in range(9)
+    ]  # all alike, all there at first: the first prices close it
+    solution = solve(Instance(jobs, "1x2"), "total_completion_time", model="partial-schedules")
+    assert (solution.status, solution.value) == ("optimal", 3 * 45)
+    apart = [Job(f"j{j}", arrival=9 * j, gpus=1 + j % 2, duration=3 + j % 4) for j in range(10)]
+    solution = solve(Instance(apart, "1x2"), "total_flow_time", model="partial-schedules")
+    assert (solution.status, solution.gap) == ("optimal", 0)
