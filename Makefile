@@ -79,7 +79,7 @@ compiled: $(STAMP)
 	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
 	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
 
-# what a change seldom breaks and takes long: pages, archives, studies in their small size, terminals
+# what a change seldom breaks, or takes long: pages, pictures, wordings of commands, archives, studies in their small size
 release: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' $(call marked,release)
 

@@ -13,6 +13,8 @@ import pytest
 import optsched as osd
 from optsched.problem.table import Table
 
+pytestmark = pytest.mark.release
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f"{place.__name__}.{name}": getattr(place, name)
     for place in (osd, osd.plot)

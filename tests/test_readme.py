@@ -13,6 +13,8 @@ from pages.page import README, ROOT, Page
 from pages.picture import DRAWN, TOLERATED, difference, draw
 from pages.player import WIDTH, command, same
 
+pytestmark = pytest.mark.release
+
 PAGE = Page(README)
 SHOWN = next(block.text for block in PAGE.blocks if block.language == "text")  # the first output
 (MAIN_RUN,) = re.findall(

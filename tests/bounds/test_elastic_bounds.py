@@ -199,16 +199,19 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", [*KINDS, *NEW])
-@pytest.mark.parametrize("forged", FORGED)
-def test_forged_certificates(name: str, forged: str) -> None:
+def test_forged_certificates(name: str) -> None:
     instance = elastic_instance(3)
     served = BOUNDS.get(name).objectives
     objective = "total_weighted_flow_time" if "total_weighted_flow_time" in served else min(served)
     certificate = BOUNDS.get(name).build(instance, objective, "elastic")
     assert isinstance(certificate, Certificate)
     certificate.verify(instance)
-    with pytest.raises(CertificateError):
-        FORGED[forged](certificate).verify(instance)
+    for what, forge in FORGED.items():
+        try:
+            forge(certificate).verify(instance)
+        except CertificateError:
+            continue
+        pytest.fail(f"accepted: {what}")
     other = elastic_instance(4)
     with pytest.raises(CertificateError):
         certificate.verify(other)

@@ -11,6 +11,8 @@ import pytest
 import optsched as osd
 from cli.calls import call, one_line
 
+pytestmark = pytest.mark.release
+
 ASKED = ("--objective", "makespan", "--space", "whole-jobs:arrivals=false,gangs=false", "--workers", "1")
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from cli.calls import call
 
+pytestmark = pytest.mark.release
+
 DOCUMENT: dict[str, Any] = {
     "format": "optsched-instance/1",
     "cluster": {"nodes": [{"count": 2, "gpus": 2, "gpu_memory": 16}]},

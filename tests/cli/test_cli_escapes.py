@@ -17,6 +17,8 @@ from optsched.io.sources import load
 from optsched.problem.html import html_of
 from optsched.report.comparison import evaluate
 
+pytestmark = pytest.mark.release
+
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 PARTS = ["\x1b[2J", "\x1b]0;x\x07", "\x1b]8;;http://x\x1b\\", "\x9b31m", "\n", "\r", "\t", "\x08\x08", "\x00", "\x7f"]
 PARTS += ["\x85", "\u2028", "\u2029", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))]

@@ -12,6 +12,8 @@ import optsched as osd
 from cli.calls import call, one_line
 from optsched.problem.contention import ETHERNET_10G
 
+pytestmark = pytest.mark.release
+
 TRANSFERS = "bytes,transfers,seconds\n" + "".join(
     f"{size:.0f},{k},{(k * ETHERNET_10G.seconds_per_byte + (k - 1) * ETHERNET_10G.penalty) * size!r}\n"
     for size in (1e6, 1e8)

@@ -15,6 +15,8 @@ from rich.console import Console
 from optsched.cli.layout import PIPED, Column, Sheet
 from optsched.problem.instance import Instance, Job
 
+pytestmark = pytest.mark.release
+
 WIDTHS = (60, 80, 120, 200)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?![\w.])")
 

@@ -12,6 +12,8 @@ import pytest
 
 from optsched.cli import main
 
+pytestmark = pytest.mark.release
+
 GOOD: dict[str, Any] = {
     "format": "optsched-instance/1",
     "cluster": {"nodes": [{"count": 2, "gpus": 4, "nic_bandwidth": 5e9, "intra_bandwidth": 25e9}]},

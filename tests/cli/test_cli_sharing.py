@@ -12,6 +12,8 @@ from cli.calls import call, one_line
 from optsched.io.sources import load
 from optsched.problem.instance import Instance
 
+pytestmark = pytest.mark.release
+
 ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t1\t1\t-1\t{}"
 LM, RESNET = "LM (batch size 5)", "ResNet-50 (batch size 16)"
 TWO: dict[str, Any] = {

@@ -10,6 +10,8 @@ import pytest
 
 from cli.calls import call, one_line
 
+pytestmark = pytest.mark.release
+
 ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t{}\t1\t-1\t{}"
 TABLE: dict[str, Any] = {
     "v100": {"('net', 1)": {"null": 10.0}, "('net', 2)": {"null": 18.0}, "('none', 1)": {"null": 0.0}},

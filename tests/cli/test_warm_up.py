@@ -16,6 +16,8 @@ from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.solvers.method import METHODS
 
+pytestmark = pytest.mark.release
+
 
 def total(values: Any) -> float:
     s = 0.0

@@ -9,6 +9,8 @@ import pytest
 
 from optsched.plot.colours import PALETTE, ink_on, job_colours, natural
 
+pytestmark = pytest.mark.release
+
 # Severe deuteranopia and protanopia as linear maps of linear RGB (Machado, Oliveira, Fernandes 2009, table 1).
 DEFICIENCIES = {
     "none": np.eye(3),

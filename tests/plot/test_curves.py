@@ -18,6 +18,8 @@ import optsched as osd
 from optsched.errors import InputError
 from optsched.problem.instance import Instance, Job
 
+pytestmark = pytest.mark.release
+
 SEEDS = [("fifo", 1, 3.0), ("fifo", 1, 5.0), ("srtf", 1, 2.0), ("fifo", 2, 9.0), ("srtf", 2, 2.5)]
 ROWS = [{"policy": policy, "load": load, "jct": jct} for policy, load, jct in SEEDS]
 HALF = 12.706 * statistics.stdev([3, 5]) / 2**0.5  # Student's t with one degree of freedom, from a printed table

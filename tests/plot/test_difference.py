@@ -14,6 +14,8 @@ from optsched.plot.difference import GAIN, LOSE
 from optsched.plot.gantt import GREY
 from optsched.problem.instance import Instance, Job
 
+pytestmark = pytest.mark.release
+
 JOBS = Instance([Job("a", duration=10), Job("b", duration=2), Job("c", arrival=20, duration=3)], "1x1", name="three")
 
 

@@ -18,6 +18,8 @@ from optsched.plot.interactive import interactive
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
+pytestmark = pytest.mark.release
+
 needs_bokeh = pytest.mark.skipif(importlib.util.find_spec("bokeh") is None, reason="Bokeh is not installed")
 
 

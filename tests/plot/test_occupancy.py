@@ -18,6 +18,8 @@ from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
+pytestmark = pytest.mark.release
+
 
 def area(ax: Axes, which: int = 0) -> float:
     """Area of a filled curve: the shoelace formula."""

@@ -17,6 +17,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 from optsched.report.comparison import evaluate
 
+pytestmark = pytest.mark.release
+
 MAGIC = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 
 

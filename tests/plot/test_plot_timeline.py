@@ -15,6 +15,8 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
 
+pytestmark = pytest.mark.release
+
 
 @st.composite
 def runs(draw: st.DrawFn) -> Schedule:

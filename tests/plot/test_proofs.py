@@ -13,6 +13,8 @@ from optsched.errors import InputError
 from optsched.solvers.session import Progress
 from optsched.solvers.solve import solve
 
+pytestmark = pytest.mark.release
+
 
 def test_a_solution_keeps_the_interval_as_it_shrank_and_the_picture_shows_it() -> None:
     seen: list[Progress] = []

@@ -15,6 +15,8 @@ from optsched.plot.ratios import ratios
 from optsched.problem.instance import Instance, Job
 from optsched.report.comparison import evaluate
 
+pytestmark = pytest.mark.release
+
 RESULT: dict[str, Any] = {
     "instance": {"name": "three", "jobs": 1200, "gpus": 8, "skipped_rows": 0},
     "objective": "total_flow_time",

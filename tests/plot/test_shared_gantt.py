@@ -17,6 +17,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Segment, SharedSchedule
 
+pytestmark = pytest.mark.release
+
 XI = Interference(2, ("A", "B"), ((1, 1.5), (4, 1)))
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.release
 def test_figures_and_axes_show_themselves_without_pyplot() -> None:

@@ -13,6 +13,8 @@ import optsched as osd
 from optsched.plot.canvas import new_axes, new_figure
 from optsched.plot.sliders import WIDGET
 
+pytestmark = pytest.mark.release
+
 drawn: list[tuple[int, str]] = []
 
 

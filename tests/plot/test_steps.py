@@ -5,9 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from optsched.plot.timeline import bin_means, levels
+
+pytestmark = pytest.mark.release
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(-3, 3)), max_size=12)
 

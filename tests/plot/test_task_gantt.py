@@ -21,6 +21,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
+pytestmark = pytest.mark.release
+
 NET = 2.0  # upper edge of the first interface: two GPUs stand above it
 
 

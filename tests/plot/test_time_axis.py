@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from optsched.plot.time_axis import UNITS, TimeLocator, in_unit, number, time_axis, unit_for
 
+pytestmark = pytest.mark.release
+
 
 @pytest.mark.parametrize(
     ("span", "unit"),

@@ -17,6 +17,8 @@ from optsched.plot.time_axis import moment
 from optsched.plot.timeline import Timeline
 from optsched.problem.schedule import Schedule
 
+pytestmark = pytest.mark.release
+
 
 def labelled(ax: object, label: str) -> list[tuple[float, float]]:
     paths = [p.vertices for c in ax.collections if c.get_label() == label for p in c.get_paths()]  # type: ignore[attr-defined]

@@ -16,6 +16,8 @@ from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
 from optsched.guarantees.optimum_bounds import BoundShown
 from optsched.regression.baseline_file import FORMAT, compared, entry, read, update
 
+pytestmark = pytest.mark.release
+
 BOUND = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)
 TEST = "test_it.py::test_it"
 

@@ -18,6 +18,8 @@ from optsched.regression import baseline_file
 from optsched.regression.guard import GuardedRatio, GuardSettings, guarded
 from optsched.regression.guarded_subject import guarded_subject
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> GuardSettings:

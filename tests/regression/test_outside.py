@@ -25,6 +25,8 @@ from optsched.problem.schedule import Schedule, Segment
 from optsched.regression import guarded_subject as outside
 from optsched.regression.guarded_subject import Command, guarded_subject, read_schedule
 
+pytestmark = pytest.mark.release
+
 JOBS = [Job("a", arrival=1, gpus=2, duration=3), Job("b", arrival=1, duration=2), Job("c", arrival=2, duration=2)]
 TWO = Instance(JOBS, "1x2", name="two", objective="total_completion_time")  # optimum: b 3, c 4, a 7
 BEST = {"b": 1, "c": 2, "a": 4}

@@ -11,6 +11,8 @@ import pytest
 import optsched as osd
 from optsched.errors import InputError
 
+pytestmark = pytest.mark.release
+
 YEAR_2024 = 1_704_067_200.0
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import optsched as osd
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
