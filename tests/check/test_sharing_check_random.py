@@ -1,4 +1,4 @@
-"""The referee of shared GPUs on random runs: those of a right simulator pass, those of defective ones do not.
+"""The referee of shared GPUs on random runs: those of a right simulator pass, those with wrong speeds do not.
 
 Beside it, the integral of every job's speed in exact fractions, moment by moment, for verdicts on both sides of the line.
 """
@@ -30,20 +30,6 @@ from optsched.simulation.policy import Start, View
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 
 SEEDS = range(12)
-DEFECTS = {  # and the rule that finds each of them
-    "transposed": "rate",
-    "no table": "rate",
-    "nobody slows": "rate",
-    "first GPU only": "rate",
-    "mean": "rate",
-    "min": "rate",
-    "old speeds": "rate",
-    "sub-steps are free": "rate",
-    "the network is free": "rate",
-    "memory of partners": "memory",
-    "pairs that never share": "memory",
-    "three": "capacity",
-}
 
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
@@ -52,14 +38,6 @@ def test_right_runs_pass(seed: int, choices: int) -> None:
     instance = random_shared_instance(seed)
     schedule = SharedWorld(instance, choices).schedule()
     assert check_schedule(instance, schedule) == []
-
-
-@pytest.mark.parametrize("defect", DEFECTS)
-def test_defective_runs_do_not(defect: str) -> None:
-    assert any(
-        DEFECTS[defect] in {v.rule for v in check_schedule(instance, SharedWorld(instance, 0, defect).schedule())}
-        for instance in map(random_shared_instance, SEEDS)
-    )
 
 
 def exact_seconds_alone(schedule: SharedSchedule, s: int) -> Fraction:

@@ -1,4 +1,4 @@
-"""Random instances whose jobs may share GPUs, and a small simulator of them with defects to choose from.
+"""Random instances whose jobs may share GPUs, and a small simulator of them.
 
 In plain Python, all jobs at every event, apart from the engine and from the referee.
 """
@@ -72,11 +72,10 @@ class _Running:
 
 @dataclass
 class SharedWorld:
-    """A run; every ``defect`` is a way to get it wrong, "" is right. Choices are random, among those that are possible."""
+    """A run. Choices are random, among those that are possible."""
 
     instance: Instance
     seed: int
-    defect: str = ""
     now: float = 0.0
     running: dict[int, _Running] = field(default_factory=dict)
     done: list[tuple[_Running, float]] = field(default_factory=list)
@@ -93,32 +92,19 @@ class SharedWorld:
     def xi(self, a: int, b: int) -> float:
         kinds, table = self.instance.kinds, self.instance.interference
         assert table is not None
-        if self.defect == "transposed":
-            a, b = b, a
-        if self.defect == "no table":
-            return table.ratio
-        value = table.slowdown(kinds[a], kinds[b])
-        if self.defect == "pairs that never share" and math.isinf(value):
-            return table.ratio
-        return value
+        return table.slowdown(kinds[a], kinds[b])
 
     def slow(self, run: _Running) -> float:
-        beside = [self.xi(run.job, each.job) for gpu in run.gang for each in self.on(gpu) if each is not run]
-        if self.defect == "nobody slows" or not beside:
-            return 1.0
-        if self.defect == "first GPU only":
-            beside = [self.xi(run.job, each.job) for each in self.on(run.gang[0]) if each is not run] or [1.0]
-        if self.defect == "mean":
-            return sum(beside) / len(beside)
-        return min(beside) if self.defect == "min" else max(beside)
+        beside = (self.xi(run.job, each.job) for gpu in run.gang for each in self.on(gpu) if each is not run)
+        return max(beside, default=1.0)
 
     def pace(self, job: int, option: int, gang: tuple[Gpu, ...]) -> float:
         if job not in self.instance.jobs_at("scalings"):
             return 1.0
         s = self.instance.scalings[str(self.instance.table["profile"][job])]
-        sub = self.instance.sub_batches(job)[0 if self.defect == "sub-steps are free" else option]
+        sub = self.instance.sub_batches(job)[option]
         computing = s.compute + s.per_sample * sub.size
-        spans = len({node for node, _ in gang}) > 1 and self.defect != "the network is free"
+        spans = len({node for node, _ in gang}) > 1
         network = (s.across if spans else s.within) if len(gang) > 1 else 0.0
         network += (s.across_growth if spans else s.within_growth) * max(len(gang) - 2, 0)
         return (sub.steps - 1) * computing + (computing**s.overlap + network**s.overlap) ** (1 / s.overlap)
@@ -129,11 +115,9 @@ class SharedWorld:
         for gpu in self.gpus:
             beside = self.on(gpu)
             held = sum(each.memory for each in beside)
-            if self.defect == "memory of partners":
-                held = 0
             room = held + memory <= float(self.instance.cluster.node_memory[gpu[0]])
             never = any(math.isinf(max(self.xi(job, each.job), self.xi(each.job, job))) for each in beside)
-            if suits[gpu[0]] and room and not never and len(beside) <= (2 if self.defect == "three" else 1):
+            if suits[gpu[0]] and room and not never and len(beside) <= 1:
                 found.append(gpu)
         return found
 
@@ -167,15 +151,13 @@ class SharedWorld:
                 self.done.append((self.running.pop(j), self.now))
             while future and self.instance.arrival[future[0]] <= self.now:
                 waiting.append(future.pop(0))
-            before = set(self.running)
             waiting = [j for j in waiting if not self.start(j)]
-            for j, run in self.running.items():
-                if not (self.defect == "old speeds" and j in before):
-                    run.slow = self.slow(run)
+            for run in self.running.values():
+                run.slow = self.slow(run)
         segments = [
             Segment(run.job, run.gang, run.begun, end, float(self.instance.work[run.job])) for run, end in self.done
         ]
-        plain = SharedSchedule.from_segments(self.instance, segments, self.defect or "right")
+        plain = SharedSchedule.from_segments(self.instance, segments, "right")
         return with_steps(plain, [run.steps for run, _ in self.done])
 
 
