@@ -35,6 +35,9 @@ def price_of_users() -> float:
 
 
 def pytest_collection_finish() -> None:
+    from optsched.bounds import fast_machine
+
+    fast_machine.priority_run.interpreted = False  # half a million calls; compiling it takes a second
     gc.collect()
     gc.freeze()  # what was imported and collected stays: it need not be looked through again and again
 

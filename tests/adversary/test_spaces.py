@@ -79,6 +79,7 @@ def test_three_jobs_that_share_reach_no_less_than_the_optimum() -> None:
     assert witness >= least * (1 - 1e-9)
 
 
+@pytest.mark.compiled
 def test_jobs_on_types_reach_the_optimum_without_preemption() -> None:
     space, rng = space_of(specify("hadar").policy, jobs=4), random.Random(1)
     for _ in range(2):

@@ -44,6 +44,7 @@ def test_no_machine_is_refused() -> None:
         least_makespan([1], 0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("objective", ["makespan", "total_completion_time", "total_weighted_flow_time"])
 @pytest.mark.parametrize("text", ["whole-jobs", "whole-jobs:arrivals=false,gangs=false"])
 def test_what_is_reached_is_the_optimum_without_preemption(objective: str, text: str) -> None:

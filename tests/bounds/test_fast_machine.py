@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import example, given, strategies as st
 
 from bounds.cases import busy_pieces
@@ -79,6 +80,7 @@ def test_words_of_61_bits_do_not_overflow(jobs: list[tuple[int, int, int]]) -> N
     assert least_busy_time_sum(release, work, multiplier) == (expected, None)
 
 
+@pytest.mark.compiled
 def test_the_sum_of_a_million_late_completions_is_exact() -> None:
     n, latest = 1_000_000, 2**60
     release = np.full(n, latest, dtype=np.int64)

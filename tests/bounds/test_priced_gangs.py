@@ -74,6 +74,7 @@ def exhaustive(seed: int, count: int) -> tuple[int, int]:
     return checked, better
 
 
+@pytest.mark.compiled
 def test_never_above_the_optimum() -> None:
     checked, better = exhaustive(0, 16)
     assert (checked, better > 0) == (16, True)

@@ -47,6 +47,7 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     assert used - names(PROJECT["dependencies"]) - optional == halves
 
 
+@pytest.mark.release
 @one_process
 def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
     # these are for people and for the checks; every other one is for code of the package

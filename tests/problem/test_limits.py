@@ -91,6 +91,7 @@ def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.M
         modes_of_elastic(instance)
 
 
+@pytest.mark.release
 def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:
     instance = elastic(60)
     names = {"kind": "elastic-alone", "objective": "makespan", "class": "elastic"}

@@ -115,6 +115,7 @@ def dead_again(folder: Path) -> None:
         shutil.rmtree(copy)
 
 
+@pytest.mark.release
 def test_at_every_step_the_old_run_or_the_new_one_is_whole(tmp_path: Path) -> None:
     made, at, seen = report(*NEW), 0, []
     while True:

@@ -37,6 +37,7 @@ def same(one: State, other: State) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in fields)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", PLACEMENTS.names())
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
@@ -86,6 +87,7 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
     assert (alphas > 0) == bool(instance.profiled.any())
 
 
+@pytest.mark.compiled
 def test_an_entry_point_is_looked_up_once() -> None:
     with without_interpreting():
         alone, shared = (entry_points._entry_of_site("stop", site) for site in range(2))

@@ -96,6 +96,7 @@ def segments(run: Run) -> list[tuple[int, float, float, float]]:
     return sorted(zip(s.job.tolist(), s.start.tolist(), s.end.tolist(), s.work.tolist(), strict=True))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("length", [0.75, 1.0, 2.5])
 def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> None:
     rng = np.random.default_rng(5)

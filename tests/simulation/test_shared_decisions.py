@@ -47,6 +47,7 @@ def pair(**more: Any) -> Instance:
     return Instance([Job("a", duration=10), Job("b", arrival=4, duration=10)], "1x1", interference=XI, **more)
 
 
+@pytest.mark.compiled
 def test_a_partner_that_is_stopped_leaves_the_other_alone() -> None:
     # a: 4 s alone, 3 s beside b (2 s of work), then 4 s alone, 11 in all; b does 2 of 10 and waits until 11
     instance = Instance(

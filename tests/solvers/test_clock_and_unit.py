@@ -158,6 +158,7 @@ def test_decimal_units_are_solved_alike(objective: str, unit: float) -> None:
 # --- what is called without solve ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("clock", SHIFTS)
 def test_list_schedules_and_lp_bounds(clock: float) -> None:
     here, there = gangs(0.0, 1.0), gangs(clock, 1.0)

@@ -208,6 +208,7 @@ def test_a_schedule_below_what_a_search_proved_says_so(files: dict[str, Path], w
 # --- made again --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.release
 def test_made_again_from_nothing_and_resumed(tmp_path: Path, worse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some, work = [each for each in recipes() if each.entry.name == NAME], tmp_path / "work"
     some = [replace(each, methods=("rigid-time-indexed",), seconds=600) for each in some]
@@ -221,6 +222,7 @@ def test_made_again_from_nothing_and_resumed(tmp_path: Path, worse: Path, monkey
     assert (worse / "proofs" / "gangs-8.zip").read_bytes() == archive
 
 
+@pytest.mark.release
 def test_methods_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = next(each for each in recipes() if each.entry.name == NAME)
     true = osd.solve(made(asked.entry), model="rigid-time-indexed")

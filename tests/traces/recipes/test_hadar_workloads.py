@@ -87,6 +87,7 @@ def test_measured_rates_of_a_mix_stand_and_the_others_are_uneven() -> None:
     assert even.entries[WEATHER, "T4", 1].together == pytest.approx(8.1 / 15.7)
 
 
+@pytest.mark.release
 def test_small_instances_have_whole_durations_everywhere_and_a_provable_optimum() -> None:
     for seed, cluster in few(((1, "1x2:V100+1x2:K80"), (2, "1x2:V100+1x1:P100+1x2:K80"), (3, "2x1:V100+1x2:K80")), 1):
         instance = generate("hetero-small", seed, jobs=4, cluster=cluster)
