@@ -99,8 +99,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
 
 def _in_all(gone: Ints, n: int) -> Bools:
     """The jobs that have started in every state."""
-    common = np.bitwise_and.reduce(gone, axis=0)
-    job = np.arange(n)
+    common, job = np.bitwise_and.reduce(gone, axis=0), np.arange(n)
     return np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
 
 

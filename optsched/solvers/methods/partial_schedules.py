@@ -148,7 +148,8 @@ def _run(state: SolveState) -> MethodReport:
     if not state.closed and state.deadline is not NEVER:
         state.search(ENDLESS)
     note = "" if state.closed else f"the limit of time or memory came after {search.passes} passes"
-    return MethodReport("states", Size(), search.passes, note=note)
+    size = Size(state.instance.n, int(search.jobs.open.sum()))
+    return MethodReport("dynamic programming", size, search.passes, note=note)
 
 
 add_method(NAME, _applies, _run)
