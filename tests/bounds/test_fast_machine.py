@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from bounds.cases import busy_pieces
-from optsched.bounds.busy_time_sum import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
 from optsched.bounds.exact_dot import exact_total
 from optsched.bounds.fast_machine import srpt_completions
+from optsched.bounds.mean_busy_time import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
 from optsched.check.verify_certificate import srpt_ends
 
 small = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=7)

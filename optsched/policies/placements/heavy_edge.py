@@ -1,8 +1,7 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
-A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the
-bytes of an iteration; servers are chosen best fit first, filled along the heaviest edges (both in `greedy_mapping`) and
-perhaps improved (`local_search_mapping`).
+A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the bytes of an iteration;
+servers are chosen best fit first, filled along the heaviest edges and perhaps improved by local search.
 
 **Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times as
 slow as the best mapping (`optsched.models.gpu_mapping`), and every variant 6.3 times on 3+3 replicas and 2, 3, 4 free GPUs.
@@ -23,15 +22,30 @@ from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
 from optsched.errors import InputError
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.placements.greedy_mapping import (
-    choose_servers,
-    fill_from_every_seed,
-    set_servers,
-)
-from optsched.policies.placements.local_search_mapping import descend
 from optsched.policies.placements.mapping import (
+    COLUMN,
+    FALLS,
+    FIRST,
+    GAIN,
+    GROUP_COLUMN,
+    GROUP_STAGE,
+    LEFT,
+    LONELY,
+    NODE,
+    SERVER,
+    SHARE,
+    SPREAD,
+    TIE,
+    VACANT,
     Mapping,
+    clear,
+    has_an_equal_before,
+    keep,
+    mapping_pace,
     new_mapping,
+    put,
+    recall,
+    take,
     write_entries,
 )
 from optsched.problem.arrays import Ints
@@ -41,6 +55,233 @@ from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
+
+# Which servers a gang takes, and its replicas on them, by the Heavy-Edge greedy.
+#
+# The servers: best fit for the rest, else the most free GPUs. The greedy fills one after the other, ends of the heaviest
+# edge first, then the closest replica.
+
+
+@njit(**NESTED)
+def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
+    """Write the servers in the order in which they are taken and the GPUs of each; their number, 0: too few are free.
+
+    While GPUs are missing: the server with the fewest free GPUs that holds the rest, else the one with the most. Ties:
+    the lowest number. Complexity O(nodes x servers taken).
+    """
+    left, entries = gpus, 0
+    # The servers taken so far are the first in order of (most free, lowest number); this is the last one of them.
+    last_free, last = -1, -1
+    while left > 0:
+        fitting, fullest = -1, -1
+        for m in range(free.size):
+            if not eligible[m] or free[m] <= 0:
+                continue
+            if entries > 0 and (free[m] > last_free or (free[m] == last_free and m <= last)):
+                continue
+            if free[m] >= left and (fitting < 0 or free[m] < free[fitting]):
+                fitting = m
+            if fullest < 0 or free[m] > free[fullest]:
+                fullest = m
+        m = fitting if fitting >= 0 else fullest
+        if m < 0:
+            return 0
+        out_node[entries] = m
+        out_count[entries] = min(left, free[m])
+        left -= out_count[entries]
+        last_free, last = free[m], m
+        entries += 1
+    return entries
+
+
+@njit(**NESTED)
+def set_servers(x: Mapping, servers: int, node: Any, share: Any) -> None:
+    """Fill ``share[k]`` GPUs of ``node[k]``, k < ``servers``, in this order."""
+    for k in range(servers):
+        c = 0
+        while x.whole[NODE, c] != node[k]:
+            c += 1
+        x.whole[SERVER, k] = c
+        x.whole[SHARE, k] = share[k]
+
+
+@njit(**NESTED)
+def fill_servers(x: Mapping, servers: int, seed: int) -> None:
+    """The greedy; ``seed`` >= 0: a replica of that stage is placed first.
+
+    A server opens with both ends of the heaviest edge between replicas that are left (if it takes two), else with the
+    replica that has the least weight to the others left; then comes, again and again, the replica with the most weight to
+    those on the server. Ties: the lowest stage. Complexity O(g (S + E)).
+    """
+    w, f = x.whole, x.real
+    clear(x)
+    for s in range(x.stages):
+        w[LEFT, s] = w[FIRST, s + 1] - w[FIRST, s]
+    for k in range(servers):
+        for s in range(x.stages):
+            f[GAIN, s] = 0.0
+        placed = 0
+        first, second = _opening(x, w[SHARE, k]) if k > 0 or seed < 0 else (seed, -1)
+        while placed < w[SHARE, k]:
+            s = first if placed == 0 else second if placed == 1 and second >= 0 else _closest(x)
+            _settle(x, s, w[SERVER, k])
+            placed += 1
+
+
+@njit(**NESTED)
+def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
+    """The best of the greedy's mappings without a seed and from stages 0..seeds-1; its alpha. The first of equals."""
+    best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
+    while seed < seeds:
+        fill_servers(x, servers, seed)
+        alpha = mapping_pace(x)
+        if seed < 0 or alpha < best * FALLS:
+            best = alpha
+            keep(x)
+        if best <= x.fastest:
+            break
+        seed += 1
+    recall(x)
+    return best
+
+
+@njit(**NESTED)
+def _settle(x: Mapping, s: int, c: int) -> None:
+    f, one = x.real, np.int64(1)
+    put(x, s, c, one)
+    x.whole[LEFT, s] -= one
+    f[GAIN, s] += f[TIE, s]
+    for e in range(x.edges.size):
+        edge = x.edges[e]
+        if edge.tail == s:
+            f[GAIN, edge.head] += edge.pair
+        elif edge.head == s:
+            f[GAIN, edge.tail] += edge.pair
+
+
+@njit(**NESTED)
+def _opening(x: Mapping, share: int) -> tuple[int, int]:
+    # The ends of the heaviest edge between two replicas that are left, of one stage or of neighbours; the lowest pair of
+    # equals. Without such an edge or two free GPUs: the loneliest replica, and -1.
+    left, a, b, weight = x.whole[LEFT], -1, -1, -1.0
+    if share >= 2:
+        for s in range(x.stages):
+            if left[s] >= 2 and x.real[TIE, s] > weight:
+                a, b, weight = s, s, x.real[TIE, s]
+        for e in range(x.edges.size):
+            edge = x.edges[e]
+            s, u = min(edge.tail, edge.head), max(edge.tail, edge.head)
+            if left[s] == 0 or left[u] == 0:
+                continue
+            if edge.pair > weight or (edge.pair == weight and (s < a or (s == a and u < b))):
+                a, b, weight = s, u, edge.pair
+    return (a, b) if a >= 0 else (_loneliest(x), -1)
+
+
+@njit(**NESTED)
+def _loneliest(x: Mapping) -> int:
+    left, lonely = x.whole[LEFT], x.real[LONELY]
+    for s in range(x.stages):
+        lonely[s] = (left[s] - 1) * x.real[TIE, s]
+    for e in range(x.edges.size):
+        edge = x.edges[e]
+        lonely[edge.tail] += edge.pair * left[edge.head]
+        lonely[edge.head] += edge.pair * left[edge.tail]
+    chosen = -1
+    for s in range(x.stages):
+        if left[s] > 0 and (chosen < 0 or lonely[s] < lonely[chosen]):
+            chosen = s
+    return chosen
+
+
+@njit(**NESTED)
+def _closest(x: Mapping) -> int:
+    left, gain, chosen = x.whole[LEFT], x.real[GAIN], -1
+    for s in range(x.stages):
+        if left[s] > 0 and (chosen < 0 or gain[s] > gain[chosen]):
+            chosen = s
+    return chosen
+
+
+# Local search on a mapping: moves of a replica and swaps of two.
+#
+# Every pass looks at the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
+# (kind, stage, server); it ends when no step lowers alpha. A group is the replicas of one stage on one server.
+
+# A step: (s, c, u, d): a replica of stage s goes from c to d and one of stage u from d to c; u < 0: none; s < 0: no step.
+Step = tuple[int, int, int, int]
+
+
+@njit(**NESTED)
+def descend(x: Mapping) -> None:
+    """Take the best step while alpha strictly falls. Complexity of a pass O((g C + g^2) x time of one alpha)."""
+    alpha, none = mapping_pace(x), np.int64(-1)  # typed: literals would have the kernels compiled once more
+    while alpha > x.fastest:
+        groups = _list_groups(x)
+        step, found = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
+        step, found = _best_swap(x, groups, step, found)
+        if step[0] < 0:
+            break
+        _make(x, step)
+        alpha = found
+
+
+@njit(**NESTED)
+def _list_groups(x: Mapping) -> int:
+    w, groups = x.whole, 0
+    for s in range(x.stages):
+        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+            w[GROUP_STAGE, groups] = s
+            w[GROUP_COLUMN, groups] = w[COLUMN, i]
+            groups += 1
+    return groups
+
+
+@njit(**NESTED)
+def _best_move(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, float]:
+    w, one = x.whole, np.int64(1)  # typed, as above
+    none: Any = -one
+    for i in range(groups):
+        s, c = w[GROUP_STAGE, i], w[GROUP_COLUMN, i]
+        for d in range(x.candidates):
+            if d == c or w[VACANT, d] < one or has_an_equal_before(x, d, one):
+                continue
+            take(x, s, c, one)
+            put(x, s, d, one)
+            alpha = mapping_pace(x)
+            take(x, s, d, one)
+            put(x, s, c, one)
+            if alpha < best:
+                best, step = alpha, (s, c, none, d)
+    return step, best
+
+
+@njit(**NESTED)
+def _best_swap(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, float]:
+    w = x.whole
+    for i in range(groups):
+        s, c = w[GROUP_STAGE, i], w[GROUP_COLUMN, i]
+        for j in range(i + 1, groups):
+            u, d = w[GROUP_STAGE, j], w[GROUP_COLUMN, j]
+            if u == s or d == c:
+                continue
+            _make(x, (s, c, u, d))
+            alpha = mapping_pace(x)
+            _make(x, (s, d, u, c))
+            if alpha < best:
+                best, step = alpha, (s, c, u, d)
+    return step, best
+
+
+@njit(**NESTED)
+def _make(x: Mapping, step: Step) -> None:
+    (s, c, u, d), one = step, np.int64(1)
+    take(x, s, c, one)
+    if u >= 0:
+        take(x, u, d, one)
+        put(x, u, c, one)
+    put(x, s, d, one)
+
 
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 # The settings of a variant follow the state of the random numbers, u64[1 + 3].
