@@ -58,7 +58,7 @@ def test_no_solver_gets_more_than_what_remains(clock: Clock, monkeypatch: pytest
         return run(session, time_limit=60.0, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Session, "solve", heard)
-    found = osd.solve("rigid-12-1", time_limit=10)
+    found = osd.solve("rigid-12-1", model="reduced-cost-fixing", time_limit=10)
     assert given == [10, 3]
     assert found.value is not None
     assert found.bound is not None
