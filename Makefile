@@ -75,7 +75,7 @@ unit: $(STAMP)
 
 # engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m compiled $(call marked,compiled)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'compiled and not study' $(call marked,compiled)
 	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
 	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
 
