@@ -29,7 +29,7 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Ints
 from optsched.solvers.start_prices import BEYOND, StartBounds
 
-WORD, HASH = 62, (1 << 62) - 1  # jobs of a word of S; bits of a hash
+WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200  # jobs of a word of S; bits of a hash; states compared with
 TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at hand, times the width
 
 
@@ -241,23 +241,23 @@ def _cut(found, width, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
-    """bool[M]: no other state with the same jobs gone costs no more and has all GPUs free no later."""
+    """bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
     kept, mixed = np.ones(cost.size, dtype=np.bool_), np.zeros(cost.size, dtype=np.int64)
     for q in range(cost.size):
         mixed[q] = _mixed(gone[q], 0)
-    order = np.argsort(mixed, kind="mergesort")
-    begin = 0
-    for end in range(1, order.size + 1):
-        if end < order.size and mixed[order[end]] == mixed[order[begin]]:
-            continue
-        for a in order[begin:end]:
-            for b in order[begin:end]:
-                if a != b and kept[a] and kept[b] and cost[a] <= cost[b]:
-                    better = True
-                    for w in range(gone.shape[1]):
-                        better = better and gone[a, w] == gone[b, w]
-                    for c in range(free.shape[1]):
-                        better = better and free[a, c] <= free[b, c]
-                    kept[b] = not better
-        begin = end
+    order = np.argsort(cost, kind="mergesort")
+    order, begin = order[np.argsort(mixed[order], kind="mergesort")], 0
+    for end in range(order.size):
+        b = order[end]
+        begin = end if mixed[b] != mixed[order[begin]] else begin
+        for a in order[
+            begin : min(end, begin + COMPARED)
+        ]:  # the cheapest; with thousands of the same jobs it takes long
+            if kept[a] and kept[b]:
+                better = True
+                for w in range(gone.shape[1]):
+                    better = better and gone[a, w] == gone[b, w]
+                for c in range(free.shape[1]):
+                    better = better and free[a, c] <= free[b, c]
+                kept[b] = not better
     return kept
