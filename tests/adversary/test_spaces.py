@@ -108,6 +108,7 @@ def test_ada_srsf_reaches_its_ratio() -> None:
     assert judged.holds
 
 
+@pytest.mark.compiled
 def test_what_preempts_is_held_against_a_schedule_and_a_bound() -> None:
     policy = specify("tiresias:threshold=4")
     evaluation = Evaluation(space_of(policy.policy, jobs=4), policy, None, "total_flow_time")
