@@ -42,6 +42,7 @@ def bare(keeper: Keeper, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
     """A session of the tests in a folder that is still empty; no other plugin than ours takes part."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file changed within a second may look as it did
 
     def run(*arguments: str) -> pytest.RunResult:
         for file in pytester.path.glob("*.py"):  # another test may have had a module of that name

@@ -24,7 +24,7 @@ STUDY = "ada-srsf"
 
 pytestmark = [pytest.mark.release, pytest.mark.xdist_group("ada-srsf")]  # one process runs the small study
 RULES = ("srsf:k=1", "srsf:k=2", "srsf:k=3", "ada-srsf", "k-way", "leader-first")
-PLACEMENTS = ("random", "first-fit", "list", "lwf:kappa=8", "lwf:kappa=4", "lwf:kappa=2", "lwf:kappa=1")
+PLACEMENTS = ("random", "first-fit", "list", "lwf:kappa=8", "lwf:kappa=4", "lwf:kappa=2", "lwf:kappa=1", "buddy")
 NAMES = {"placements", "rules-by-placement", "rules", "penalty", "speed"}
 
 
