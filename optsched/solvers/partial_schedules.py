@@ -81,7 +81,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
         for begin in range(0, level.cost.size, TOGETHER):
             if deadline.passed:
                 least = min(left_out, int(level.bound.min()))
-                return Searched(None, BEYOND, least if path else BEYOND, False)
+                return Searched(None, BEYOND, least, False)
             some = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
             count, cut = _expand(some, begin, given, after, cut, width, spare, count, table)
         if cut <= limit:

@@ -77,13 +77,36 @@ def test_prices_only_get_better_and_never_pass_the_optimum(instance: Instance, o
     assert search.jobs.prove(some).steps <= best
 
 
-def test_a_pass_that_the_clock_stops_proves_what_it_has_seen() -> None:
-    state = begun(generate("rigid", seed=1, jobs=12), "total_completion_time")
+class Looks(Deadline):
+    """It has passed when it has been looked at so often."""
+
+    left_over = 0
+
+    @property
+    def passed(self) -> bool:
+        object.__setattr__(self, "left_over", self.left_over - 1)
+        return self.left_over < 0
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2, 5, 11])
+def test_a_pass_that_the_clock_stops_proves_what_it_has_seen(looks: int) -> None:
+    instance, goal = generate("rigid", seed=1, jobs=12), "total_completion_time"
+    state, best = begun(instance, goal), solve(instance, goal, model="reduced-cost-fixing")
     search = Search(state)
-    bounds = search.price()
-    assert bounds is not None
-    stopped = search_states(bounds, search.limit << bounds.bits, 100, Deadline(0.0))
+    bounds, deadline = search.jobs.prove(np.zeros((instance.n, search.jobs.slots))), Looks()
+    object.__setattr__(deadline, "left_over", looks)
+    assert best.status == "optimal"
+    assert best.value_exact is not None
+    stopped = search_states(bounds, search.limit << bounds.bits, 100, deadline)
     assert (stopped.order, stopped.finished) == (None, False)
+    assert stopped.bound <= state.steps(best.value_exact) << bounds.bits
+
+
+def test_no_time_proves_nothing() -> None:
+    state = begun(generate("rigid", seed=1, jobs=40), "total_completion_time")
+    state.deadline = Deadline(0.0)
+    Search(state).run()
+    assert not state.closed
 
 
 @pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness"])
