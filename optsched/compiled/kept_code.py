@@ -36,7 +36,7 @@ _MARK = "optsched.compiled"
 _IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PREFIX = "compiled-"
 _FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
-_PATIENCE = 120.0  # seconds that another process may take to compile what this one waits for
+_LONGEST_WAIT = 120.0  # seconds that another process may take to compile what this one waits for
 
 
 @cache
@@ -154,8 +154,8 @@ def alone(function: Callable[..., Any]) -> Iterator[None]:
 
 def _lock(file: IO[str]) -> None:
     # Until it is closed. A process that ends, however, leaves no lock behind.
-    impatient = time.monotonic() + _PATIENCE
-    while time.monotonic() < impatient:
+    latest = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < latest:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return

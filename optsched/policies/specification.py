@@ -66,10 +66,14 @@ def _policy_in(head: str) -> AnyPolicy:
 METHODS = ("order", "decide", "tasks")  # one of which a policy has
 
 
+def form_on(policy: AnyPolicy, instance: Instance) -> AnyPolicy:
+    """What a policy is on an instance: one with ``form(instance)`` is the policy that this makes; any other, itself."""
+    return policy.form(instance) if hasattr(policy, "form") else policy
+
+
 def on_instance(chosen: Specification, instance: Instance) -> Specification:
-    """What it is there: a policy with ``form(instance)`` is the policy that this makes, with that one's own placement."""
-    form = getattr(chosen.policy, "form", None)
-    policy = chosen.policy if form is None else form(instance)
+    """The same with the policy's form there, which brings its own placement."""
+    policy = form_on(chosen.policy, instance)
     if policy is chosen.policy:
         return chosen
     return Specification(chosen.text, policy, made(PLACEMENTS.get, "placement", default_placement(policy)))
@@ -111,9 +115,9 @@ def shares_gpus(policy: object) -> bool:
     return Use.SHARING in uses_of(policy)
 
 
-def serves(policy: object, instance: Instance) -> bool:
+def serves(policy: AnyPolicy, instance: Instance) -> bool:
     """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
-    policy = policy.form(instance) if hasattr(policy, "form") else policy
+    policy = form_on(policy, instance)
     if at_task_level(policy) or instance.at_task_level:
         return at_task_level(policy) and instance.at_task_level
     if shares_gpus(policy):

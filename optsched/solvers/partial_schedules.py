@@ -73,7 +73,7 @@ def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadlin
     given = jobs.release, jobs.length, jobs.gpus, jobs.before, bounds.costs, bounds.paid, bounds.least, bounds.later
     spare, table = States.empty(SPARE * width, words, jobs.total), np.full(1 << (2 * SPARE * width).bit_length(), -1)
     level, left_out = States.empty(1, words, jobs.total), BEYOND
-    level.free[:] = jobs.release.min()
+    level.free[:], level.bound[:] = jobs.release.min(), bounds.value
     path: list[tuple[Ints, Ints]] = []
     for _ in range(n):
         after, count, cut = bounds.after(_in_all(level.gone, n)), 0, limit + 1
@@ -250,9 +250,7 @@ def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
     for end in range(order.size):
         b = order[end]
         begin = end if mixed[b] != mixed[order[begin]] else begin
-        for a in order[
-            begin : min(end, begin + COMPARED)
-        ]:  # the cheapest; with thousands of the same jobs it takes long
+        for a in order[begin : min(end, begin + COMPARED)]:
             if kept[a] and kept[b]:
                 better = True
                 for w in range(gone.shape[1]):
