@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from optsched.solvers.solution import Solution
 
 
+SHORTEST = 1e-12  # of a duration; what is shorter is the rounding of clocks
+
+
 def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
     """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
     if value is None or value != value:
@@ -45,7 +48,7 @@ def duration(seconds: float) -> str:
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if abs(seconds) >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:,.3g} s"
+    return f"{seconds:,.3g} s" if abs(seconds) >= SHORTEST else "0 s"
 
 
 def instance_line(instance: Instance, skipped: int = 0) -> str:

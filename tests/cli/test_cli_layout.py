@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from optsched.cli.layout import PIPED, Column, Sheet
+from optsched.cli.tables import duration
 from optsched.problem.instance import Instance, Job
 
 pytestmark = pytest.mark.release
@@ -112,3 +113,8 @@ def test_a_number_is_never_broken_even_where_nothing_fits() -> None:
     sheet = Sheet([Column("name", right=False), Column("number")])
     sheet.add("a", "1" * 50)
     assert any("1" * 50 in line for line in drawn(sheet, 60))
+
+
+def test_times_are_in_the_unit_a_reader_would_choose_and_rounding_is_none() -> None:
+    shown = [duration(seconds) for seconds in (0.0, 5.9e-15, 1e-12, 0.25, 90, 600, 7200, 3 * 86400)]
+    assert shown == ["0 s", "0 s", "1e-12 s", "0.25 s", "90 s", "10.0 min", "2.0 h", "3.0 d"]
