@@ -142,6 +142,9 @@ def shield_processes() -> None:
         from multiprocessing import resource_tracker
 
         resource_tracker.ensure_running()
+    # What the processes share is given back by them or by the process that watches for it: that it came second is no news.
+    warned = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [warned, "ignore:resource_tracker"]))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
@@ -155,6 +158,7 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
     for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
         any(_heard(tell) for _ in range(ATTEMPTS))
     campaign = False
+    threading.excepthook = lambda _: None  # those that wait for a process that is stopped now
     with contextlib.suppress(KeyboardInterrupt, Exception):
         for tidy in (*_untidy, discard_unfinished):
             tidy()
