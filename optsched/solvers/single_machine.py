@@ -48,11 +48,12 @@ from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
 from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, simple_ascend, step
 
 EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
-PLAIN, PAIRS, COUNTED = 2000, 200, 30  # steps of an ascent: without rules, with rules, after a job was counted
+PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
 STILL = 1e-3  # factor of steps at which an ascent has come to its end
+SOME, LITTLE = 25, 0.03  # it has on a graph, too, when so many steps close no more than this part of the gap
 CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
-STEPS = 1.5e7  # edges looked at in an ascent on a graph
+FIRST, LATER = 1.0, 0.3  # length of the first step of an ascent, part of the gap: of a graph, after a job was counted
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the share of the graph that they may double
 EDGES = 20_000_000  # of a graph: some 700 MB
 
@@ -178,7 +179,7 @@ class _Proof:
             )
             rounds -= some
         multipliers = u.copy()
-        self.open(alive, u, PAIRS, -NOTHING)
+        self.open(alive, u, RULES, -NOTHING)
         return multipliers
 
     def search(self, budget: int) -> None:
@@ -218,7 +219,7 @@ class _Proof:
             return False
         self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends)
-        if self.ascend(pairs, u, iterations, 1.0, 8):
+        if self.ascend(pairs, u, iterations, 1.0):
             return True
         self.search(SEARCH * u.size // 10)
         if self.deadline.passed:
@@ -229,7 +230,7 @@ class _Proof:
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, self._rounds(paths), 0.3, 8) or self._sublimated(paths, u):
+        if self.ascend(paths, u, RULES, FIRST) or self._sublimated(paths, u):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
@@ -246,31 +247,25 @@ class _Proof:
                 if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
                     counted[job] = True
                     paths.count(job)
-            if self.ascend(paths, u, self._rounds(paths), 0.1, 8, every=10):
+            if self.ascend(paths, u, RULES, LATER):
                 return True
             self._told()
         return False
-
-    @staticmethod
-    def _rounds(paths: SequenceGraph) -> int:
-        """Steps of an ascent: as many as cost about a second, where graphs are small and steps cheap."""
-        return int(np.clip(STEPS / (paths.edges + 1), COUNTED, PAIRS))
 
     def _told(self) -> None:
         self.stages += 1
         if self.progress is not None:
             self.progress(self.upper, self.bound, self.stages)
 
-    def ascend(
-        self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float, patience: int, every: int = 20
-    ) -> bool:
+    def ascend(self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float) -> bool:
         """Subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way; changes ``u``.
 
         True: no path is better than the incumbent, which may have become better here. Else ``missed`` f64[n] is the mean
         of (visits - 1)^2 of each job.
         """
         trial, direction, bound, stalled = u.copy(), np.zeros(u.size), -NOTHING, 0
-        missed = np.zeros(u.size)
+        missed, before, graph = np.zeros(u.size), -NOTHING, isinstance(paths, SequenceGraph)
+        patience, factor, every = (5, 0.7, 10) if graph else (8, 0.8, 20)
         for k in range(rounds):
             total = float(trial.sum())
             value = paths.cheapest(trial) + total
@@ -286,7 +281,11 @@ class _Proof:
                 u[:] = trial
                 self.current = max(self.current, bound)
             elif stalled >= patience:
-                theta, stalled = theta * 0.8, 0
+                theta, stalled = theta * factor, 0
+            if graph and k % SOME == SOME - 1:
+                if bound - before < LITTLE * (self.upper - bound):
+                    break
+                before = bound
             if k % every == every // 2 - 1:
                 paths.reduce(trial, self.upper - 1 - total)
             if theta < STILL or self.deadline.passed:
@@ -316,7 +315,7 @@ class _Proof:
             alive = node.alive.copy()
             window = slice(node.time + 1, None) if early else slice(0, node.time + 1)
             alive[node.job, window] = False
-            self.open(alive, node.u.copy(), COUNTED, node.bound)
+            self.open(alive, node.u.copy(), CHILD, node.bound)
         self.nodes = [other for other in self.nodes if other is not node]
         self._told()
 
