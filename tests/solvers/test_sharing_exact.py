@@ -7,12 +7,12 @@ time, the branch and bound only at events. For two jobs that is enough, for thre
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from events import least, shared
 from examples import few
 from hypothesis import given, settings, strategies as st
 
@@ -230,43 +230,27 @@ def test_sub_batches_are_chosen_by_all_roads() -> None:
 
 
 def everything(instance: Instance) -> Fraction:
-    """The least sum C_j of all schedules with starts at events, on every subset of GPUs, without any bound or symmetry."""
+    """The least sum C_j of all schedules with starts at events, on every subset of GPUs, without any symmetry."""
     jobs = SharedJobs.of(instance)
-    n, G = jobs.n, range(len(jobs.gpu_node))
-    xi = [[Fraction(x) if math.isfinite(x) else x for x in row] for row in jobs.xi]
+    every = range(len(jobs.gpu_node))
+    own = [[*itertools.product(jobs.options[j], itertools.combinations(every, jobs.gang[j]))] for j in range(jobs.n)]
+    seconds = [{way: Fraction(jobs.seconds(j, *way)) for way in some} for j, some in enumerate(own)]
 
-    def rest(now: Fraction, left: dict[int, Fraction], on: dict[int, tuple], waits: frozenset[int]) -> Fraction | float:
-        if not left and not waits:
-            return 0
-        best: Fraction | float = math.inf
-        here = [j for j in sorted(waits) if jobs.release[j] <= now]
-        choices = [[None, *itertools.product(jobs.options[j], itertools.combinations(G, jobs.gang[j]))] for j in here]
-        for choice in itertools.product(*choices):
-            new = {j: pick for j, pick in zip(here, choice, strict=True) if pick is not None}
-            places = on | new
-            if not all(legal([j for j in places if g in places[j][1]], g, places) for g in G):
-                continue
-            running = left | {j: Fraction(jobs.seconds(j, o, gang)) for j, (o, gang) in new.items()}
-            slow = {
-                j: max([Fraction(1), *(xi[j][k] for k in running if k != j and set(places[k][1]) & set(places[j][1]))])
-                for j in running
-            }
-            events = [now + running[j] * slow[j] for j in running]
-            events += [Fraction(jobs.release[j]) for j in waits if jobs.release[j] > now]
-            if not events:
-                continue
-            then = min(events)
-            after = {j: x - (then - now) / slow[j] for j, x in running.items() if now + x * slow[j] > then}
-            ended = (len(running) - len(after)) * then
-            best = min(best, ended + rest(then, after, {j: places[j] for j in after}, waits - running.keys()))
-        return best
+    def legal(places: dict[int, tuple], g: int) -> bool:
+        here = [j for j, (_, gang) in places.items() if g in gang]
+        used = sum(jobs.memory(j, places[j][0]) for j in here)
+        together = len(here) < 2 or jobs.pairs(here[0], here[1])
+        return len(here) <= 2 and together and used <= jobs.node_memory[jobs.gpu_node[g]]
 
-    def legal(jobs_here: list[int], g: int, places: dict[int, tuple]) -> bool:
-        used = sum(jobs.memory(j, places[j][0]) for j in jobs_here)
-        together = len(jobs_here) < 2 or jobs.pairs(jobs_here[0], jobs_here[1])
-        return len(jobs_here) <= 2 and together and used <= jobs.node_memory[jobs.gpu_node[g]]
+    def ways(j: int, running: dict[int, tuple]) -> list[tuple]:
+        return [way for way in own[j] if all(legal({**running, j: way}, g) for g in way[1])]
 
-    return Fraction(rest(Fraction(0), {}, {}, frozenset(range(n))))
+    def pace(running: dict[int, tuple]) -> dict[int, Fraction]:
+        alone = {j: seconds[j][way] for j, way in running.items()}
+        return shared(lambda j, k: Fraction(jobs.xi[j][k]), alone.get)({j: gang for j, (_, gang) in running.items()})
+
+    fastest = [min(each.values()) for each in seconds]
+    return least([Fraction(r) for r in jobs.release], [Fraction(1)] * jobs.n, ways, pace, fastest=fastest)
 
 
 @pytest.mark.parametrize(
