@@ -122,14 +122,6 @@ def test_without_a_table_prices_say_nothing_new_and_are_not_tried() -> None:
         assert certificates(instance, objective, "forking") != []
 
 
-def test_no_jobs() -> None:
-    nobody = Instance([], "2x2:V100+1x2:K80")
-    for objective in OBJECTIVES:
-        certificate = bound(nobody, objective, "forking")
-        certificate.verify(nobody)
-        assert certificate.value == 0
-
-
 def fluid_makespan(instance: Instance, forking: bool) -> float:
     """The primal LP of `fluid_prices` written out, all jobs released at 0: seconds y_jt of j's gang on type t."""
     paces, names, capacity = type_paces(instance)
