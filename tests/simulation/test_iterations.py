@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
 from simulation.task_instances import random_task_instance
 from simulation.task_reference import reference_run
-from simulation.ways import printed
 
 RULES: dict[str, Any] = {
     "srsf:k=1": ("srsf", 1),
@@ -287,20 +285,6 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     bare = run_iterations(instance, srsf(2), chosen.placement, record=False)
     assert bare.schedule.completion.tolist() == first.schedule.completion.tolist()
     assert bare.schedule.tasks is None  # type: ignore[attr-defined]
-
-
-@pytest.mark.release
-def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
-    program = (
-        "from simulation.task_instances import random_task_instance\n"
-        "from simulation.test_iterations import ran, told\n"
-        "for spec in ('ada-srsf+list', 'leader-first+lwf:kappa=2'):\n"
-        "    for seed in (0, 6):\n"
-        "        print(spec, seed, told(ran(random_task_instance(seed), spec)))\n"
-    )
-    compiled, *others = printed(program, tmp_path).values()
-    assert others == [compiled, compiled]
-    assert compiled.count("\n") == 4
 
 
 def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:
