@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from brute_force import optimum, preemptive_optimum
+from examples import studied
 
 import optsched as osd
 from bounds import typed_cases
@@ -75,14 +76,10 @@ def exhaustive(seed: int, count: int) -> tuple[int, int]:
 
 
 @pytest.mark.compiled
-def test_never_above_the_optimum() -> None:
-    checked, better = exhaustive(0, 16)
-    assert (checked, better > 0) == (16, True)
-
-
-@pytest.mark.study
-def test_never_above_the_optima_of_many() -> None:
-    assert exhaustive(1, 200)[0] == 200
+@pytest.mark.parametrize(("seed", "count"), [(0, 16), studied(1, 200)])
+def test_never_above_the_optimum(seed: int, count: int) -> None:
+    checked, better = exhaustive(seed, count)
+    assert (checked, better > 0) == (count, True)
 
 
 def typed_below(seed: int, count: int) -> int:
@@ -98,13 +95,10 @@ def typed_below(seed: int, count: int) -> int:
     return checked
 
 
-def test_never_above_a_schedule_on_gpus_of_several_types() -> None:
-    assert typed_below(0, 12) >= 20
-
-
-@pytest.mark.study
-def test_never_above_many_schedules() -> None:
-    assert typed_below(1, 200) >= 400
+@pytest.mark.compiled
+@pytest.mark.parametrize(("seed", "count"), [(0, 12), studied(1, 200)])
+def test_never_above_a_schedule_on_gpus_of_several_types(seed: int, count: int) -> None:
+    assert typed_below(seed, count) >= 1.6 * count
 
 
 def test_any_prices_are_below_the_optimum() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples
+from examples import examples, studied
 from hypothesis import given, settings, strategies as st
 
 from bounds.cases import OBJECTIVES, busy_pieces, srpt_in_fractions
@@ -68,13 +68,9 @@ def below_schedules(seed: int, count: int, schedules: int) -> int:
     return reached
 
 
-def test_never_above_a_schedule() -> None:
-    assert below_schedules(0, 18, 3) >= 6
-
-
-@pytest.mark.study
-def test_never_above_many_schedules() -> None:
-    assert below_schedules(1, 900, 6) >= 300
+@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 18, 3), studied(1, 900, 6)])
+def test_never_above_a_schedule(seed: int, count: int, schedules: int) -> None:
+    assert below_schedules(seed, count, schedules) >= count / 3
 
 
 def plain_bounds(instance: Instance) -> float:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import examples
+from examples import examples, studied
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
@@ -92,19 +92,16 @@ def test_the_second_one_released_in_the_middle() -> None:
 # --- orders and search -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "count", "links"), [(2, 20, 1), (3, 20, 1), (3, 8, 2), (3, 6, 3), (4, 1, 1)])
+MANY = ((2, 60, 1), (3, 60, 1), (3, 30, 3), (4, 6, 1), (4, 6, 2), (5, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "links"), [(2, 20, 1), (3, 20, 1), (3, 8, 2), (3, 6, 3), (4, 1, 1), *(studied(*row) for row in MANY)]
+)
 @pytest.mark.parametrize("eta_ratio", ETA_RATIOS)
 def test_orders_and_search_agree(n: int, count: int, links: int, eta_ratio: float) -> None:
     for seed in range(count):
         agree(random_transfers(n, 100 + seed, eta_ratio, links=links))
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("n", "count", "links"), [(2, 60, 1), (3, 60, 1), (3, 30, 3), (4, 6, 1), (4, 6, 2), (5, 1, 1)])
-@pytest.mark.parametrize("eta_ratio", ETA_RATIOS)
-def test_orders_and_search_agree_on_many(n: int, count: int, links: int, eta_ratio: float) -> None:
-    for seed in range(count):
-        agree(random_transfers(n, 500 + seed, eta_ratio, links=links))
 
 
 def agree(problem: TransferProblem) -> None:
