@@ -163,6 +163,7 @@ def test_cluster_week_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert after.value > (before.value + 8_456_102) / 2  # of srtf
 
 
+@pytest.mark.compiled
 def test_only_where_it_is_asked_for() -> None:
     instance = queue(1.0)
     assert osd.bound(instance, FLOW).kind != KIND

@@ -254,7 +254,7 @@ def test_widths_whose_sum_no_64_bits_hold_do_not_wrap(tmp_path: Path) -> None:
         {"rows": [{"width": "gpus", "price": [10**150, 1]}]},
         {"rows": [{"width": "gpus", "price": [10**400]}]},
         {"rows": [{"width": "gpus", "price": [-(10**400)]}]},
-        {"rows": [{"width": [1] * len(ROWS), "price": []}] * 20_000},
+        {"rows": [{"width": [1] * len(ROWS), "price": []}] * 1_500},
         {"rows": 7},
         {"rows": [7]},
         {"denominator": "1"},
