@@ -104,12 +104,7 @@ def truth(world: World, jobs: list[dict[str, Any]], models: list[Model], documen
         _shared(world, models, jobs, rows, found)
     else:
         _exclusive(rows, found)
-        _rates(
-            rows,
-            [_pace(world, models, row, elastic) for row in rows],
-            [_meet(row, row) for row in rows],
-            found,
-        )
+        _rates(rows, [_pace(world, models, row, elastic) for row in rows], [_meet(row, row) for row in rows], found)
     return found
 
 

@@ -242,10 +242,7 @@ def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
 
 @pytest.mark.parametrize(
     ("call", "told"),
-    [
-        (lambda: blocked(0, ETHERNET_10G), "small = 0"),
-        (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0"),
-    ],
+    [(lambda: blocked(0, ETHERNET_10G), "small = 0"), (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0")],
 )
 def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):

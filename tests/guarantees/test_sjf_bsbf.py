@@ -47,12 +47,7 @@ def flows(e: list[Fraction], r: Fraction, xi: tuple[Fraction, Fraction]) -> dict
     between = [start_second(r + (e[0] - r) * F(step, 4)) for step in (1, 2, 3)]
     best = min(at_once, after, interrupted)
     assert best <= min(between)
-    return {
-        "sjf-bsbf": at_once if at_once < after else after,
-        "sjf-ffs": at_once,
-        "sjf": after,
-        "optimum": best,
-    }
+    return {"sjf-bsbf": at_once if at_once < after else after, "sjf-ffs": at_once, "sjf": after, "optimum": best}
 
 
 def limit(rule: str, xi: tuple[Fraction, Fraction], gap: Fraction) -> Fraction:
@@ -331,10 +326,7 @@ def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
     assert all(crowded(small, xi).reference < 5 for small in counts)
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")],
-)
+@pytest.mark.parametrize(("call", "told"), [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")])
 def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         call()

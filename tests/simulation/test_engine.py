@@ -218,8 +218,7 @@ ONE_NODE = Placement("one-node", _one_node)  # it has not room for every gang in
 
 
 @pytest.mark.parametrize(
-    "spec",
-    ["fifo", "fifo:skip=true", "srtf", "spjf:predictor=group-mean", "a-srpt:tau=0,overtake=inf", "setf"],
+    "spec", ["fifo", "fifo:skip=true", "srtf", "spjf:predictor=group-mean", "a-srpt:tau=0,overtake=inf", "setf"]
 )
 def test_jobs_that_never_fit_are_unfinished_and_named_and_hold_up_nobody(spec: str) -> None:
     jobs = [Job("first", gpus=2, duration=3), Job("wide", gpus=5, duration=1), Job("late", arrival=1, duration=1)]

@@ -128,10 +128,7 @@ def test_two_transfers_pay_for_contention_and_one_after_the_other_do_not() -> No
 
 
 def test_a_latency_comes_before_the_bytes_and_slows_nobody() -> None:
-    jobs = [
-        Job("a", gpus=2, iterations=1, profile="q"),
-        Job("b", arrival=0.25, gpus=2, iterations=1, profile="q"),
-    ]
+    jobs = [Job("a", gpus=2, iterations=1, profile="q"), Job("b", arrival=0.25, gpus=2, iterations=1, profile="q")]
     made = ran(of_pair(*jobs, latency=1.0), "srsf:k=2")
     # a moves from 1 to 1.25 alone (half a byte), then both move at 1 s a byte: a's 1.5 bytes end at 2.75, b has half a byte
     assert made.schedule.completion.tolist() == [2.75, 3.0]
