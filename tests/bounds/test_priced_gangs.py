@@ -101,6 +101,7 @@ def test_never_above_a_schedule_on_gpus_of_several_types(seed: int, count: int) 
     assert typed_below(seed, count) >= 1.6 * count
 
 
+@pytest.mark.compiled
 def test_any_prices_are_below_the_optimum() -> None:
     rng = np.random.default_rng(2)
     for _ in range(12):
@@ -129,6 +130,7 @@ def test_the_knapsack_by_all_sets() -> None:
 # --- what it is worth ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 def test_gangs_that_do_not_fit_together_run_one_by_one() -> None:
     # 2 GPUs each of 3: prices by GPU let three halves of a job run at once
     instance = instance_of([(0.0, 2, 1.0)] * 4, 3)
@@ -137,6 +139,7 @@ def test_gangs_that_do_not_fit_together_run_one_by_one() -> None:
     assert 9.7 < certificate.value <= 1 + 2 + 3 + 4
 
 
+@pytest.mark.compiled
 def test_never_less_than_prices_by_gpu() -> None:
     rng = np.random.default_rng(4)
     for seed in range(4):
@@ -174,6 +177,7 @@ def test_only_where_it_is_asked_for() -> None:
     assert osd.compare(instance, "srtf", FLOW, strong=True)["bound_kind"].to_list() == [KIND]
 
 
+@pytest.mark.compiled
 def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatch) -> None:
     # more gangs than fit want to run at very few moments only: cells there are halved, for as long as that is allowed
     for name, value in (("MOST_CELLS", 4096), ("STEPS", 2), ("LAST_STEPS", 2)):
@@ -185,6 +189,7 @@ def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatc
     assert min(b - a for a, b in itertools.pairwise(moments)) > (moments[-1] - moments[0]) >> 18
 
 
+@pytest.mark.compiled
 def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert built(Instance([], "1x2")) is None
     monkeypatch.setattr(priced_gangs, "MOST_JOBS", 3)
@@ -198,6 +203,7 @@ def queue(scale: float) -> Instance:
     return instance_of([(r * scale, 1 + k % 3, d * scale) for k, (r, d) in enumerate(rows)], 4)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5])
 def test_times_of_any_size(scale: float) -> None:
     instance = queue(scale)
@@ -251,6 +257,7 @@ TAMPERINGS: list[Tampering] = [
 ]
 
 
+@pytest.mark.compiled
 @each_kind(TAMPERINGS)
 def test_refused(rule: str, touch: object, kind: str, tmp_path: Path) -> None:
     document = untouched_document(kind, WEIGHTED, "gang", TOUCHED)
@@ -258,6 +265,7 @@ def test_refused(rule: str, touch: object, kind: str, tmp_path: Path) -> None:
     refused(document, TOUCHED, tmp_path, rule)
 
 
+@pytest.mark.compiled
 def test_it_is_proved_by_files_alone() -> None:
     document = untouched_document(KIND, WEIGHTED, "gang", TOUCHED)
     assert "by priced-gangs" in verify_on_clusters.verify(document, json.loads(json.dumps(TOUCHED.to_json())))
