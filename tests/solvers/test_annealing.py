@@ -61,6 +61,7 @@ def test_few_jobs_are_annealed_to_the_optimum(instance: Instance, objective: str
     assert get_objective(objective).exact_of(instance, schedule.completion.tolist()) == optimum(instance, objective)
 
 
+@pytest.mark.compiled
 def test_a_larger_budget_and_a_deadline_that_has_passed() -> None:
     instance = generate("rigid", seed=7, jobs=60)
     sums = []
