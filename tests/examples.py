@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 
 T = TypeVar("T")
+
+
+def studied(*values: Any) -> Any:
+    """A case of `make study` alone."""
+    return pytest.param(*values, marks=pytest.mark.study)
 
 
 def explored() -> bool:

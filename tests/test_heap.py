@@ -79,8 +79,7 @@ def test_the_reverse_order_stands_first_and_sinks_when_it_is_lowered(keys: list[
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "expected"),
-    [(0, 1, True), (1, 0, False), (2, 0, False), (0, 2, True), (3, 0, False), (0, 0, False)],
+    ("one", "two", "expected"), [(0, 1, True), (1, 0, False), (2, 0, False), (0, 2, True), (3, 0, False), (0, 0, False)]
 )
 def test_before_compares_level_then_key_then_index(one: int, two: int, expected: bool) -> None:
     level, key = [0, 0, 1, 0], [1.0, 1.0, 0.0, 2.0]

@@ -58,7 +58,7 @@ def test_smith_s_rule_on_two_machines() -> None:
 
 
 def test_one_policy_against_another() -> None:
-    found = attacked("fifo", "total_flow_time", "", against="sjf", gpus=1, jobs=4, tries=100)
+    found = attacked("fifo", "total_flow_time", "", against="sjf", gpus=1, jobs=4, tries=50)
     assert found.confirmed.ratio_to == "sjf"
     assert found.confirmed.most is None
     values = [osd.simulate(found.instance, policy).value("total_flow_time") for policy in ("fifo", "sjf")]
@@ -67,9 +67,9 @@ def test_one_policy_against_another() -> None:
 
 def test_the_same_seed_finds_the_same() -> None:
     evaluation = on("list:by=longest", "makespan")
-    first, second = (search(evaluation.fresh(), seed=5, tries=60).elites for _ in range(2))
+    first, second = (search(evaluation.fresh(), seed=5, tries=25).elites for _ in range(2))
     assert first == second
-    assert search(evaluation.fresh(), seed=6, tries=60).elites != first
+    assert search(evaluation.fresh(), seed=6, tries=25).elites != first
 
 
 def test_nothing_is_run_twice() -> None:

@@ -38,8 +38,7 @@ def trace(jobs: int) -> Instance:
 
 @pytest.mark.bench
 @pytest.mark.parametrize(
-    ("policy", "jobs"),
-    [("hadar", 2000), ("gavel:policy=max_min_fairness_perf", 2000), ("hadar-e", 500)],
+    ("policy", "jobs"), [("hadar", 2000), ("gavel:policy=max_min_fairness_perf", 2000), ("hadar-e", 500)]
 )
 def test_a_trace_on_a_thousand_gpus_of_three_types(benchmark: Any, policy: str, jobs: int) -> None:
     instance = trace(jobs)

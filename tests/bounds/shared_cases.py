@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from events import advance, least
 
 from bounds.typed_cases import objective_value
 from optsched.errors import RowErrors
@@ -165,62 +166,23 @@ class RunContext:
 
 
 def best_at_events(instance: Instance, objective: str) -> float:
-    """The best value of schedules without preemption that start jobs at releases and completions, in floats.
+    """The best value of schedules without preemption that start jobs at releases and completions, in floats."""
+    site, release, work = RunContext(instance), instance.arrival.tolist(), instance.work.tolist()
 
-    Depth first; a branch ends where what is done and what is left alone are no better.
-    """
-    site, n = RunContext(instance), instance.n
-    release = instance.arrival.tolist()
-    alone = (instance.work * np.array(site.pace)).tolist()
-    best = math.inf
+    def pace(running: dict[int, Placed]) -> dict[int, float]:
+        return {j: float(site.seconds_a_unit(j, running)) for j in running}
 
     def value(ends: list[float]) -> float:
         return float(objective_value(instance, objective, ends))
 
-    def go(now: float, running: dict[int, Placed], left: dict[int, float], done: dict[int, float]) -> None:
-        nonlocal best
-        sooner = [done[j] if j in done else max(now, release[j]) + left.get(j, 1.0) * alone[j] for j in range(n)]
-        if value(sooner) >= best * (1 - 1e-12):
-            return
-        if len(done) == n:
-            best = value(sooner)
-            return
-        waiting = [j for j in range(n) if j not in running and j not in done and release[j] <= now]
-        choose(now, waiting, running, left, done)
-
-    def choose(
-        now: float, waiting: list[int], running: dict[int, Placed], left: dict[int, float], done: dict[int, float]
-    ) -> None:
-        if waiting:
-            j = waiting[0]
-            for placed in site.starts(j, running):
-                choose(now, waiting[1:], {**running, j: placed}, {**left, j: 1.0}, done)
-            choose(now, waiting[1:], running, left, done)
-            return
-        later = [r for j, r in enumerate(release) if r > now]
-        speed = {j: 1.0 / (float(site.seconds_a_unit(j, running)) * float(instance.work[j])) for j in running}
-        ends = {j: now + left[j] / speed[j] for j in running}
-        moment = min([*later, *ends.values()], default=None)
-        if moment is None:
-            return
-        left = {j: left[j] - (moment - now) * speed[j] for j in running}
-        over = [j for j in running if ends[j] <= moment * (1 + 1e-15)]
-        go(
-            moment,
-            {j: placed for j, placed in running.items() if j not in over},
-            {j: part for j, part in left.items() if j not in over},
-            {**done, **dict.fromkeys(over, moment)},
-        )
-
-    go(0.0, {}, {}, {})
-    return best
+    return float(least(release, work, site.starts, pace, fastest=site.pace, value=value, close=1e-12))
 
 
 def random_completions(instance: Instance, rng: np.random.Generator, *, preempt: bool) -> list[Fraction]:
     """Completion times of a schedule that chance makes, in fractions; with ``preempt`` jobs may also stop and move."""
     site, now = RunContext(instance), Fraction(0)
     release = [Fraction(r) for r in instance.arrival.tolist()]
-    left = [Fraction(work) for work in instance.work.tolist()]
+    left = dict(enumerate(map(Fraction, instance.work.tolist())))
     done: dict[int, Fraction] = {}
     running: dict[int, Placed] = {}
     while len(done) < instance.n:
@@ -231,14 +193,11 @@ def random_completions(instance: Instance, rng: np.random.Generator, *, preempt:
                 ways = list(site.starts(j, running))
                 if ways:
                     running[j] = ways[rng.integers(len(ways))]
-        pace = {j: site.seconds_a_unit(j, running) for j in running}
-        events = [now + left[j] * pace[j] for j in running] + [r for r in release if r > now]
+        moments, events = list(release), running or max(release) > now
         if not events or (running and rng.random() < 0.3):  # also between events
-            events.append(now + Fraction(int(rng.integers(1, 17)), 16))
-        moment = min(events)
-        for j in running:
-            left[j] -= (moment - now) / pace[j]
-        done |= {j: moment for j in running if left[j] == 0}
-        running = {j: placed for j, placed in running.items() if left[j] > 0}
-        now = moment
+            moments.append(now + Fraction(int(rng.integers(1, 17)), 16))
+        pace = {j: site.seconds_a_unit(j, running) for j in running}
+        now, after = advance(now, {j: left[j] for j in running}, pace, moments)
+        done |= {j: now for j in running if j not in after}
+        left, running = {**left, **after}, {j: running[j] for j in after}
     return [done[j] for j in range(instance.n)]

@@ -8,12 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
 from bounds.cases import instance_of
 from optsched.bounds import KINDS, Certificate, CertificateError, bound, register_kind
 from optsched.bounds.certificate import Kind, rounded_down
+from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 
@@ -24,8 +26,9 @@ def instance() -> Instance:
 
 
 def test_what_is_saved_is_loaded(instance: Instance, tmp_path: Path) -> None:
-    for objective in ("total_flow_time", "makespan", "total_weighted_completion_time"):
-        certificate = bound(instance, objective)
+    prices = Prices("any", Fraction(0), Fraction(1), 1, (PriceRow(instance.gpus, np.array([1])),))
+    of_prices = price_certificate(instance, "total_completion_time", "gang-nonpreemptive", prices)
+    for certificate in (bound(instance, "makespan"), bound(instance, "total_weighted_completion_time"), of_prices):
         certificate.save(tmp_path / "c.json")
         loaded = Certificate.load(tmp_path / "c.json")
         assert loaded == certificate

@@ -75,8 +75,8 @@ def test_what_runs_in_free_cells_is_charged_as_before(instance: Instance, tmp_pa
     "changes",
     [
         {"rows": [{"width": "gpus", "price": [1] * 300_000}]},
-        {"rows": [{"width": "gpus", "price": [2**500] * 300_000}]},
-        {"rows": [{"width": "gpus", "price": [1]}] * 50_000},
+        {"rows": [{"width": "gpus", "price": [2**500] * 100_000}]},
+        {"rows": [{"width": "gpus", "price": [1]}] * 1_500},
         {"jobs": [f"1/{prime**1200}" for prime in (3, 5, 7, 11)]},
         {"denominator": 10**2000},
         {"unit": "1/" + "7" * 4000},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -221,15 +220,6 @@ def test_times_that_float64_does_not_hold_are_taken_as_the_fractions_they_are() 
         certificate = price_certificate(instance, "total_weighted_completion_time", schedule_class, prices)
         certificate.verify(instance)
         assert certificate.value <= optimum(instance, "total_weighted_completion_time")
-
-
-def test_a_file_is_the_certificate(tmp_path: Path) -> None:
-    instance, prices = two_jobs()
-    certificate = price_certificate(instance, "total_completion_time", "gang-nonpreemptive", prices)
-    certificate.save(tmp_path / "c.json")
-    loaded = Certificate.load(tmp_path / "c.json")
-    loaded.verify(instance)
-    assert loaded == certificate
 
 
 def tampered(change: dict[str, Any], **fields: Any) -> tuple[Certificate, Instance]:

@@ -9,7 +9,7 @@ from brute_force import preemptive_optimum
 from examples import examples
 from hypothesis import given, settings
 
-from bounds.cases import instance_of, instances, many
+from bounds.cases import instance_of, instances
 from optsched.bounds import BOUNDS
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.errors import InputError
@@ -35,12 +35,6 @@ def test_only_the_work_still_to_come_counts() -> None:
 def test_wide_gangs_count_with_their_durations() -> None:
     instance = instance_of([(0.0, 5, 3.0)] * 3, 8)
     assert volume(instance, "makespan", "gang").value == 9
-
-
-@pytest.mark.parametrize("kind", ["integer", "tenths"])
-def test_both_roads_agree_on_many_jobs(kind: str) -> None:
-    instance = many(600, 13, kind)
-    volume(instance, "makespan", "gang").verify(instance)
 
 
 def test_the_critical_job_is_found_beyond_the_last_bit_of_a_float() -> None:

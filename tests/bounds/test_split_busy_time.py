@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from brute_force import optimum
@@ -85,15 +83,6 @@ def test_tardiness_of_a_crowd() -> None:
     assert certificate is not None
     certificate.verify(instance)
     assert certificate.value == optimum(instance, "total_weighted_tardiness") == 18
-
-
-def test_many_interruptions() -> None:
-    instance = many(500, 3, "tenths")
-    certificate = build(instance, "total_weighted_flow_time", "gang")
-    assert certificate is not None
-    assert certificate.data["held_up_bits"] == 32
-    certificate.verify(instance)
-    assert certificate.value > Fraction(0)
 
 
 def test_it_stands_back_from_very_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import studied
 
 from bounds.cases import OBJECTIVES, instance_of
 from bounds.tampering import (
@@ -89,16 +90,11 @@ def below_random_schedules(seed: int, count: int, schedules: int, *, measured: b
     return reached
 
 
+@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 18, 4), studied(1, 300, 12)])
 @pytest.mark.parametrize("measured", [False, True])
-def test_never_above_random_schedules(measured: bool) -> None:
+def test_never_above_random_schedules(measured: bool, seed: int, count: int, schedules: int) -> None:
     # and the bounds are not below everything for no reason
-    assert below_random_schedules(0, 18, 4, measured=measured) >= 4
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("measured", [False, True])
-def test_never_above_many_random_schedules(measured: bool) -> None:
-    assert below_random_schedules(1, 300, 12, measured=measured) >= 50
+    assert below_random_schedules(seed, count, schedules, measured=measured) >= count / 6
 
 
 def exhausted(seed: int, count: int, most: int) -> list[float]:
@@ -116,15 +112,11 @@ def exhausted(seed: int, count: int, most: int) -> list[float]:
     return ratios
 
 
-def test_never_above_the_best_of_all_schedules() -> None:
-    ratios = exhausted(2, 6, 150)
+@pytest.mark.parametrize(("seed", "count", "most"), [(2, 6, 150), studied(3, 60, 1500)])
+def test_never_above_the_best_of_all_schedules(seed: int, count: int, most: int) -> None:
+    ratios = exhausted(seed, count, most)
     assert min(ratios) == 1
-    assert max(ratios) < 3
-
-
-@pytest.mark.study
-def test_never_above_the_best_of_many_more_schedules() -> None:
-    assert min(exhausted(3, 60, 1500)) == 1
+    assert max(ratios) < 3 or count > 6
 
 
 # --- tight, and by hand --------------------------------------------------------------------------------------------------

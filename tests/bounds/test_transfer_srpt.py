@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
+from brute_force import preemptive_optimum
 from hypothesis import given, strategies as st
 
+from bounds.cases import instance_of
 from optsched.bounds.certificate import CertificateError
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.io.traces.random_transfers import random_transfers
@@ -21,29 +22,13 @@ from optsched.solvers.transfer_search import transfer_optimum
 UNIT = Contention(1.0, 0.5)
 
 
-def best_preemptive(jobs: tuple[tuple[int, int], ...]) -> int:
-    """min sum C_j of one preemptive machine in unit slots, by trying everything."""
-
-    @cache
-    def rest(now: int, left: tuple[int, ...]) -> int:
-        if not any(left):
-            return 0
-        best = rest(now + 1, left) if any(x and r > now for (r, _), x in zip(jobs, left, strict=True)) else 10**9
-        for j, (release, _) in enumerate(jobs):
-            if left[j] and release <= now:
-                after = (*left[:j], left[j] - 1, *left[j + 1 :])
-                best = min(best, rest(now + 1, after) + (now + 1 if left[j] == 1 else 0))
-        return best
-
-    return rest(0, tuple(size for _, size in jobs))
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=1, max_size=4))
 def test_on_one_link_it_is_the_preemptive_optimum(jobs: list[tuple[int, int]]) -> None:
     problem = TransferProblem([r for r, _ in jobs], [p for _, p in jobs], UNIT)
     bound = srpt_per_link(problem)
     bound.verify(problem)
-    assert bound.value == best_preemptive(tuple(jobs))
+    machine = instance_of([(float(r), 1, float(p)) for r, p in jobs], 1)
+    assert bound.value == preemptive_optimum(machine, "total_completion_time")
     assert bound.flow(problem) == bound.value - sum(r for r, _ in jobs)
 
 

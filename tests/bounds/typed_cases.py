@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
+from events import advance
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.fair_share import fair_flow_times
@@ -81,7 +82,7 @@ def random_completions(
     """
     speed, n = Speed(instance), instance.n
     release = [Fraction(r) for r in instance.arrival.tolist()]
-    left = [Fraction(w) for w in instance.work.tolist()]
+    left = dict(enumerate(map(Fraction, instance.work.tolist())))
     done: dict[int, Fraction] = {}
     now, held = min(release), dict[int, list[tuple[tuple[int, ...], Fraction]]]()
     while len(done) < n:
@@ -103,18 +104,11 @@ def random_completions(
                 held.setdefault(j, []).append(found)
                 for node in found[0]:
                     free.remove(node)
-        rates = {j: sum((1 / pace for _, pace in copies), Fraction(0)) for j, copies in held.items()}
-        ends = [now + left[j] / rate for j, rate in rates.items()]
-        ends += [r for r in release if r > now]
-        if preempt:
-            ends.append(now + Fraction(int(rng.integers(1, 9)), 4))
-        then = min(ends)
-        for j, rate in rates.items():
-            left[j] -= rate * (then - now)
-            if left[j] == 0:
-                done[j] = then
-                del held[j]
-        now = then
+        pace = {j: 1 / sum(1 / pace for _, pace in copies) for j, copies in held.items()}
+        moments = [*release, *([now + Fraction(int(rng.integers(1, 9)), 4)] if preempt else [])]
+        now, after = advance(now, {j: left[j] for j in held}, pace, moments)
+        done |= {j: now for j in held if j not in after}
+        left, held = {**left, **after}, {j: held[j] for j in after}
     return [done[j] for j in range(n)]
 
 

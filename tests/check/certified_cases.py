@@ -137,14 +137,7 @@ def with_tasks(rng: np.random.Generator) -> Instance:
             return instance
 
 
-FAMILIES = {
-    "rigid": rigid,
-    "typed": typed,
-    "staged": staged,
-    "shared": shared,
-    "tasks": with_tasks,
-    "scaled": scaled,
-}
+FAMILIES = {"rigid": rigid, "typed": typed, "staged": staged, "shared": shared, "tasks": with_tasks, "scaled": scaled}
 
 
 def drawn(family: str, rng: np.random.Generator) -> Instance:

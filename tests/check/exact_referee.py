@@ -1,6 +1,6 @@
 """What a schedule document is, by the definitions alone and in fractions: legal, illegal, or within rounding of either.
 
-For `test_forged_schedules`. Nothing is shared with `optsched.check.referee` and the modules it is made of: GPUs, speeds
+For `test_forged`. Nothing is shared with `optsched.check.referee` and the modules it is made of: GPUs, speeds
 and rules are written here anew for the one world of `forged_schedules`, and nothing is fast.
 """
 
@@ -104,12 +104,7 @@ def truth(world: World, jobs: list[dict[str, Any]], models: list[Model], documen
         _shared(world, models, jobs, rows, found)
     else:
         _exclusive(rows, found)
-        _rates(
-            rows,
-            [_pace(world, models, row, elastic) for row in rows],
-            [_meet(row, row) for row in rows],
-            found,
-        )
+        _rates(rows, [_pace(world, models, row, elastic) for row in rows], [_meet(row, row) for row in rows], found)
     return found
 
 

@@ -1,6 +1,6 @@
 """What a log of tasks is, by the definitions alone and in fractions: legal, illegal, or within rounding of either.
 
-For `test_forged_task_logs`. Nothing is shared with `optsched.check.tasks` and the modules it is made of: an instance
+For `test_forged`. Nothing is shared with `optsched.check.tasks` and the modules it is made of: an instance
 comes as plain numbers (`Facts`), every rule is written here anew, the transfers are replayed second by second of their
 events (the linear model and measured ratios), and nothing is fast.
 

@@ -1,4 +1,4 @@
-"""Random schedules of every speed model and class that are legal, and ways to forge them: for `test_forged_schedules`.
+"""Random schedules of every speed model and class that are legal, and ways to forge them: for `test_forged`.
 
 A schedule is drawn first, and the jobs ask for exactly what its segments are worth; so it holds by construction. Then
 somebody touches it: infinite speed, segments by the hundred, GPUs of others, earlier ends.

@@ -1,4 +1,4 @@
-"""Ways to forge a log of tasks: for `test_forged_task_logs`.
+"""Ways to forge a log of tasks: for `test_forged`.
 
 Somebody touches a log that holds (`task_cases`): by hand as in `task_forgeries` but at random, by some ulp, by the head.
 """

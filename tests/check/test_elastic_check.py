@@ -69,10 +69,7 @@ FORGED: dict[str, tuple[Callable[[Rows], Rows], set[str]]] = {
     "a rigid job on one GPU": (edit(3, gpus=places(0, 2)), {"gang"}),
     "a rigid job on three GPUs": (edit(3, gpus=places(0, 1, 2, 3)), {"gang"}),
     "no GPUs": (edit(0, gpus=()), {"gang"}),
-    "more GPUs than samples": (
-        edit(2, gpus=(*places(0, 0, 1, 2, 3), (1, 0)), start=25.0, end=34.0),
-        {"gang"},
-    ),
+    "more GPUs than samples": (edit(2, gpus=(*places(0, 0, 1, 2, 3), (1, 0)), start=25.0, end=34.0), {"gang"}),
     "two places at once": (
         lambda rows: [
             *rows[:1],

@@ -88,13 +88,6 @@ def test_many_jobs_some_hundred_of_them_interrupted(kind: str) -> None:
     assert code(certificate.to_json(), instance) == 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "srpt-due-dates"])
-def test_no_jobs(kind: str) -> None:
-    instance = Instance([], "1x4")
-    certificate = BOUNDS.get(kind).build(instance, next(iter(BOUNDS.get(kind).objectives)), "gang")
-    assert certificate is None or code(certificate.to_json(), instance) == 0
-
-
 def test_gpu_types_memory_and_labels_are_part_of_the_instance(tmp_path: Path) -> None:
     jobs = [Job("a", 3, 2, 5, gpu_types=("V100",), gpu_memory=7, user="u"), Job("b", duration=2.5, profile="x")]
     instance = Instance(jobs, "2x4:V100+1x2:K80", "named", objective="makespan", recipe={"name": "any"})

@@ -224,9 +224,7 @@ def staged() -> tuple[Document, Document]:
         put("scalings", value=7),
     ],
 )
-def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(
-    touch: Callable[[Document], None],
-) -> None:
+def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(touch: Callable[[Document], None]) -> None:
     doc, instance = staged()
     assert code(doc, instance) == 0
     touch(instance)

@@ -172,10 +172,7 @@ def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(
         "format": "optsched-instance/1",
         "cluster": {"nodes": [{"gpus": 1, "gpu": "V100"}]},
         "profiles": {"staged": {"stages": [stage]}},
-        "jobs": [
-            {"id": "x", "iterations": 5, "profile": "staged"},
-            {"id": "y", "iterations": 5, "profile": "nett"},
-        ],
+        "jobs": [{"id": "x", "iterations": 5, "profile": "staged"}, {"id": "y", "iterations": 5, "profile": "nett"}],
     }
     path = tmp_path / "i.json"
     path.write_text(json.dumps(document))

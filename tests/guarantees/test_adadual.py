@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.transfer_reference import completions, played
+from events import contended, played
+from simulation.transfer_reference import completions
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
@@ -54,7 +55,7 @@ def worst_on_a_grid(eta: Fraction, rule: str) -> list[tuple[Fraction, Fraction]]
             # the second one at once, or when the other has ended; the first one at once, or when the second has ended
             later = [t for t in (r, Fraction(1)) if t >= r]
             candidates = [[Fraction(0), t] for t in later] + [[r + m, r]]
-            optimum = min(sum(played(start, [Fraction(1), m], Fraction(1), eta)) for start in candidates)
+            optimum = min(sum(played(start, [Fraction(1), m], LINK, contended(1, eta))) for start in candidates)
             worst = [max(known, ((value - s) / (optimum - s), r)) for known, s in zip(worst, (r, 0), strict=True)]
     return worst
 
@@ -241,10 +242,7 @@ def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
 
 @pytest.mark.parametrize(
     ("call", "told"),
-    [
-        (lambda: blocked(0, ETHERNET_10G), "small = 0"),
-        (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0"),
-    ],
+    [(lambda: blocked(0, ETHERNET_10G), "small = 0"), (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0")],
 )
 def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from speeds.played_shares import completions
+from events import played, shared
 
 from optsched.errors import InputError
 from optsched.guarantees.guarantee import Guarantee
@@ -40,19 +40,14 @@ def flows(e: list[Fraction], r: Fraction, xi: tuple[Fraction, Fraction]) -> dict
     """Flow times of two jobs on one GPU, the second released at r < e_1: what each rule makes, and the optimum."""
 
     def start_second(at: Fraction) -> Fraction:
-        return sum(completions([F(0), at], e, [{0}, {0}], lambda j, other: xi[j])) - r
+        return sum(played([F(0), at], e, [{0}, {0}], shared(lambda j, other: xi[j]))) - r
 
     at_once, after = start_second(r), start_second(e[0])
     interrupted = (e[0] + e[1]) + e[1]  # the second first; what has run of the first is kept
     between = [start_second(r + (e[0] - r) * F(step, 4)) for step in (1, 2, 3)]
     best = min(at_once, after, interrupted)
     assert best <= min(between)
-    return {
-        "sjf-bsbf": at_once if at_once < after else after,
-        "sjf-ffs": at_once,
-        "sjf": after,
-        "optimum": best,
-    }
+    return {"sjf-bsbf": at_once if at_once < after else after, "sjf-ffs": at_once, "sjf": after, "optimum": best}
 
 
 def limit(rule: str, xi: tuple[Fraction, Fraction], gap: Fraction) -> Fraction:
@@ -254,7 +249,7 @@ def test_when_a_wide_job_should_share(partners: int) -> None:
     for (xi, seconds), sign in zip(cases, [-1, 0, 1] * 2, strict=True):
         alone = [F(1)] * partners + [seconds]
         at_once, after = (
-            sum(completions([F(0)] * partners + [start], alone, gangs, lambda j, other, xi=xi: xi))
+            sum(played([F(0)] * partners + [start], alone, gangs, shared(lambda j, other, xi=xi: xi)))
             for start in (F(0), F(1))
         )
         assert (at_once, after) == wide_job_sums(partners, xi, seconds)
@@ -316,7 +311,7 @@ def test_the_reference_is_a_schedule() -> None:
         after = begin[-1] + e[2]
         slow = F(float(xi))
         best = min(
-            sum(completions([*two, *begin], e, [{0}] * 6, lambda j, other, slow=slow: slow))
+            sum(played([*two, *begin], e, [{0}] * 6, shared(lambda j, other, slow=slow: slow)))
             for two in ((after, after), (after + e[1], after))
         )
         assert family.reference == best - sum(r)
@@ -331,10 +326,7 @@ def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
     assert all(crowded(small, xi).reference < 5 for small in counts)
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")],
-)
+@pytest.mark.parametrize(("call", "told"), [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")])
 def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         call()

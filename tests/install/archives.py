@@ -31,10 +31,7 @@ def build(kind: str, source: Path, into: Path) -> Path:
     into.mkdir(parents=True, exist_ok=True)
     code = f"import {system['build-backend']} as backend; backend.build_{kind}({str(into)!r})"
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", code],
-        cwd=source,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-W", "error::UserWarning", "-c", code], cwd=source, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     (archive,) = into.iterdir()

@@ -95,9 +95,7 @@ def _cluster(cluster: Cluster, unit: float) -> Cluster:
     return Cluster(
         tuple(
             dataclasses.replace(
-                group,
-                nic_bandwidth=slower(group.nic_bandwidth),
-                intra_bandwidth=slower(group.intra_bandwidth),
+                group, nic_bandwidth=slower(group.nic_bandwidth), intra_bandwidth=slower(group.intra_bandwidth)
             )
             for group in cluster.nodes
         )

@@ -28,9 +28,7 @@ def _whole(instance: Instance, first: int) -> Instance:
     early = int(instance.arrival.min())
     jobs = [
         dataclasses.replace(
-            job,
-            arrival=int(job.arrival) - early + first,
-            due=None if job.due is None else int(job.due) + first,
+            job, arrival=int(job.arrival) - early + first, due=None if job.due is None else int(job.due) + first
         )
         for job in instance.jobs
     ]

@@ -21,12 +21,7 @@ from optsched.models import (
     gavel_max_sum,
     gavel_proportional,
 )
-from optsched.models.gavel_allocation import (
-    AllocationProblem,
-    equal_share,
-    isolated_share,
-    prices,
-)
+from optsched.models.gavel_allocation import AllocationProblem, equal_share, isolated_share, prices
 
 MODELS = [gavel_fifo, gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum, gavel_proportional]
 

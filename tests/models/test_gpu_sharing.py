@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from examples import studied
 from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
@@ -32,20 +33,11 @@ def solved(instance: Instance, value: float | None = None) -> float:
     return best
 
 
-@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 4), (3, 2)])
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 4), (3, 2), studied(2, 20), studied(3, 20), studied(4, 3)])
 @pytest.mark.parametrize("xi", ["1.1", "1.5", "1.8", "exp"])
 def test_it_agrees_with_the_search(n: int, count: int, xi: str) -> None:
     for seed in range(count):
         instance = generate("sharing-small", 300 + seed, jobs=n, xi=xi)
-        assert solved(instance) == pytest.approx(sharing_optimum(instance).value, rel=CLOSE)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("n", "count"), [(2, 20), (3, 20), (4, 3)])
-@pytest.mark.parametrize("xi", ["1.1", "1.3", "1.5", "1.8", "exp"])
-def test_it_agrees_with_the_search_on_many(n: int, count: int, xi: str) -> None:
-    for seed in range(count):
-        instance = generate("sharing-small", 700 + seed, jobs=n, xi=xi)
         assert solved(instance) == pytest.approx(sharing_optimum(instance).value, rel=CLOSE)
 
 

@@ -16,13 +16,7 @@ from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
 FOUR_ON_TWO_AND_TWO = RoundProblem(
-    work=[100.0],
-    tasks=[4],
-    speed=[[3.0, 2.0]],
-    arrival=[0],
-    devices=[[2, 2]],
-    seconds=10.0,
-    utility=[[5.0, 4.0, 1.0]],
+    work=[100.0], tasks=[4], speed=[[3.0, 2.0]], arrival=[0], devices=[[2, 2]], seconds=10.0, utility=[[5.0, 4.0, 1.0]]
 )
 
 

@@ -20,13 +20,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 
-REGULAR = (
-    "total_flow_time",
-    "total_weighted_completion_time",
-    "total_weighted_tardiness",
-    "makespan",
-    "max_flow_time",
-)
+REGULAR = ("total_flow_time", "total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 
 
 def arrays(jobs: list[TinyJob]) -> tuple[Any, Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import studied
 from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
@@ -36,6 +37,9 @@ def solved(problem: TransferProblem, value: float | None = None) -> float:
     return best
 
 
+MANY = ((2, 20, 1), (2, 10, 2), (3, 12, 1), (3, 6, 2), (4, 3, 1), (4, 2, 2))
+
+
 @pytest.mark.parametrize(
     ("n", "count", "links", "eta_ratio"),
     [
@@ -46,20 +50,12 @@ def solved(problem: TransferProblem, value: float | None = None) -> float:
         (3, 2, 1, 0.2745),
         (3, 1, 2, 0.0),
         (3, 1, 3, 1.0),
+        *(studied(*row, eta) for eta in (0.0, 0.2745, 1.0) for row in MANY),
     ],
 )
 def test_it_agrees_with_the_search(n: int, count: int, links: int, eta_ratio: float) -> None:
     for seed in range(count):
         problem = random_transfers(n, 300 + seed, eta_ratio, links=links)
-        assert solved(problem) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("eta_ratio", [0.0, 0.2745, 1.0])
-@pytest.mark.parametrize(("n", "count", "links"), [(2, 20, 1), (2, 10, 2), (3, 12, 1), (3, 6, 2), (4, 3, 1), (4, 2, 2)])
-def test_it_agrees_with_the_search_on_many(n: int, count: int, links: int, eta_ratio: float) -> None:
-    for seed in range(count):
-        problem = random_transfers(n, 600 + seed, eta_ratio, links=links)
         assert solved(problem) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
 
 

@@ -1,10 +1,8 @@
-"""The time-indexed models, entry by entry against raw arrays, and against published optima."""
+"""The time-indexed models, entry by entry against raw arrays."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,48 +108,3 @@ def test_a_template_switch_of_pyomo_changes_nothing(monkeypatch: pytest.MonkeyPa
     templatized = FORMULATIONS.get("rigid-time-indexed").build(instance, "total_flow_time")
     for left, right in zip(dense(plain), dense(templatized), strict=True):
         assert np.array_equal(left, right)
-
-
-def published(data_dir: Path, name: str) -> tuple[Instance, str, int]:
-    """(instance, objective, optimum) of ``classic/rigid_and_single_optima.json``."""
-    rows = json.loads((data_dir / "classic" / "rigid_and_single_optima.json").read_text())
-    row = next(row for row in rows if row["id"] == name)
-    cluster = "1x8" if name.startswith("C") else f"{row['machines']}x1"
-    jobs = [
-        Job(str(j), r, g, p, weight=w)
-        for j, (r, g, p, w) in enumerate(zip(row["r"], row["size"], row["p"], row["w"], strict=True))
-    ]
-    objective = "total_weighted_completion_time" if row["problem"].endswith("sumwC") else "total_completion_time"
-    return Instance(jobs, cluster), objective, row["optimum"]
-
-
-SOLVED = [
-    ("A-12-0", "positional"),
-    ("A-12-0", "time-indexed"),
-    ("C-8-0", "rigid-time-indexed"),
-    ("L-8-0", "disjunctive"),
-    *(pytest.param(*each, marks=pytest.mark.study) for each in (("A-30-0", "positional"), ("B-12-0", "time-indexed"))),
-    pytest.param("D-15-0", "time-indexed", marks=pytest.mark.study),
-]
-
-
-@pytest.mark.parametrize(("name", "model"), SOLVED)
-def test_published_optima(solve: Solve, data_dir: Path, name: str, model: str) -> None:
-    instance, objective, optimum = published(data_dir, name)
-    formulation = FORMULATIONS.get(model)
-    built = formulation.build(instance, objective)
-    assert solve(built) == pytest.approx(optimum, abs=1e-4)
-    assert formulation.schedule is not None
-    schedule = formulation.schedule(built, instance)
-    value = schedule.completion @ (instance.weight if "weighted" in objective else np.ones(instance.n))
-    assert value == optimum
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(
-    "name", ["A-20-0", "A-30-0", "B-30-0", "C-10-0", "C-12-0", "C-15-0", "D-30-0", "L-8-0", "L-10-0"]
-)
-def test_published_optima_that_take_longer(solve: Solve, data_dir: Path, name: str) -> None:
-    instance, objective, optimum = published(data_dir, name)
-    model = "rigid-time-indexed" if name.startswith("C") else "time-indexed"
-    assert solve(FORMULATIONS.get(model).build(instance, objective)) == pytest.approx(optimum, abs=1e-3)

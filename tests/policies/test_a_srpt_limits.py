@@ -57,10 +57,7 @@ def test_overtaking_on_the_budget_makes_up_for_it(gpus: int, ratio: float) -> No
     assert A_SRPT.audit(chosen.policy, run) == []
 
 
-@pytest.mark.parametrize(
-    ("n", "ratio"),
-    few([(10, 10.34), (20, 19.86), (40, 38.9)], 1),
-)
+@pytest.mark.parametrize(("n", "ratio"), few([(10, 10.34), (20, 19.86), (40, 38.9)], 1))
 def test_overtaking_without_a_budget_starves_wide_jobs(n: int, ratio: float) -> None:
     family = starvation_family(n)
     assert check_schedule(family.instance, family.better, preemptive=False, value=family.reference) == []

@@ -128,10 +128,11 @@ def test_gpus_go_where_they_help() -> None:
     assert [len(s.gpus) for s in fair.schedule.segments() if s.start == 0] == [1, 1]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_runs_are_legal_complete_and_above_the_bound(seed: int) -> None:
+@pytest.mark.parametrize("spec", ["goodput:round={},restart={},p={}", "unified:restart={1}"])
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_are_legal_complete_and_above_the_bound(spec: str, seed: int) -> None:
     instance = elastic_instance(seed, jobs=10, memory=seed % 3 == 1, measured=seed % 3 == 2)
-    run = simulate(instance, f"goodput:round={5 + seed},restart={seed % 4},p={1 - seed % 3}")
+    run = simulate(instance, spec.format(5 + seed, seed % 4, 1 - seed % 3))
     assert run.unfinished == []
     assert run.schedule_class == "elastic"
     assert check_schedule(instance, run.schedule, elastic=True) == []

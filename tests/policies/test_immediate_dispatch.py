@@ -119,9 +119,7 @@ def middle_of_slots(instance: Instance, theta: float) -> float:
     done = coo_matrix((-per, (j, column)), shape=(n, len(keys)))
     busy = coo_matrix((np.ones(len(keys)), (i * slots + t, column)), shape=(m * slots, len(keys)))
     first = linprog(
-        cost,
-        A_ub=np.vstack([done.toarray(), busy.toarray()]),
-        b_ub=np.concatenate([-np.ones(n), np.ones(m * slots)]),
+        cost, A_ub=np.vstack([done.toarray(), busy.toarray()]), b_ub=np.concatenate([-np.ones(n), np.ones(m * slots)])
     )
     assert first.status == 0
     return float(first.fun)

@@ -75,14 +75,8 @@ def test_a_class_of_a_module_is_a_policy(text: str, widest: bool, placement: str
     [
         ("nowhere:Policy", "module = 'nowhere': there is no such module (expected: a module of the current folder"),
         ("broken_policies:Policy", "module = 'broken_policies': cannot import it: ValueError: no luck"),
-        (
-            "narrow_policies:Narow",
-            "policy = 'Narow': there is no 'Narow' in narrow_policies; did you mean Narrow?",
-        ),
-        (
-            "narrow_policies:Narrow:wide=1",
-            "wide: unknown parameter of the policy Narrow; did you mean widest?",
-        ),
+        ("narrow_policies:Narow", "policy = 'Narow': there is no 'Narow' in narrow_policies; did you mean Narrow?"),
+        ("narrow_policies:Narrow:wide=1", "wide: unknown parameter of the policy Narrow; did you mean widest?"),
         ("narrow_policies:ready:widest=1", "policy = 'narrow_policies:ready:widest=1': it is made already"),
         ("narrow_policies:Needs", "policy = 'narrow_policies:Needs': cannot make it: TypeError"),
         ("pathlib:Path", "policy = "),

@@ -15,13 +15,7 @@ from hypothesis import given, settings, strategies as st
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.guarantees.alpha_points import (
-    FACTOR_APART,
-    FACTOR_COMMON,
-    RANDOM_ALPHA_POINTS,
-    limits,
-    program_of,
-)
+from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON, RANDOM_ALPHA_POINTS, limits, program_of
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.alpha_points import APART, COMMON

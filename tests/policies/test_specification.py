@@ -54,10 +54,7 @@ def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() 
         ("", "there is no policy named ''"),
         ("+count", "there is no policy named ''"),
         ("fifo+", "there is no placement named ''"),
-        (
-            "fifo+consolidate",
-            "there is no placement named 'consolidate'; did you mean consolidated or count?",
-        ),
+        ("fifo+consolidate", "there is no placement named 'consolidate'; did you mean consolidated or count?"),
         ("random", "there is no policy named 'random'"),
         ("fifo:skipp=true", "skipp: unknown parameter of the policy fifo; did you mean skip?"),
         ("sjf:skip=true", "skip: unknown parameter of the policy sjf (expected: no parameters)"),

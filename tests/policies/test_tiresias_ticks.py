@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from examples import examples
+from examples import examples, studied
 from hypothesis import given, settings, strategies as st
 
 import optsched as osd
@@ -74,13 +74,8 @@ def _compare(folder: Path, k: int) -> None:
     assert tiresias_ticks.mean_jct(jobs) == pytest.approx(mean, rel=1e-3)
 
 
-def test_a_pollux_workload_job_by_job(data_dir: Path) -> None:
-    _compare(data_dir / "pollux", 4)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_the_other_pollux_workloads(data_dir: Path, k: int) -> None:
+@pytest.mark.parametrize("k", [studied(1), studied(2), studied(3), 4])
+def test_a_pollux_workload_job_by_job(data_dir: Path, k: int) -> None:
     _compare(data_dir / "pollux", k)
 
 

@@ -43,6 +43,13 @@ def test_a_spoiled_file_is_one_line(content: bytes) -> None:
     assert refused > 100
 
 
+def test_a_truncated_file_is_one_line_wherever_it_is_cut(content: bytes) -> None:
+    for cut in [*range(0, len(content), 53), len(content) - 1]:
+        with pytest.raises(InputError, match=r"t\.parquet: not a Parquet file, or a truncated one") as caught:
+            read_parquet(content[:cut], "t.parquet", "a table")
+        assert "\n" not in str(caught.value)
+
+
 def test_rows_that_so_few_bytes_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
     pl.DataFrame({"x": pl.zeros(20_000_000, eager=True)}).write_parquet(path)

@@ -294,16 +294,6 @@ def test_json_that_is_not_an_object_is_one_line(load: Callable[[Any], Instance],
     assert "\n" not in str(caught.value)
 
 
-def test_a_truncated_parquet_file_is_one_line_wherever_it_is_cut(tmp_path: Path) -> None:
-    WHOLE.save(tmp_path / "whole.parquet")
-    data = (tmp_path / "whole.parquet").read_bytes()
-    for cut in [*range(0, len(data), 97), len(data) - 1]:
-        (tmp_path / "cut.parquet").write_bytes(data[:cut])
-        with pytest.raises(InputError, match=r"cut\.parquet: not a Parquet file, or a truncated one") as caught:
-            Instance.load(tmp_path / "cut.parquet")
-        assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("metadata", "what"),
     [

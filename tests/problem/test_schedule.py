@@ -271,15 +271,6 @@ def test_an_illegal_parquet_row_is_one_line(tmp_path: Path, columns: dict[str, l
     assert "\n" not in str(caught.value)
 
 
-def test_a_truncated_parquet_schedule_is_one_line(tmp_path: Path) -> None:
-    Schedule.from_segments(TWO, SEGMENTS).save(tmp_path / "s.parquet")
-    data = (tmp_path / "s.parquet").read_bytes()
-    for cut in range(0, len(data), 53):
-        (tmp_path / "cut.parquet").write_bytes(data[:cut])
-        with pytest.raises(InputError, match=r"cut\.parquet: not a Parquet file, or a truncated one"):
-            Schedule.load(tmp_path / "cut.parquet", TWO)
-
-
 @pytest.mark.parametrize("name", ["s.txt", "s"])
 def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot tell the format"):

@@ -69,8 +69,7 @@ def test_it_is_what_the_schema_says(tmp_path: Path) -> None:
 
 
 @given(
-    st.floats(1, 1e6),
-    st.lists(st.lists(st.none() | st.floats(1, 1e6), min_size=3, max_size=3), min_size=3, max_size=3),
+    st.floats(1, 1e6), st.lists(st.lists(st.none() | st.floats(1, 1e6), min_size=3, max_size=3), min_size=3, max_size=3)
 )
 def test_any_table_survives_a_file(ratio: float, rows: list[list[float | None]]) -> None:
     table = Interference(ratio, ("x", "y", "z ü"), tuple(map(tuple, rows)))

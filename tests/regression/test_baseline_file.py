@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import studied
 
 from optsched.errors import InputError
 from optsched.guarantees import baseline
@@ -142,10 +143,6 @@ def _attack(path: Path, text: str, seeds: range) -> int:
     return refused
 
 
-def test_damaged_baselines_are_refused_or_compared(kept: Path) -> None:
-    assert 0.5 < _attack(kept, kept.read_text(), range(300)) / 300 < 1
-
-
-@pytest.mark.study
-def test_5000_damaged_baselines(kept: Path) -> None:
-    assert 0.5 < _attack(kept, kept.read_text(), range(5000)) / 5000 < 1
+@pytest.mark.parametrize("count", [300, studied(5000)])
+def test_damaged_baselines_are_refused_or_compared(count: int, kept: Path) -> None:
+    assert 0.5 < _attack(kept, kept.read_text(), range(count)) / count < 1

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import studied
 from fuzzed_files import ODD, VALUES
 
 from optsched.errors import InputError, SimulationError
@@ -260,16 +261,9 @@ def replace_somewhere(document: Any, rng: np.random.Generator) -> None:
         return
 
 
-def test_changed_answers_are_judged_or_refused_in_one_line(tmp_path: Path) -> None:
-    outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(150))
-    assert outcomes["refused"] > 50
-    assert outcomes["14"] > 5
-    assert not [each for each in outcomes if each.startswith("many")]
-
-
-@pytest.mark.study
-def test_five_thousand_changed_answers(tmp_path: Path) -> None:
-    outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(5000))
-    assert outcomes["refused"] > 2500
-    assert outcomes["14"] > 100
+@pytest.mark.parametrize("count", [150, studied(5000)])
+def test_changed_answers_are_judged_or_refused_in_one_line(count: int, tmp_path: Path) -> None:
+    outcomes = Counter(judged_or_refused(seed, tmp_path / "made.json") for seed in range(count))
+    assert outcomes["refused"] > count / 3
+    assert outcomes["14"] > count / 50
     assert not [each for each in outcomes if each.startswith("many")]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from events import State, run as run_events, shared
+
 from optsched.problem.instance import Instance
 from optsched.speeds.scaling import iteration_seconds
 
@@ -20,7 +22,6 @@ class Running:
     job: int
     gpus: list[Gpu]
     option: int
-    begun: Fraction
     left: Fraction  # seconds alone
     partners: list[Running] = field(default_factory=list)
 
@@ -51,7 +52,6 @@ class ExactSharing:
         self.running: list[Running] = []
         self.came: list[int] = []
         self.now = Fraction(0)
-        self.ended: dict[int, tuple[list[Gpu], int, Fraction, Fraction]] = {}
 
     # -- rates -----------------------------------------------------------------------------------------------------------
     def xi(self, a: int, b: int) -> Fraction | None:
@@ -97,32 +97,21 @@ class ExactSharing:
     # -- time ------------------------------------------------------------------------------------------------------------
     def play(self) -> dict[int, tuple[list[Gpu], int, Fraction, Fraction]]:
         arrival = [Fraction(float(x)) for x in self.instance.arrival]
-        future = sorted(range(self.instance.n), key=lambda j: (arrival[j], j))
-        waiting: list[int] = []
-        while future or self.running:
-            ends = [self.now + run.left * self.slow(run) for run in self.running]
-            t = min([*ends, *(arrival[j] for j in future[:1])])
-            for run, slow in [(run, self.slow(run)) for run in self.running]:
-                run.left -= (t - self.now) / slow
-            self.now = t
-            for run in [run for run in self.running if run.left == 0]:
-                self.running.remove(run)
-                self.ended[run.job] = run.gpus, run.option, run.begun, t
-            while future and arrival[future[0]] <= t:
-                self.came.append(future[0])
-                waiting.append(future.pop(0))
+        width = self.instance.gpus if self.rules.width else [1] * self.instance.n
+        order = [(self.expected(j, 0) * int(width[j]), j) for j in range(self.instance.n)]
+        by_arrival = sorted(range(self.instance.n), key=lambda j: (arrival[j], j))
+
+        def choose(j: int, state: State) -> tuple[list[Gpu], int] | None:
+            self.now, self.came = state.now, [k for k in by_arrival if arrival[k] <= state.now]
+            self.running = [Running(k, *how, state.left[k]) for k, how in state.running.items()]
             self.link()
-            width = self.instance.gpus if self.rules.width else [1] * self.instance.n
-            for j in sorted(waiting, key=lambda j: (self.expected(j, 0) * int(width[j]), j)):
-                chosen = self.choose(j)
-                if chosen is not None:
-                    gpus, option = chosen
-                    waiting.remove(j)
-                    alone = self.seconds(j, option, len({m for m, _ in gpus}) > 1)
-                    self.running.append(Running(j, gpus, option, t, alone))
-                    self.link()
-        assert not waiting
-        return self.ended
+            return self.choose(j)
+
+        def pace(running: dict[int, tuple[list[Gpu], int]]) -> dict[int, Fraction]:
+            return shared(lambda j, k: self.xi(j, k) or Fraction(1))({j: gpus for j, (gpus, _) in running.items()})
+
+        played = run_events(arrival, lambda j, how: self.chosen(j, *how), choose, pace, order.__getitem__)
+        return {j: (*how, begun, ended) for j, (how, begun, ended) in enumerate(played)}
 
     # -- the choice, section 3 -------------------------------------------------------------------------------------------
     def choose(self, j: int) -> tuple[list[Gpu], int] | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from events import State, run, shared
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -58,16 +59,12 @@ def random_shared_instance(seed: int, jobs: int = 14) -> Instance:
     return Instance(listed, cluster, scalings=SCALINGS, interference=Interference(rng.choice([1.5, 2]), KINDS, ratios))
 
 
-@dataclass
-class _Running:
-    job: int
+@dataclass(frozen=True)
+class _Placed:
     gang: tuple[Gpu, ...]
     steps: int
     memory: float
     pace: float  # seconds a unit of work, with nobody beside it
-    left: float
-    begun: float
-    slow: float = 1.0
 
 
 @dataclass
@@ -76,9 +73,6 @@ class SharedWorld:
 
     instance: Instance
     seed: int
-    now: float = 0.0
-    running: dict[int, _Running] = field(default_factory=dict)
-    done: list[tuple[_Running, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -86,17 +80,10 @@ class SharedWorld:
         sizes = self.instance.cluster.node_gpus.tolist()
         self.gpus = [(node, index) for node, count in enumerate(sizes) for index in range(count)]
 
-    def on(self, gpu: Gpu) -> list[_Running]:
-        return [each for each in self.running.values() if gpu in each.gang]
-
     def xi(self, a: int, b: int) -> float:
         kinds, table = self.instance.kinds, self.instance.interference
         assert table is not None
         return table.slowdown(kinds[a], kinds[b])
-
-    def slow(self, run: _Running) -> float:
-        beside = (self.xi(run.job, each.job) for gpu in run.gang for each in self.on(gpu) if each is not run)
-        return max(beside, default=1.0)
 
     def pace(self, job: int, option: int, gang: tuple[Gpu, ...]) -> float:
         if job not in self.instance.jobs_at("scalings"):
@@ -109,56 +96,41 @@ class SharedWorld:
         network += (s.across_growth if spans else s.within_growth) * max(len(gang) - 2, 0)
         return (sub.steps - 1) * computing + (computing**s.overlap + network**s.overlap) ** (1 / s.overlap)
 
-    def possible(self, job: int, memory: float) -> list[Gpu]:
-        suits = self.instance.eligible(job)
-        found = []
+    def possible(self, job: int, memory: float, running: dict[int, _Placed]) -> list[Gpu]:
+        suits, found = self.instance.eligible(job), []
         for gpu in self.gpus:
-            beside = self.on(gpu)
-            held = sum(each.memory for each in beside)
+            beside = {j: each for j, each in running.items() if gpu in each.gang}
+            held = sum(each.memory for each in beside.values())
             room = held + memory <= float(self.instance.cluster.node_memory[gpu[0]])
-            never = any(math.isinf(max(self.xi(job, each.job), self.xi(each.job, job))) for each in beside)
+            never = any(math.isinf(max(self.xi(job, j), self.xi(j, job))) for j in beside)
             if suits[gpu[0]] and room and not never and len(beside) <= 1:
                 found.append(gpu)
         return found
 
-    def start(self, job: int) -> bool:
+    def choose(self, job: int, state: State) -> _Placed | None:
         options = self.instance.sub_batches(job)
         option = self.rng.randrange(len(options)) if options else 0
         memory = options[option].memory if options else float(self.instance.gpu_memory[job])
-        open_gpus = self.possible(job, memory)
+        open_gpus = self.possible(job, memory, state.running)
         wanted = int(self.instance.gpus[job])
-        if len(open_gpus) < wanted or (self.running and self.rng.random() > self.eager):
-            return False
+        if len(open_gpus) < wanted or (state.running and self.rng.random() > self.eager):
+            return None
         gang = tuple(self.rng.sample(open_gpus, wanted))
-        steps = options[option].steps if options else 1
-        work = float(self.instance.work[job])
-        self.running[job] = _Running(job, gang, steps, memory, self.pace(job, option, gang), work, self.now)
-        return True
-
-    def advance(self, until: float) -> None:
-        for run in self.running.values():
-            run.left -= (until - self.now) / (run.pace * run.slow)
-        self.now = until
+        return _Placed(gang, options[option].steps if options else 1, memory, self.pace(job, option, gang))
 
     def schedule(self) -> SharedSchedule:
         """Run it all."""
-        waiting: list[int] = []
-        future = sorted(range(self.instance.n), key=lambda j: (self.instance.arrival[j], j))
-        while future or waiting or self.running:
-            ends = {j: self.now + run.left * run.pace * run.slow for j, run in self.running.items()}
-            self.advance(min([*ends.values(), *(self.instance.arrival[j] for j in future[:1])]))
-            for j in [j for j, end in ends.items() if end <= self.now]:
-                self.done.append((self.running.pop(j), self.now))
-            while future and self.instance.arrival[future[0]] <= self.now:
-                waiting.append(future.pop(0))
-            waiting = [j for j in waiting if not self.start(j)]
-            for run in self.running.values():
-                run.slow = self.slow(run)
-        segments = [
-            Segment(run.job, run.gang, run.begun, end, float(self.instance.work[run.job])) for run, end in self.done
-        ]
+        release, work = self.instance.arrival.tolist(), self.instance.work.tolist()
+
+        def pace(running: dict[int, _Placed]) -> dict[int, float]:
+            alone = {j: each.pace for j, each in running.items()}
+            return shared(self.xi, alone.get)({j: each.gang for j, each in running.items()})
+
+        played = run(release, lambda j, _: work[j], self.choose, pace)
+        order = sorted(range(len(played)), key=lambda j: (played[j][2], played[j][1]))
+        segments = [Segment(j, played[j][0].gang, *played[j][1:], work[j]) for j in order]
         plain = SharedSchedule.from_segments(self.instance, segments, "right")
-        return with_steps(plain, [run.steps for run, _ in self.done])
+        return with_steps(plain, [played[j][0].steps for j in order])
 
 
 def with_steps(schedule: SharedSchedule, steps: list[int]) -> SharedSchedule:

@@ -121,10 +121,15 @@ def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
         "    for seed in (1, 3):\n"
         "        made = run(random_instance(seed, MIXED), spec)\n"
         "        print(spec, seed, made.schedule.completion.tolist(), made.schedule.gpu_node.tolist(), made.events)\n"
+        "from simulation.task_instances import random_task_instance\n"
+        "from simulation.test_iterations import ran, told\n"
+        "for spec in ('ada-srsf+list', 'leader-first+lwf:kappa=2'):\n"
+        "    for seed in (0, 6):\n"
+        "        print(spec, seed, told(ran(random_task_instance(seed), spec)))\n"
     )
     compiled, *others = printed(program, tmp_path).values()
     assert others == [compiled, compiled]
-    assert compiled.count("\n") == 6
+    assert compiled.count("\n") == 6 + 4
 
 
 # -- small and large ------------------------------------------------------------------------------------------------------
@@ -213,8 +218,7 @@ ONE_NODE = Placement("one-node", _one_node)  # it has not room for every gang in
 
 
 @pytest.mark.parametrize(
-    "spec",
-    ["fifo", "fifo:skip=true", "srtf", "spjf:predictor=group-mean", "a-srpt:tau=0,overtake=inf", "setf"],
+    "spec", ["fifo", "fifo:skip=true", "srtf", "spjf:predictor=group-mean", "a-srpt:tau=0,overtake=inf", "setf"]
 )
 def test_jobs_that_never_fit_are_unfinished_and_named_and_hold_up_nobody(spec: str) -> None:
     jobs = [Job("first", gpus=2, duration=3), Job("wide", gpus=5, duration=1), Job("late", arrival=1, duration=1)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import few
+from examples import few, studied
 
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
@@ -63,15 +63,9 @@ def assert_segments_agree(seed: int) -> None:
                 assert np.allclose(mine, other, rtol=1e-9, atol=1e-9), where
 
 
-@pytest.mark.parametrize("seed", few(range(20), 6))
+@pytest.mark.parametrize("seed", [*few(range(20), 6), *map(studied, range(1000, 1200))])
 def test_preemptive_runs_with_ties_are_those_of_exact_arithmetic(seed: int) -> None:
     assert_segments_agree(seed)  # 18 runs each
-
-
-@pytest.mark.study
-def test_three_thousand_six_hundred_of_them() -> None:
-    for seed in range(1000, 1200):
-        assert_segments_agree(seed)
 
 
 def test_an_arrival_that_misses_a_completion_by_an_ulp_is_no_event_of_its_own() -> None:

@@ -12,19 +12,16 @@ import numpy as np
 import pytest
 from examples import few
 
-from optsched.check.referee import check_schedule
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
+from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment, SharedSchedule
 from optsched.simulation.engine import run_policy
-from optsched.simulation.metrics import (
-    cluster_utilization,
-    metrics,
-    seconds_running,
-    sharing_metrics,
-)
+from optsched.simulation.metrics import cluster_utilization, metrics, seconds_running, sharing_metrics
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance
 from simulation.shared_world import SharedWorld, random_shared_instance
 
@@ -159,6 +156,14 @@ def test_seconds_in_which_copies_ran_at_once_count_once(seed: int) -> None:
     rows = [Segment(j, ((s, 0),), a, b, 0.0) for s, (j, a, b) in enumerate(spans)]
     seconds = [len({t for job, a, b in spans if job == j for t in range(a, b)}) for j in range(3)]
     assert seconds_running(Schedule.from_segments(instance, rows)).tolist() == seconds
+
+
+@pytest.mark.parametrize("spec", ["fifo", "srtf:restart=1", "hadar-e", "immediate-dispatch"])
+def test_values_of_all_objectives_are_those_that_the_referee_adds_up(spec: str) -> None:
+    made = simulate(random_instance(3, "2x4"), spec)
+    for objective in OBJECTIVES.names():
+        exact = schedule_value(made.instance, made.schedule, objective)
+        assert made.value(objective) == pytest.approx(float(exact), rel=1e-13), objective
 
 
 def test_cluster_utilization_counts_from_the_first_arrival() -> None:

@@ -20,14 +20,7 @@ from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import alpha_max, alpha_min, iteration_time
 
 PLACES = ["first-fit", "consolidated", "random", "heavy-edge"]
-POLICIES = [
-    "srtf:restart=3",
-    "srtf",
-    "fifo",
-    "a-srpt:overtake=0",
-    "wcs-duration",
-    "tiresias:restart=1,threshold=16",
-]
+POLICIES = ["srtf:restart=3", "srtf", "fifo", "a-srpt:overtake=0", "wcs-duration", "tiresias:restart=1,threshold=16"]
 
 
 def by_job(run: Run) -> dict[int, list[Segment]]:
@@ -109,12 +102,7 @@ def test_the_referee_reads_the_order_of_the_gpus() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "rules"),
-    [
-        ({"work": 11.0}, ["rate", "work"]),
-        ({"work": 9.0}, ["work"]),
-        ({"end": 24.0}, ["rate"]),
-        ({"end": 26.0}, []),
-    ],
+    [({"work": 11.0}, ["rate", "work"]), ({"work": 9.0}, ["work"]), ({"end": 24.0}, ["rate"]), ({"end": 26.0}, [])],
 )
 def test_iterations_and_seconds_must_agree(changes: dict[str, float], rules: list[str]) -> None:
     assert forged(lambda s: dataclasses.replace(s, start=5.0, **{"end": 25.0, **changes})) == rules

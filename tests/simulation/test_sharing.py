@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import few
+from examples import few, studied
 
 from optsched.check.referee import check_schedule
 from optsched.compiled import without_interpreting
@@ -99,22 +99,15 @@ def same(made: SharedRun, exact: dict[int, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore:interference")
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("seed", few(range(5), 2))
-def test_engine_and_rules_equal_the_exact_simulator(spec: str, seed: int) -> None:
-    made = simulate(instance(seed), spec)
+@pytest.mark.parametrize(
+    ("seed", "jobs"), [*((k, 14) for k in few(range(5), 2)), *(studied(k, 40) for k in range(100, 180))]
+)
+def test_engine_and_rules_equal_the_exact_simulator(spec: str, seed: int, jobs: int) -> None:
+    made = simulate(instance(seed, jobs), spec)
     same(made, ExactSharing(made.instance, SPECS[spec]).play())
     assert check_schedule(made.instance, made.schedule) == []
     assert made.schedule_class == "gpu-sharing"
     assert not made.unfinished
-
-
-@pytest.mark.study
-@pytest.mark.filterwarnings("ignore:interference")
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("seed", range(100, 180))
-def test_engine_and_rules_equal_the_exact_simulator_at_length(spec: str, seed: int) -> None:
-    made = simulate(instance(seed, 40), spec)
-    same(made, ExactSharing(made.instance, SPECS[spec]).play())
 
 
 @pytest.mark.release

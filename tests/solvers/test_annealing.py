@@ -34,6 +34,7 @@ def decoded(problem: ListProblem, order: list[int]) -> list[float]:
     return start
 
 
+@pytest.mark.compiled
 @given(rigid_instances(most=8), st.sampled_from(SUMS), st.integers(0, 99), st.sampled_from([0.0, 3.0, 50.0]))
 @settings(max_examples=examples(60), deadline=None)
 def test_the_value_is_that_of_the_order_decoded_anew(
@@ -60,6 +61,7 @@ def test_few_jobs_are_annealed_to_the_optimum(instance: Instance, objective: str
     assert get_objective(objective).exact_of(instance, schedule.completion.tolist()) == optimum(instance, objective)
 
 
+@pytest.mark.compiled
 def test_a_larger_budget_and_a_deadline_that_has_passed() -> None:
     instance = generate("rigid", seed=7, jobs=60)
     sums = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import optimum
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
@@ -83,21 +85,24 @@ def everywhere_as_fast() -> tuple[Instance, Instance]:
     return Instance(jobs, cluster, profiles=profiles), Instance(timed, cluster)
 
 
-@pytest.mark.parametrize("objective", ["total_completion_time", "total_weighted_tardiness", "makespan"])
-def test_profiles_that_run_equally_fast_everywhere_are_durations(objective: str) -> None:
+GOALS = ("total_completion_time", "total_weighted_tardiness", "makespan")
+MODELS = ("rigid-time-indexed", "rigid-placed", "gang-modes")
+COMPILED = [(None, goal) for goal in GOALS] + [("reduced-cost-fixing", goal) for goal in GOALS[:2]]
+
+
+@pytest.mark.parametrize(
+    ("model", "objective"),
+    [*itertools.product(MODELS, GOALS), *(pytest.param(*case, marks=pytest.mark.compiled) for case in COMPILED)],
+)
+def test_profiles_that_run_equally_fast_everywhere_are_durations(model: str | None, objective: str) -> None:
     profiled, timed = everywhere_as_fast()
     assert not speed_depends_on_placement(profiled)
-    optimum = solve(timed, objective).value
-    schedule = best_list_schedule(profiled, objective)
-    assert check_schedule(profiled, schedule, preemptive=False) == []
+    solution = solve(profiled, objective, model=model)
+    assert (solution.status, solution.value) == ("optimal", optimum(timed, objective))
+    assert solution.schedule is not None
+    for schedule in (solution.schedule, best_list_schedule(profiled, objective)):
+        assert check_schedule(profiled, schedule, preemptive=False) == []
     np.testing.assert_array_equal(schedule.completion, best_list_schedule(timed, objective).completion)
-    for model in (None, "rigid-time-indexed", "rigid-placed", "gang-modes", "reduced-cost-fixing"):
-        if model == "reduced-cost-fixing" and objective == "makespan":
-            continue
-        solution = solve(profiled, objective, model=model)
-        assert (solution.status, solution.value) == ("optimal", optimum), model
-        assert solution.schedule is not None
-        assert check_schedule(profiled, solution.schedule, preemptive=False) == []
 
 
 @pytest.mark.parametrize("model", [None, "disjunctive", "positional", "time-indexed", "sequence-branching"])

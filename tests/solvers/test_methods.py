@@ -199,6 +199,7 @@ def test_progress_is_an_interval_that_shrinks() -> None:
     assert bounds == sorted(bounds)
     assert values[-1] == bounds[-1] == solution.value
     assert seen[-1].gap == 0
+    assert "bound" in str(seen[-1])
 
 
 @pytest.mark.parametrize("model", ["rigid-time-indexed", "disjunctive", "positional", "time-indexed"])

@@ -145,8 +145,8 @@ def test_mips_have_no_duals() -> None:
 
 @cache
 def hard() -> tuple[LinearProgram, Any]:
-    """A program of some hundred nodes, and how it is solved without any help."""
-    program = knapsack(3, n=40, m=12)
+    """A program of some tens of nodes, and how it is solved without any help."""
+    program = knapsack(3, n=34, m=10)
     return program, Session(program).solve()
 
 
@@ -164,7 +164,7 @@ def test_node_limit_gives_an_interval_and_the_same_one_again() -> None:
 def test_mip_start_is_used_completed_and_kept() -> None:
     program, optimum = hard()
     session = Session(program)
-    known = np.arange(40) < 30
+    known = np.arange(34) < 25
     session.mip_start(optimum.x, known)
     limited = session.solve(node_limit=0)
     assert limited.value == pytest.approx(optimum.value)
@@ -206,7 +206,7 @@ def test_round_bound(bound: float, step: float | None, offset: float, sense: int
 
 def test_progress_reports_a_shrinking_interval() -> None:
     reports: list[Progress] = []
-    outcome = Session(knapsack(3, n=40, m=12)).solve(progress=reports.append)
+    outcome = Session(knapsack(3, n=34, m=12)).solve(progress=reports.append)
     seen = [r.incumbent for r in reports if np.isfinite(r.incumbent)]
     assert len(seen) > 1
     assert seen == sorted(seen)
@@ -280,7 +280,7 @@ def test_another_thread_number_is_an_error_and_not_a_silence() -> None:
 
 
 def test_the_clock_of_a_limit_starts_anew_with_every_solve() -> None:
-    session = Session(knapsack(3, n=40, m=12))
+    session = Session(knapsack(3, n=34, m=12))
     first = session.solve()
     session.set_cost(session.program.c[::-1].copy())
     again = session.solve(time_limit=max(first.seconds, 1.0) * 50)

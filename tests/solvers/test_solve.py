@@ -17,7 +17,6 @@ from optsched.io.sources import load
 from optsched.io.traces.generate import generate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
-from optsched.solvers.session import Progress
 from optsched.solvers.solve import model_names, solve
 
 CPSAT = importlib.util.find_spec("ortools") is not None
@@ -62,15 +61,6 @@ def test_an_empty_instance_and_one_job() -> None:
     assert solve(Instance([], "1x1"), "total_completion_time").status == "optimal"
     one = solve(Instance([Job("a", arrival=2, duration=3)], "1x1"), "total_flow_time")
     assert (one.status, one.value, one.bound) == ("optimal", 3, 3)
-
-
-@pytest.mark.parametrize("model", ["time-indexed", "rigid-time-indexed", "rigid-placed", "disjunctive", "positional"])
-def test_every_exact_formulation_by_name(model: str) -> None:
-    instance = generate("machines", 5, jobs=6)
-    solution = solve(instance, model=model)
-    assert (solution.status, solution.model) == ("optimal", model)
-    assert solution.value_exact == optimum(instance, "total_completion_time")
-    assert solution.size.nonzeros > 0
 
 
 @pytest.mark.parametrize("model", ["srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy", "srpt-slots"])
@@ -126,16 +116,6 @@ def test_what_no_exact_method_fits_still_gets_an_interval() -> None:
     assert 0 < solution.bound <= solution.value
     assert solution.schedule is not None
     assert check_schedule(instance, solution.schedule, preemptive=False) == []
-
-
-def test_progress_shrinks_the_interval() -> None:
-    seen: list[Progress] = []
-    solve(load("rigid-12-2"), progress=seen.append)
-    bounds = [event.bound for event in seen if event.bound == event.bound]
-    values = [event.incumbent for event in seen if event.incumbent == event.incumbent]
-    assert bounds == sorted(bounds)
-    assert values == sorted(values, reverse=True)
-    assert "bound" in str(seen[-1])
 
 
 def test_a_horizon_too_short_is_explained() -> None:
@@ -210,12 +190,32 @@ def classic(data_dir: Path) -> list[str]:
     return [entry["id"] for entry in json.loads((data_dir / "classic" / "rigid_and_single_optima.json").read_text())]
 
 
-@pytest.mark.parametrize("name", few(FAST, 6))
-def test_published_optima(data_dir: Path, name: str) -> None:
+BY_NAME = [
+    ("A-12-0", "positional"),
+    ("A-12-0", "time-indexed"),
+    ("C-8-0", "rigid-time-indexed"),
+    ("L-8-0", "disjunctive"),
+]
+SLOW = [
+    ("A-30-0", "positional"),
+    ("B-30-0", "time-indexed"),
+    ("C-15-0", "rigid-time-indexed"),
+    ("L-10-0", "disjunctive"),
+]
+SOLVED = [
+    *((name, None) for name in few(FAST, 6)),
+    *BY_NAME,
+    *(pytest.param(*s, marks=pytest.mark.study) for s in SLOW),
+]
+
+
+@pytest.mark.parametrize(("name", "model"), SOLVED)
+def test_published_optima(data_dir: Path, name: str, model: str | None) -> None:
     instance = load(f"classic:{data_dir / 'classic' / 'rigid_and_single_optima.json'}#{name}")
     assert instance.optimum is not None
-    solution = solve(instance)
+    solution = solve(instance, model=model)
     assert (solution.status, solution.value) == ("optimal", instance.optimum["value"])
+    assert solution.model == (model or solution.model)
 
 
 @pytest.mark.parametrize("k", few([4, 5, 7, 16, 21, 25], 3))

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import studied
 
 from optsched.models.event_completions import transfer_completions
 from optsched.models.link_contention import build, starts
@@ -73,15 +74,8 @@ def tried(seed: int, *, program: bool = False) -> Counter[str]:
     return count
 
 
-def test_the_optimum_of_transfers_is_never_wrong() -> None:
-    count = sum((tried(seed, program=seed < 6) for seed in range(40)), Counter[str]())
-    assert len(count) == 5
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("part", range(4))
-def test_the_optimum_of_many_transfers_is_never_wrong(part: int) -> None:
-    first = 1000 + 300 * part
-    count = sum((tried(seed, program=seed % 10 == 0) for seed in range(first, first + 300)), Counter[str]())
-    print("transfers", part, dict(count))  # figures of the study
+@pytest.mark.parametrize(("first", "many"), [(0, 40), *(studied(1000 + 300 * part, 300) for part in range(4))])
+def test_the_optimum_of_transfers_is_never_wrong(first: int, many: int) -> None:
+    count = sum((tried(seed, program=seed % 10 == 0) for seed in range(first, first + many)), Counter[str]())
+    print("transfers", first, dict(count))  # figures of the study
     assert len(count) == 5

@@ -34,13 +34,7 @@ def test_gamma_1_is_the_sum_and_gamma_10_nearly_the_larger() -> None:
         assert max(computing, network) <= ten <= max(computing, network) * 2**0.1
 
 
-@given(
-    st.integers(1, 40),
-    st.integers(1, 6),
-    st.integers(1, 9),
-    st.booleans(),
-    st.integers(1, 4),
-)
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 9), st.booleans(), st.integers(1, 4))
 def test_for_whole_gammas_it_is_the_root_of_an_exact_sum(
     m: int, steps: int, gang: int, spans: bool, gamma: int
 ) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from events import played, shared
 from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
 from optsched.errors import InputError
 from optsched.speeds.sharing_pair import SharingPair, ends_first, ends_last, share_threshold, sharing_pair
-from speeds.played_shares import completions
 
 lengths = st.fractions(Fraction(1, 20), 20, max_denominator=40)
 slowdowns = st.fractions(1, 4, max_denominator=30)
@@ -23,7 +23,7 @@ LITTLE = Fraction(1, 10**30)
 def simulated(pair: SharingPair, delay: Any) -> list[Any]:
     """Both ends by the event simulation."""
     xi = (pair.old, pair.new)
-    return completions([0, delay], [pair.left, pair.alone], [{0}, {0}], lambda j, other: xi[j])
+    return played([0, delay], [pair.left, pair.alone], [{0}, {0}], shared(lambda j, other: xi[j]))
 
 
 # --- one insertion point after another ---------------------------------------------------------------------------------

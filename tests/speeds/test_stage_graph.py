@@ -11,12 +11,7 @@ from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
-from optsched.speeds.stage_graph import (
-    alpha_max,
-    alpha_min,
-    iteration_time,
-    stage_graph,
-)
+from optsched.speeds.stage_graph import alpha_max, alpha_min, iteration_time, stage_graph
 from speeds.random_profiles import clusters, exact_alpha, placements, profiles, replica_graph
 
 GB = 1e9

@@ -89,21 +89,6 @@ def test_iterations_with_a_profile_instead_of_a_duration(read: Reader) -> None:
         read("csv", "arrival,gpus,iterations,profile\n0,1,500,\n")
 
 
-def test_bad_rows(read: Reader) -> None:
-    text = "submitted,wanted,seconds,job\n0,1,5,a\n-1,1,5,b\n0,65,5,c\n0,1,0,d\n0,1,5,a\n2024-05-01 08:00:00,1,5,e\n"
-    with pytest.raises(RowErrors) as caught:
-        read("csv", text, columns={**NAMED, "id": "job"})
-    assert [(p.row, p.field) for p in caught.value.problems] == [
-        (3, "submitted"),
-        (4, "wanted"),
-        (5, "seconds"),
-        (6, "job"),
-        (7, "submitted"),
-    ]
-    found = read("csv", text, columns={**NAMED, "id": "job"}, skip_bad=True)
-    assert (found.table["id"].to_list(), found.skipped_rows) == (["a"], 5)
-
-
 def test_columns_that_do_not_exist(read: Reader) -> None:
     text = "submitted,wanted,seconds\n0,1,5\n"
     with pytest.raises(InputError, match=r"arrival = 'submited': the file has no such column.*did you mean submitted"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optsched.errors import InputError, RowErrors
+from optsched.errors import InputError
 from optsched.io.traces import TraceRead
 
 Reader = Callable[..., TraceRead]
@@ -75,33 +75,6 @@ def test_quotes_and_shell_in_a_command_are_data(read: Reader, tmp_path: Path) ->
     found = read("gavel", line(JOB, command, "d", "-n", 1, 10, 1, 1, -1, 0) + today())
     assert found.table.height == 2
     assert not witness.exists()
-
-
-def test_bad_rows(read: Reader) -> None:
-    text = (
-        today()
-        + today(steps=0)
-        + today(gpus=0)
-        + today(weight=-1)
-        + today(slo="soon")
-        + today(arrival=-5)
-        + line(JOB, "too", "short")
-        + today(gpus=65)
-        + line("", "cmd", "d", "-n", 1, 10, 1, 1, -1, 0)
-    )
-    with pytest.raises(RowErrors) as caught:
-        read("gavel", text)
-    assert [(p.row, p.field) for p in caught.value.problems] == [
-        (2, "total_steps"),
-        (3, "scale_factor"),
-        (4, "priority_weight"),
-        (5, "SLO"),
-        (6, "arrival_time"),
-        (7, "columns"),
-        (8, "scale_factor"),
-        (9, "job_type"),
-    ]
-    assert read("gavel", text, skip_bad=True).table["id"].to_list() == ["1"]
 
 
 def test_an_unknown_number_of_columns_is_another_dialect(read: Reader) -> None:

@@ -36,28 +36,6 @@ def test_without_iterations_reading_stops_and_says_why(read: Reader) -> None:
         read("pollux", HEAD + "a,107,cifar10,6,128\n")
 
 
-def test_bad_rows(read: Reader, tmp_path: Path) -> None:
-    (tmp_path / "iterations.csv").write_text(ITERATIONS)
-    text = (
-        HEAD
-        + "a,1,cifar10,1,128\nb,1,cifar10,1,300\nc,1,vgg,1,128\na,1,bert,1,12\n"
-        + "d,-1,bert,1,12\ne,1,bert,0,12\nf,1,bert,1,1.5\n"
-    )
-    with pytest.raises(RowErrors) as caught:
-        read("pollux", text)
-    assert [(p.row, p.field, p.value) for p in caught.value.problems] == [
-        (3, "batch_size", "300"),
-        (4, "application", "vgg"),
-        (5, "name", "a"),
-        (6, "time", "-1"),
-        (7, "num_replicas", "0"),
-        (8, "batch_size", "1.5"),
-    ]
-    assert "from 128 to 256" in caught.value.problems[0].legal
-    assert "bert, cifar10" in caught.value.problems[1].legal
-    assert read("pollux", text, skip_bad=True).table["id"].to_list() == ["a"]
-
-
 @pytest.mark.parametrize(
     "content", [ITERATIONS + "bert,12,800\n", ITERATIONS + "bert,x,1\n", ITERATIONS + "bert,16,0\n"]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -89,5 +90,6 @@ def errors(true: Floats, predicted: Floats) -> Errors:
     """How wrong predictions are."""
     over, under, y = predicted / true, true / predicted, np.log1p(true)
     p50, p95 = np.quantile(np.maximum(over, under), [0.5, 0.95]).tolist()
-    explained = 1 - ((y - np.log1p(predicted)) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    missed, spread = ((y - np.log1p(predicted)) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    explained = 1 - missed / spread if spread else math.nan  # lengths that are all the same leave nothing to explain
     return Errors(p50, p95, float(over.max()), float(under.max()), float(explained))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,27 +209,6 @@ def test_partners_and_a_gang() -> None:
     assert len(drawn.interference.kinds) == 4
     assert None not in drawn.kinds
     assert drawn.arrival.tolist() == [0, 0, 0, 1e-6]
-
-
-@pytest.mark.parametrize(
-    ("recipe", "parameters"),
-    [
-        ("sharing-cluster", {"jobs": 20, "load": 0.7, "xi": "exp"}),
-        ("sharing-cluster", {**TESTBED, "jobs": 9}),
-        ("sharing-gavel", {"jobs": 20, "gpu": "K80"}),
-        ("sharing-vectors", {"jobs": 20, "xi": 1.5}),
-        ("sharing-partners", {"gang": "uniform:low=1,high=2"}),
-    ],
-)
-def test_the_record_in_a_file_makes_the_instance_again(
-    recipe: str, parameters: dict[str, object], tmp_path: Path
-) -> None:
-    made = generate(recipe, 7, **parameters)
-    made.save(tmp_path / "made.json")
-    record = Instance.load(tmp_path / "made.json").recipe
-    assert record is not None
-    again = generate(record["name"], record["seed"], **record["parameters"])
-    assert again.digest == made.digest == Instance.load(tmp_path / "made.json").digest
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 7, 60, 239, 240, 480])
