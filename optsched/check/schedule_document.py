@@ -19,8 +19,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import read_parquet
 from optsched.problem.schedule import Schedule, SharedSchedule
 

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
@@ -243,8 +243,7 @@ class ASrpt:
 
 
 def _require(holds: bool, field: str, value: object, legal: str) -> None:
-    if not holds:
-        raise InputError("invalid", field=f"a-srpt: {field}", value=value, legal=legal)
+    check_legal(holds, f"a-srpt: {field}", value, legal)
 
 
 # Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.

@@ -37,7 +37,7 @@ from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import TextTable, read_utf8
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.json_text import parse_json
+from optsched.problem.documents import parse_json
 from optsched.registry import near_matches
 
 OBJECTIVES = {
