@@ -82,9 +82,7 @@ def _branch(state: SolveState, program: StartProgram) -> MethodReport:
     outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=state.listen)
     if outcome.x is not None:
         state.offer_starts(program.starts(outcome.x), NAME)
-    if (
-        outcome.bound is not None
-    ):  # of the columns that are left: schedules with others are no better than the incumbent
+    if outcome.bound is not None:  # of the columns that are left; what others make is no better than the incumbent
         state.raise_bound(outcome.bound, "solver")
     ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
     note = "" if state.closed else ended
