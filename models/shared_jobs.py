@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -80,7 +80,7 @@ class SharedJobs:
         for j, options in enumerate(kept):
             if not options:
                 raise InputError(f"job {instance.ids[j]!r} fits on no GPU", field="gpu_memory")
-        return cls(**{**_fields(jobs), "options": kept})
+        return replace(jobs, options=kept)
 
     @property
     def n(self) -> int:
@@ -163,10 +163,6 @@ class SharedJobs:
         )
 
 
-def _fields(jobs: SharedJobs) -> dict[str, Any]:
-    return {name: getattr(jobs, name) for name in jobs.__dataclass_fields__}
-
-
 def _useful(jobs: SharedJobs, j: int) -> list[int]:
     """Options that fit somewhere, each slower one only if it leaves memory for a partner that no faster one has."""
     kept: list[int] = []
@@ -241,13 +237,10 @@ def _completions(
 
     def slow(running: set[int]) -> dict[int, Number]:
         _check_residents(jobs, running, gangs, options)
-        return {j: number(jobs.slowdown(j, _beside(j, running, gangs))) for j in running}
+        meets = {j: [k for k in running if k != j and not set(gangs[j]).isdisjoint(gangs[k])] for j in running}
+        return {j: number(jobs.slowdown(j, others)) for j, others in meets.items()}
 
     return event_completions(begin, work, slow)
-
-
-def _beside(j: int, running: set[int], gangs: Sequence[Gang]) -> list[int]:
-    return [k for k in running if k != j and not set(gangs[j]).isdisjoint(gangs[k])]
 
 
 def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[int]) -> bool:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.registry import near_matches
 
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
@@ -56,6 +56,11 @@ def parameters_of(maker: Any) -> Mapping[str, Any]:
     return {name: default for name, default in found.items() if isinstance(default, bool | int | float | str)}
 
 
+def written(value: Any) -> str:
+    """A value of a parameter as text gives it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def legal_of(maker: Any, name: str, tried: Callable[..., Any]) -> str:
     """What a parameter may be, in the words with which ``tried`` refuses a value; else its type.
 
@@ -88,8 +93,7 @@ def _refused(tried: Callable[..., Any], name: str, value: Any) -> str | None:
 def _converted(name: str, key: str, value: str, default: Any) -> Any:
     where = f"{name}: {key}"
     if isinstance(default, bool):
-        if value.lower() not in _TRUE | _FALSE:
-            raise InputError("invalid", field=where, value=value, legal="true or false")
+        check_legal(value.lower() in _TRUE | _FALSE, where, value, "true or false")
         return value.lower() in _TRUE
     if isinstance(default, str):
         return value

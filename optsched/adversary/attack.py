@@ -16,7 +16,7 @@ from optsched.adversary.method import METHODS, TOLERANCE_LEGAL, Budget, Found
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import SearchSpace, space_of
 from optsched.deadline import NEVER, Deadline
-from optsched.errors import InputError, OptschedError, check_legal
+from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification, specify
@@ -194,8 +194,7 @@ def _check_budget(seconds: float | None, tries: int | None, workers: int | None,
         check_legal(0 < seconds < float("inf"), "budget", seconds, "seconds > 0")
     if tries is not None:
         check_legal(tries >= 1, "tries", tries, "an integer >= 1")
-    if workers is not None and workers < 1:
-        raise InputError("invalid", field="workers", value=workers, legal="an integer >= 1")
+    check_legal(workers is None or workers >= 1, "workers", workers, "an integer >= 1")
     if tolerance is not None:
         check_legal(0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
 

@@ -123,7 +123,8 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
     instance, found = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
-    proven = OptimumBounds(instance, [run, *_rivals(instance, run)])
+    rivals = ("srtf", "srtf-gpu") if run.schedule_class == "gang" else ()  # they preempt, where that is allowed
+    proven = OptimumBounds(instance, [run, *(refereed(instance, specify(text)) for text in rivals)])
     shown = proven.beside(run, objective)
     reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]
     best = max if get_objective(objective).gain else min
@@ -131,13 +132,6 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
     most = None if shown is None else shown.ratio(float(value))
     known = shown is not None and Fraction(shown.value) == other
     return Confirmed(instance, policy, objective, value, other, "optimum" if known else "schedule", most, judged)
-
-
-def _rivals(instance: Instance, run: Run) -> list[Run]:
-    # schedules that preempt, where that is allowed
-    if run.schedule_class != "gang":
-        return []
-    return [refereed(instance, specify(text)) for text in ("srtf", "srtf-gpu")]
 
 
 def _there(value: Fraction) -> Fraction:

@@ -15,9 +15,7 @@ from optsched.problem.arrays import Ints
 
 def by_release(release: Ints) -> Ints | None:
     """The order of release, i64[n]; None when the jobs are in it already, which saves the sort."""
-    if bool(np.all(release[1:] >= release[:-1])):
-        return None
-    return np.argsort(release)
+    return None if bool(np.all(release[1:] >= release[:-1])) else np.argsort(release)
 
 
 def srpt_completions(release: Ints, work: Ints) -> Ints:

@@ -127,12 +127,8 @@ class RelaxedGangs(Relaxed):
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
         """Those of `machines_to_try`."""
         for each in machines_to_try(self.instance.gpus, self.alone, self.instance.cluster.gpus):
-            stated = partial(_stated, each.threshold)
+            stated = partial(dict[str, Any], threshold=each.threshold)
             yield (FastMachine(self.instance.arrival, self.alone, each.width, each.capacity, stated, self.alone),)
-
-
-def _stated(threshold: int) -> dict[str, Any]:
-    return {"threshold": threshold}
 
 
 def gangs(instance: Instance, schedule_class: str) -> RelaxedGangs:

@@ -17,29 +17,301 @@ many GPUs as gangs can fill. That lets a gang run on a part of its GPUs beside o
 and 40 free ones beside a gang of 64 are of no use to it. It is the Lagrangian dual of the LP over configurations: in every
 cell a convex combination of sets of gangs that fit, for every job one of ways to run (with preemption).
 **Method**: prices by GPU first; then ascent with momentum on the prices of jobs, over finer and finer cells where more gangs
-want to run than fit (`priced_gangs_search`). Certificates hold prices and the minima m_j, rounded down; the verifier solves
+want to run than fit (`best_priced_gangs`). Certificates hold prices and the minima m_j, rounded down; the verifier solves
 the knapsacks, in integers, and holds each minimum against every moment at which the job may end, in fractions.
 **Guarantee** none. **Complexity** O(P (G + T log P)) a step for P pairs of a job and a cell in which it may run.
 **Reference**: knapsack duals of time-indexed programs: van den Akker, Hurkens, Savelsbergh, INFORMS J. Comput. 12 (2000);
 for gangs, and with job prices of their own, derived here.
+
+A search for prices of running jobs over time: what every job does at given prices, which gangs fit together, ascent.
+
+Floats only: the search decides how good the bound of `optsched.bounds.priced_gangs` is, never whether it holds.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from optsched.bounds import priced_time_search as by_gpu
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import GANG_CLASSES, Certificate, register_kind
-from optsched.bounds.modes import modes_of_gangs
-from optsched.bounds.priced_gangs_search import GangsToPrice, PricedGangs, best_priced_gangs
+from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_time import MINIMUM_BITS, MOMENT_BITS, SAFE, SAFE_TIME, floats, integers
+from optsched.bounds.priced_time_search import cheapest
 from optsched.bounds.proof import prove
-from optsched.bounds.sum_costs import SUMS, sum_costs
+from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
+from optsched.compiled import njit
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
+
+MOST_CELLS, ENDLESS = 4096, 1 << 14  # of very many jobs one cell a job, but not more than these
+SHORTEST = 2.0**-16  # of all time: the cells that are not halved
+MOST_PAIRS, MOST_FILLED = 400_000, 100_000_000  # of a job and a cell; times GPUs of the knapsacks
+EFFORT = 90_000_000  # pairs times steps: some 25 s
+MOST_GPUS = 1 << 14  # of the knapsack, in multiples of the largest unit of all gangs
+FIRST_STEPS, STEPS, LAST_STEPS = 200, 60, 300  # of prices by GPU alone; on coarse cells; on the finest
+MOVE, FORGETS, KEEPS, CALM = 0.15, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
+STAY = 1.5  # of a job's waiting so far, cells after its end that it has prices for
+
+
+@dataclass(frozen=True, eq=False)
+class PricedGangs:
+    """``moments`` f64[C + 1] s; ``price`` f64[C, T] of a GPU; job j also pays ``own`` f64[start_j ..] from cell first_j on.
+
+    ``own`` are prices of a second in which the job runs; ``first`` i64[n], ``start`` i64[n + 1]. The cells from first_j
+    on, start_{j+1} - start_j of them, are those in which job j pays anything.
+    """
+
+    moments: Floats
+    price: Floats
+    first: Ints
+    start: Ints
+    own: Floats
+
+    @cached_property
+    def job(self) -> Ints:
+        """Of every own price, i64[P]."""
+        return np.repeat(np.arange(self.first.size), np.diff(self.start))
+
+    @cached_property
+    def cell(self) -> Ints:
+        """Of every own price, i64[P]."""
+        return np.arange(self.own.size) - self.start[self.job] + self.first[self.job]
+
+    @cached_property
+    def by_cell(self) -> tuple[Ints, Ints]:
+        """(where every cell begins i64[C + 1], own prices by cell i64[P])."""
+        counts = np.bincount(self.cell, minlength=self.price.shape[0])
+        return np.concatenate([[0], np.cumsum(counts)]), np.argsort(self.cell, kind="stable")
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Seconds of the cells, f64[C]."""
+        return np.diff(self.moments)
+
+
+@dataclass(frozen=True, eq=False)
+class GangsToPrice:
+    """Jobs as the compiled code has them."""
+
+    costs: SumCosts
+    modes: Modes
+
+    @cached_property
+    def gang(self) -> Ints:
+        """GPUs of every job, i64[n]."""
+        return self.modes.gang[self.modes.kind]
+
+    @cached_property
+    def unit(self) -> int:
+        """All gangs are multiples of it."""
+        return int(np.gcd.reduce(self.gang))
+
+    @property
+    def units(self) -> int:
+        """GPUs of the cluster in units."""
+        return int(self.modes.capacity.sum()) // self.unit
+
+    @cached_property
+    def given(self) -> tuple[object, ...]:
+        """For the compiled functions."""
+        return self.gang, by_gpu.job_arrays(self.costs, self.modes), by_gpu.mode_arrays(self.modes)
+
+    def responses(self, at: PricedGangs) -> tuple[Floats, Floats]:
+        """(least cost and payment f64[n], the largest number met on the way f64[n])."""
+        booked = np.zeros(at.price.shape), np.zeros(at.own.size)
+        least, largest = _respond(at.moments, at.price, at.first, at.start, at.own, *self.given, *booked)
+        return least, largest
+
+    def worth(self, at: PricedGangs, own: Floats) -> Floats:
+        """The most that gangs which fit together pay a second by ``own`` prices in every cell, f64[C]."""
+        begin, pair = at.by_cell
+        size = (self.gang // self.unit)[at.job[pair]]
+        found: Floats = _pack(begin, pair, size, own, self.units, np.zeros(own.size))
+        return found
+
+    def climb(self, at: PricedGangs, steps: int) -> tuple[float, PricedGangs]:
+        """(largest value met, the prices there)."""
+        begin, pair = at.by_cell
+        size = (self.gang // self.unit)[at.job[pair]]
+        most = MOVE * float(self.costs.weight.mean()) / math.sqrt(float(self.gang.mean()))
+        packing = begin, pair, size, self.units
+        start = at.moments, at.price, at.first, at.start, at.own
+        capacity = self.modes.capacity.astype(np.float64)
+        value, price, own = _climb(*start, *self.given, packing, capacity, at.lengths[at.cell], most, steps)
+        return value, PricedGangs(at.moments, price, at.first, at.start, own)
+
+
+def best_priced_gangs(gangs: GangsToPrice) -> PricedGangs | None:
+    """Prices with a large bound; None where there is too much to look at."""
+    moments = by_gpu.equal_cells(gangs.costs, gangs.modes)
+    if moments is None or gangs.units > MOST_GPUS:
+        return None
+    left = EFFORT
+    found = _by_gpu_alone(gangs, moments)
+    while True:
+        finer = _finer(gangs, found)
+        last = finer is None or finer.own.size * LAST_STEPS > left or finer.own.size * gangs.units > MOST_FILLED
+        steps = max(min(LAST_STEPS if last else STEPS, left // found.own.size), 1)
+        _, found = gangs.climb(found, steps)
+        left -= steps * found.own.size
+        if last or finer is None:
+            break
+        found = _finer(gangs, found) or found
+    return found if np.isfinite(found.own).all() and np.isfinite(found.price).all() else None
+
+
+def _by_gpu_alone(gangs: GangsToPrice, moments: Floats) -> PricedGangs:
+    """Prices by GPU, and of the cheapest type as own prices of the jobs."""
+    costs, modes = gangs.costs, gangs.modes
+    scale = by_gpu.MOVES[1] * float(costs.weight.sum()) / float(modes.capacity.sum())
+    nothing = np.zeros((moments.size - 1, modes.capacity.size))
+    _, jobs, arrays = gangs.given
+    capacity = modes.capacity.astype(np.float64)
+    _, price = by_gpu.ascent(moments, nothing, jobs, arrays, modes.adds, capacity, scale, FIRST_STEPS)
+    least, _, _ = by_gpu.respond(moments, price, jobs, arrays, modes.adds)
+    lowest = price.min(axis=1)
+    first, last = _stays(gangs, moments, least)
+    start = np.concatenate([[0], np.cumsum(last - first)])
+    at = PricedGangs(moments, price - lowest[:, None], first, start, np.zeros(int(start[-1])))
+    return PricedGangs(moments, at.price, first, start, lowest[at.cell] * gangs.gang[at.job])
+
+
+def _stays(gangs: GangsToPrice, moments: Floats, least: Floats) -> tuple[Ints, Ints]:
+    """The cells in which a job may want to run: up to an end that costs more than it costs and pays."""
+    costs, cells = gangs.costs, moments.size - 1
+    soonest = costs.release + gangs.modes.alone
+    alone = costs.weight * np.maximum(soonest - costs.counted, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = costs.counted + np.nan_to_num((alone + STAY * np.maximum(least - alone, 0.0)) / costs.weight, posinf=0.0)
+    first = np.clip(np.searchsorted(moments, costs.release, side="right") - 1, 0, cells - 1)
+    last = np.searchsorted(moments, np.maximum(far, soonest), side="left") + 1
+    return first, np.clip(last, first + 1, cells)
+
+
+def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
+    """The same prices on halves of the cells in which more gangs want to run than fit; None where that is too much."""
+    wanted = np.bincount(at.cell, weights=gangs.gang[at.job], minlength=at.lengths.size)
+    split: Bools = (wanted > gangs.modes.capacity.sum()) & (at.lengths > SHORTEST * at.lengths.sum())
+    if not split.any() or split.size + split.sum() > max(MOST_CELLS, min(at.first.size, ENDLESS)):
+        return None
+    halves = (at.moments[:-1] + at.moments[1:])[split] / 2
+    moments = np.sort(np.concatenate([at.moments, halves]))
+    parent = np.repeat(np.arange(split.size), 1 + split)
+    least, _ = gangs.responses(at)
+    first, last = _stays(gangs, moments, least)
+    start = np.concatenate([[0], np.cumsum(last - first)])
+    if start[-1] > MOST_PAIRS:
+        return None
+    finer = PricedGangs(moments, at.price[parent], first, start, np.zeros(int(start[-1])))
+    job, cell = finer.job, parent[finer.cell]
+    known = cell < at.first[job] + np.diff(at.start)[job]
+    place = np.where(known, at.start[job] + cell - at.first[job], 0)
+    return PricedGangs(moments, finer.price, first, start, np.where(known, at.own[place], 0.0))
+
+
+# --- compiled ------------------------------------------------------------------------------------------------------------
+
+
+@njit(interpreted=False)
+def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used_own):  # type: ignore[no-untyped-def]
+    """(least cost and payment f64[n], the largest number met f64[n]); books GPU-seconds, and seconds in which jobs run."""
+    releases, weights, counts, gains, works, kind = jobs
+    begin, gpu_type, rate, charge = modes
+    types = price.shape[1]
+    least, largest = np.empty(releases.size), np.empty(releases.size)
+    for j in range(releases.size):
+        a, b = begin[kind[j]], begin[kind[j] + 1]
+        mine = (gpu_type[a:b], rate[a:b], charge[a:b])
+        job = (releases[j], weights[j], counts[j], gains[j], works[j])
+        f, cells = first[j], start[j + 1] - start[j]
+        seen, used = np.empty((cells, types)), np.zeros((cells, types))
+        for k in range(cells):
+            for t in range(types):
+                seen[k, t] = price[f + k, t] + own[start[j] + k] / gang[j]
+        least[j], largest[j], end = cheapest(moments[f : f + cells + 1], seen, job, mine, False, np.inf, used)
+        cheapest(moments[f : f + cells + 1], seen, job, mine, False, end, used)
+        for k in range(cells):
+            used_gpu[f + k] += used[k]
+            used_own[start[j] + k] = used[k].sum() / gang[j]
+    return least, largest
+
+
+@njit(interpreted=False)
+def _pack(begin, pair, size, own, units, taken):  # type: ignore[no-untyped-def]
+    """The most that gangs which fit together pay in every cell f64[C]; ``taken`` f64[P]: 1 for those, else 0."""
+    found = np.zeros(begin.size - 1)
+    take = np.zeros((np.diff(begin).max(), units + 1), dtype=np.bool_)
+    best = np.zeros(units + 1)
+    for k in range(found.size):
+        a, b = begin[k], begin[k + 1]
+        wanted = 0
+        for i in range(a, b):
+            pays = own[pair[i]] > 0.0
+            taken[pair[i]] = 1.0 if pays else 0.0
+            wanted += size[i] if pays else 0
+            found[k] += own[pair[i]]
+        if wanted <= units:
+            continue
+        best[:] = 0.0
+        for i in range(a, b):
+            take[i - a, :] = False
+            for c in range(units, size[i] - 1, -1):
+                rival = best[c - size[i]] + own[pair[i]]
+                if rival > best[c]:
+                    best[c], take[i - a, c] = rival, True
+        c = units
+        for i in range(b - 1, a - 1, -1):
+            taken[pair[i]] = 1.0 if take[i - a, c] else 0.0
+            c -= size[i] if take[i - a, c] else 0
+        found[k] = best[units]
+    return found
+
+
+@njit(interpreted=False)  # the compiler adds up in another order
+def _climb(moments, price, first, start, own, gang, jobs, modes, packing, capacity, length, most, steps):  # type: ignore[no-untyped-def]
+    """(largest value met, the prices there): steps along averages of the slopes, shorter where those were large."""
+    begin, pair, size, units = packing
+    best, kept_price, kept, price, own = -np.inf, price, own, price.copy(), own.copy()
+    taken, speed, squares = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
+    gpu_speed, gpu_squares = np.zeros(price.shape), np.zeros(price.shape)
+    for step in range(steps):
+        used_gpu, used = np.zeros(price.shape), np.zeros(own.size)
+        least, _ = _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used)
+        worth = _pack(begin, pair, size, own, units, taken)
+        value = least.sum()
+        for k in range(worth.size):
+            for t in range(capacity.size):
+                worth[k] += price[k, t] * capacity[t]
+            value -= worth[k] * (moments[k + 1] - moments[k])
+        if value > best:
+            best, kept_price, kept = value, price.copy(), own.copy()
+        calmer = most * (1.0 - step / steps)
+        for j in range(first.size):
+            for i in range(start[j], start[j + 1]):
+                move = calmer * math.sqrt(gang[j])
+                own[i] = _step(own[i], used[i] / length[i] - taken[i], i, speed, squares, move)
+        if capacity.size > 1:
+            for i in range(price.size):
+                k, t = i // capacity.size, i % capacity.size
+                slope = used_gpu[k, t] / ((moments[k + 1] - moments[k]) * capacity[t]) - 1.0
+                price[k, t] = _step(price[k, t], slope, i, gpu_speed.reshape(-1), gpu_squares.reshape(-1), calmer)
+    return best, kept_price, kept
+
+
+@njit
+def _step(price, slope, i, speed, squares, move):  # type: ignore[no-untyped-def]
+    squares[i] += FORGETS * (slope * slope - squares[i])
+    speed[i] += (1.0 - KEEPS) * (slope - speed[i])
+    return max(price + move * speed[i] / (math.sqrt(squares[i]) + CALM), 0.0)
+
 
 KIND = "priced-gangs"
 MOST_JOBS = 20_000

@@ -106,7 +106,7 @@ def task_times(instance: Instance) -> TaskTimes:
     contention = instance.contention or Contention(1.0)  # without it nobody sends
     a, b, beta = (Fraction(contention.latency), Fraction(contention.seconds_per_byte), _capacity_cost(contention))
     columns: list[list[float]] = [[] for _ in range(7)]
-    numbers = zip(*(_list(instance, name) for name in _READ), spans.tolist(), strict=True)
+    numbers = zip(*(getattr(instance, name).tolist() for name in _READ), spans.tolist(), strict=True)
     for r, iterations, forward, backward, message, nodes in numbers:
         t, size = Fraction(forward) + Fraction(backward), Fraction(message if nodes else 0.0)
         c = a + b * size if size else Fraction(0)
@@ -123,11 +123,6 @@ def task_times(instance: Instance) -> TaskTimes:
 
 
 _READ = ("arrival", "iterations", "forward", "backward", "message")
-
-
-def _list(instance: Instance, name: str) -> list[float]:
-    values: list[float] = getattr(instance, name).tolist()
-    return values
 
 
 def _capacity_cost(contention: Contention) -> Fraction:

@@ -20,12 +20,7 @@ from typing import Any
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import (
-    TASK_SHARING_CLASSES,
-    Certificate,
-    ratio_text,
-    register_kind,
-)
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, Certificate, ratio_text, register_kind
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import MAKESPAN

@@ -60,15 +60,8 @@ def below_bound(context: CheckContext, objective: str, schedule_class: str, valu
 
 
 def _allowed(context: CheckContext, objective: str, value: Fraction) -> Fraction:
-    instance, completion = context.instance, context.completion
-    numbers = (
-        context.document.start,
-        context.document.end,
-        context.document.work,
-        instance.arrival,
-        instance.work,
-        context.pace,
-    )
+    instance, completion, document = context.instance, context.completion, context.document
+    numbers = (document.start, document.end, document.work, instance.arrival, instance.work, context.pace)
     if all(bool(whole(x).all()) for x in numbers):
         return Fraction(0)
     stay = np.maximum(completion - instance.arrival, 0.0)

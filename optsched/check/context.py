@@ -32,6 +32,7 @@ RULES = (
     "value",
 )
 LISTED = 20  # violations of one rule that are spelled out; the last entry of the rule counts the others
+Words = str | Callable[[int], str]  # the same for every row, or of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class Violation:
         return f"{self.rule}: {self.message}"
 
 
+Telling = Callable[[str, int, str, str], Violation]
+
+
 class Violations:
     """Collects violations: the first of every rule spelled out, all of them counted."""
 
@@ -64,6 +68,20 @@ class Violations:
         self._count[rule] += rows.size
         room = max(LISTED - len(self._listed[rule]), 0)
         self._listed[rule] += [spell_out(row) for row in rows[:room].tolist()]
+
+    def blame(
+        self, tell: Telling, rule: str, wrong: npt.NDArray[Any], message: Words, legal: Words, of: Ints | None = None
+    ) -> None:
+        """A violation of ``rule``, by ``tell(rule, row, message, legal)``, for each row that is ``wrong`` (rows, or a mask).
+
+        ``of``: by row, what is told of instead of the row itself.
+        """
+
+        def spell_out(row: int) -> Violation:
+            said, expected = (each if isinstance(each, str) else each(row) for each in (message, legal))
+            return tell(rule, row if of is None else int(of[row]), said, expected)
+
+        self.add(rule, np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong, spell_out)
 
     def violations(self) -> list[Violation]:
         """All of them, in the order of `RULES`."""

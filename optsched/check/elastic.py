@@ -21,7 +21,8 @@ from collections import Counter
 
 import numpy as np
 
-from optsched.check.feasibility import CheckContext, Violations, judge
+from optsched.check.context import CheckContext, Violations
+from optsched.check.feasibility import judge
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.scaling import seconds_on

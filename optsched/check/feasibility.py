@@ -31,43 +31,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from optsched.check.context import LISTED, RULES, CheckContext, Violation, Violations
+from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.speed_rules import judge_work, rate
-from optsched.check.tolerance import (
-    EXACT,
-    RELATIVE,
-    ULPS,
-    job_tolerance,
-    largest_of_jobs,
-    number,
-    of_jobs,
-    overspent,
-    slack,
-    whole,
-)
+from optsched.check.tolerance import ULPS, job_tolerance, largest_of_jobs, number, of_jobs, overspent, slack
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.speed_model import SpeedModel
-
-__all__ = [
-    "EXACT",
-    "LISTED",
-    "RELATIVE",
-    "RULES",
-    "ULPS",
-    "CheckContext",
-    "Violation",
-    "Violations",
-    "in_sum",
-    "judge",
-    "judge_exclusive",
-    "judge_gangs",
-    "number",
-    "one_place",
-    "slack",
-    "tolerance_of_jobs",
-    "whole",
-]
 
 
 def judge(
@@ -103,16 +72,10 @@ def _instance(context: CheckContext, found: Violations) -> None:
 
 
 def _completeness(context: CheckContext, found: Violations) -> None:
-    document, rule = context.document, "completeness"
+    tell, work, rule = context.of_segment, context.document.work, "completeness"
     found.add(rule, np.flatnonzero(~context.runs), lambda j: context.of_job(rule, j, "never runs"))
-    ids = f"one of the {context.instance.n} ids of the instance"
-    found.add(rule, np.flatnonzero(~context.known), lambda s: context.of_segment(rule, s, "names no job", ids))
-    broken = np.flatnonzero(~context.finite)
-    found.add(
-        rule,
-        broken,
-        lambda s: context.of_segment(rule, s, f"does {number(document.work[s])} s of work", "finite times and work"),
-    )
+    found.blame(tell, rule, ~context.known, "names no job", f"one of the {context.instance.n} ids of the instance")
+    found.blame(tell, rule, ~context.finite, lambda s: f"does {number(work[s])} s of work", "finite times and work")
 
 
 def _arrival(context: CheckContext, found: Violations) -> None:
@@ -123,14 +86,9 @@ def _arrival(context: CheckContext, found: Violations) -> None:
     each = slack(np.zeros(rows.size), start, arrival)
     ulp = largest_of_jobs(job, np.spacing(np.maximum(np.abs(start), arrival)), context.instance.n)
     alone, over = overspent(job, np.maximum(arrival - start, 0.0), each, ULPS * ulp)
-    found.add(
-        "arrival",
-        alone,
-        lambda i: context.of_segment(
-            "arrival", int(rows[i]), "starts too early", f"from the job's arrival, {number(arrival[i])}"
-        ),
-    )
-    found.add("arrival", over, lambda j: in_sum(context, "arrival", j, "starts too early again and again"))
+    tell, rule = context.of_segment, "arrival"
+    found.blame(tell, rule, alone, "starts too early", lambda i: f"from the job's arrival, {number(arrival[i])}", rows)
+    found.add(rule, over, lambda j: in_sum(context, rule, j, "starts too early again and again"))
 
 
 def in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
@@ -149,13 +107,9 @@ def tolerance_of_jobs(context: CheckContext) -> Floats:
 
 
 def _gang(context: CheckContext, found: Violations) -> None:
-    document, rule = context.document, "gang"
-    width, gang = np.diff(document.offset), context.gang
-    found.add(
-        rule,
-        np.flatnonzero(context.known & (width != gang)),
-        lambda s: context.of_segment(rule, s, f"has {width[s]} GPUs", f"{gang[s]}, the job's gang"),
-    )
+    width, gang = np.diff(context.document.offset), context.gang
+    tell, wrong = context.of_segment, context.known & (width != gang)
+    found.blame(tell, "gang", wrong, lambda s: f"has {width[s]} GPUs", lambda s: f"{gang[s]}, the job's gang")
 
 
 def one_place(context: CheckContext, found: Violations) -> None:
@@ -164,28 +118,19 @@ def one_place(context: CheckContext, found: Violations) -> None:
     rows = np.flatnonzero(context.sound)
     later, earlier, both, each = _overlaps(document.job[rows], document.start[rows], document.end[rows])
     alone, over = overspent(document.job[rows[later]], both, each, tolerance_of_jobs(context))
-    found.add(
-        rule,
-        alone,
-        lambda i: context.of_segment(
-            rule, int(rows[later[i]]), f"overlaps {context.name(int(rows[earlier[i]]))}", "one place at a time"
-        ),
-    )
+
+    def overlaps(i: int) -> str:
+        return f"overlaps {context.name(int(rows[earlier[i]]))}"
+
+    found.blame(context.of_segment, rule, alone, overlaps, "one place at a time", rows[later])
     found.add(rule, over, lambda j: in_sum(context, rule, j, "overlaps itself again and again"))
 
 
 def _existing_gpus(context: CheckContext, found: Violations) -> None:
-    segment, rule, cluster = context.segment, "capacity", context.instance.cluster
-    found.add(
-        rule,
-        np.flatnonzero(~context.exists),
-        lambda k: context.of_segment(rule, int(segment[k]), f"names {context.place(k)}", f"GPUs of {cluster.spec}"),
-    )
-    found.add(
-        rule,
-        np.flatnonzero(context.exists & ~context.first),
-        lambda k: context.of_segment(rule, int(segment[k]), f"names {context.place(k)} twice", "once"),
-    )
+    tell, legal = context.of_segment, f"GPUs of {context.instance.cluster.spec}"
+    found.blame(tell, "capacity", ~context.exists, lambda k: f"names {context.place(k)}", legal, context.segment)
+    twice = context.exists & ~context.first
+    found.blame(tell, "capacity", twice, lambda k: f"names {context.place(k)} twice", "once", context.segment)
 
 
 def judge_exclusive(context: CheckContext, found: Violations) -> None:
@@ -202,16 +147,12 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     blamed = np.concatenate([job[rows[later]], job[rows[earlier]]])
     allowed = np.append(tolerance_of_jobs(context), np.inf)
     alone, over = overspent(blamed, np.tile(both, 2), np.tile(each, 2), allowed)
-    found.add(
-        rule,
-        alone[alone < later.size],
-        lambda i: context.of_segment(
-            rule,
-            int(rows[later[i]]),
-            f"uses {context.place(pairs[later[i]])}, and so does {context.name(int(rows[earlier[i]]))}",
-            "one segment at a time",
-        ),
-    )
+
+    def uses(i: int) -> str:
+        return f"uses {context.place(pairs[later[i]])}, and so does {context.name(int(rows[earlier[i]]))}"
+
+    first = alone[alone < later.size]
+    found.blame(context.of_segment, rule, first, uses, "one segment at a time", rows[later])
     found.add(rule, over, lambda j: in_sum(context, rule, j, "uses GPUs beside other jobs again and again"))
 
 
@@ -279,9 +220,8 @@ def _first_of_segment(context: CheckContext, pairs: Ints) -> Ints:
 
 def _preemption(context: CheckContext, found: Violations) -> None:
     document, rule = context.document, "preemption"
-    rows = np.flatnonzero(
-        context.sound & ((document.end > document.start) | (document.work > 0))
-    )  # an empty segment is no run
+    # an empty segment is no run
+    rows = np.flatnonzero(context.sound & ((document.end > document.start) | (document.work > 0)))
     rows = rows[np.lexsort((document.end[rows], document.start[rows], document.job[rows]))]
     before, after = rows[:-1], rows[1:]
     same = document.job[before] == document.job[after]
@@ -293,17 +233,12 @@ def _preemption(context: CheckContext, found: Violations) -> None:
     )
     gap = np.zeros(after.size, dtype=np.bool_)
     gap[gaps] = True
-    cut = np.flatnonzero(gap | _moved(context, before, after))
-    found.add(
-        rule,
-        cut,
-        lambda i: context.of_segment(
-            rule,
-            int(after[i]),
-            f"resumes what {context.name(int(before[i]))} began" + ("" if gap[i] else " on other GPUs"),
-            "one run without gaps on the same GPUs",
-        ),
-    )
+
+    def resumes(i: int) -> str:
+        return f"resumes what {context.name(int(before[i]))} began" + ("" if gap[i] else " on other GPUs")
+
+    cut, legal = gap | _moved(context, before, after), "one run without gaps on the same GPUs"
+    found.blame(context.of_segment, rule, cut, resumes, legal, after)
     found.add(rule, over, lambda j: in_sum(context, rule, j, "stops again and again"))
 
 

@@ -12,13 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.context import CheckContext
+from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.interface_sharing import CommunicationShares, communicating, others_met
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Slow = list[tuple[float, float]]  # (from this moment on, so many times as long), by time
 
 

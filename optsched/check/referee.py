@@ -272,19 +272,15 @@ def _allowance(context: CheckContext, objective: str, total: Fraction, stated: f
     instance = context.instance
     due = instance.due[np.isfinite(instance.due)]
     numbers = (context.completion, instance.arrival, instance.weight, due)
+    integral = all(bool(whole(x).all()) for x in numbers)
+    exact = integral and not isinstance(stated, float)
     if objective == UTILITY:  # quotients: no float holds them, and a length of stay carries the rounding of the clock
-        exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
         return Fraction(instance.n, UTILITY_UNIT) if exact else abs(total) * Fraction(RELATIVE) * 4
-    if objective == FAIR:  # a quotient of a difference of times
-        exact = not isinstance(stated, float) and all(bool(whole(x).all()) for x in numbers)
-        clock = Fraction(ULPS * float(np.spacing(np.abs(context.completion).max(initial=0.0))))
-        return (
-            Fraction(0)
-            if exact
-            else abs(total) * Fraction(RELATIVE) + clock / min(equal_share_times(instance), default=1)
-        )
-    if all(bool(whole(x).all()) for x in numbers) and (abs(total) < EXACT or not isinstance(stated, float)):
+    if exact or (objective != FAIR and integral and abs(total) < EXACT):
         return Fraction(0)
+    if objective == FAIR:  # a quotient of a difference of times
+        clock = Fraction(ULPS * float(np.spacing(np.abs(context.completion).max(initial=0.0))))
+        return abs(total) * Fraction(RELATIVE) + clock / min(equal_share_times(instance), default=1)
     # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
     # Nothing else may grow with the epoch.
     times, flow = "total_completion_time", "total_flow_time"
@@ -313,17 +309,9 @@ def _value(context: CheckContext, objective: str) -> Fraction:
 
 
 def _utility(context: CheckContext) -> Fraction:
-    instance, total = context.instance, 0
-    rows = zip(
-        instance.weight.tolist(),
-        context.need.tolist(),
-        context.completion.tolist(),
-        instance.arrival.tolist(),
-        strict=True,
-    )
-    for w, work, c, r in rows:
-        total += int(Fraction(w) * Fraction(work) * UTILITY_UNIT / (Fraction(c) - Fraction(r)))
-    return Fraction(total, UTILITY_UNIT)
+    columns = (context.instance.weight, context.need, context.completion, context.instance.arrival)
+    rows = zip(*(map(Fraction, column.tolist()) for column in columns), strict=True)
+    return Fraction(sum(int(w * work * UTILITY_UNIT / (c - r)) for w, work, c, r in rows), UTILITY_UNIT)
 
 
 def _in_common_unit(*arrays: npt.NDArray[np.float64]) -> tuple[list[list[int]], int]:

@@ -11,11 +11,10 @@ import numpy as np
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import judge_gangs
+from optsched.check.speed_rules import backwards
 from optsched.check.tolerance import MOST, RELATIVE, number, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-
-__all__ = ["judge_residency"]
 
 
 def judge_residency(context: CheckContext) -> Violations:
@@ -90,19 +89,10 @@ class Residency:
 def judge_residents(context: CheckContext, found: Violations) -> Residency:
     judge_gangs(context, found)
     residency = Residency(context)
-    again = np.flatnonzero(
-        context.known & (residency.segment[context.document.job] != np.arange(context.document.job.size))
-    )
-    legal = "one residency, from placement to completion"
-    found.add(
-        "completeness",
-        again,
-        lambda s: context.of_segment("completeness", s, "is a second residency of its job", legal),
-    )
-    backward = np.flatnonzero(context.finite & (context.document.end < context.document.start))
-    found.add(
-        "rate", backward, lambda s: context.of_segment("rate", s, "ends before it starts", "an end after the start")
-    )
+    again = context.known & (residency.segment[context.document.job] != np.arange(context.document.job.size))
+    tell, legal = context.of_segment, "one residency, from placement to completion"
+    found.blame(tell, "completeness", again, "is a second residency of its job", legal)
+    backwards(context, found)
     _memory(context, found)
     return residency
 
@@ -144,16 +134,11 @@ def _long_enough(residency: Residency, found: Violations) -> None:
     need, length = iteration * instance.iterations, residency.end - residency.start
     missing = need - length - _roundings(instance, residency.end)
     short = residency.whole & ~(missing <= slack(need, residency.start, residency.end, need))
-    found.add(
-        "rate",
-        np.flatnonzero(short),
-        lambda j: context.of_segment(
-            "rate",
-            int(residency.segment[j]),
-            f"lasts {number(length[j])} s",
-            f"at least {number(need[j])} s, its iterations without other jobs",
-        ),
-    )
+
+    def least(j: int) -> str:
+        return f"at least {number(need[j])} s, its iterations without other jobs"
+
+    found.blame(context.of_segment, "rate", short, lambda j: f"lasts {number(length[j])} s", least, residency.segment)
 
 
 def _roundings(instance: Instance, end: Floats) -> Floats:

@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import read_parquet
 from optsched.problem.schedule import Schedule, SharedSchedule
 
@@ -96,8 +96,8 @@ def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
     job = np.where(wrong, -1, job)
     if made_for.digest != instance.digest:  # its job 3 may be our job 5
         names = [unknown.get(s, "") if j < 0 else made_for.ids[j] for s, j in enumerate(job.tolist())]
-        job, strangers = _jobs(names, instance)
-        unknown = {**strangers, **unknown}
+        found = _jobs(names, instance)
+        job, unknown = found["job"], {**found["unknown"], **unknown}
     return ScheduleDocument(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
 
 
@@ -125,24 +125,13 @@ def document_of_json(raw: dict[str, Any], instance: Instance, path: str | os.Pat
     gangs = columns["gpus"]
     pairs = list(chain.from_iterable(gangs))
     offset = np.cumsum([0, *map(len, gangs)], dtype=np.int64)
-    job, unknown = _jobs(columns["job"], instance)
-    start, end, work = (_numbers(columns[field]) for field in ("start", "end", "work"))
+    times: dict[str, Any] = {field: _numbers(columns[field]) for field in ("start", "end", "work")}
     try:
         node, index = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     except OverflowError:
         raise InputError("a number beyond 64 bits", file=path, field="gpus", legal=_LEGAL["gpus"]) from None
-    return ScheduleDocument(
-        job=job,
-        unknown=unknown,
-        start=start,
-        end=end,
-        work=work,
-        offset=offset,
-        node=node,
-        index=index,
-        steps=_steps(segments, path),
-        **header,
-    )
+    where = {**_jobs(columns["job"], instance), "offset": offset, "node": node, "index": index}
+    return ScheduleDocument(**where, **times, steps=_steps(segments, path), **header)
 
 
 def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
@@ -182,21 +171,11 @@ def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike
     node, index = (gpus[field].explode() for field in ("node", "index"))
     if node.null_count() or index.null_count():
         raise InputError("a GPU without a number", file=path, field="gpus", legal=_LEGAL["gpus"])
-    job, unknown = _jobs(table["job"].to_list(), instance)
-    start, end, work = (table[f].cast(pl.Float64).to_numpy() for f in ("start", "end", "work"))
-    offset = np.concatenate([[0], np.cumsum(width.to_numpy())]).astype(np.int64)
-    return ScheduleDocument(
-        job=job,
-        unknown=unknown,
-        start=start,
-        end=end,
-        work=work,
-        offset=offset,
-        node=node.to_numpy().astype(np.int64),
-        index=index.to_numpy().astype(np.int64),
-        steps=None if steps is None else table["steps"].to_numpy().astype(np.int64),
-        **header,
-    )
+    columns: dict[str, Any] = {field: table[field].cast(pl.Float64).to_numpy() for field in ("start", "end", "work")}
+    columns["offset"] = np.concatenate([[0], np.cumsum(width.to_numpy())]).astype(np.int64)
+    columns |= {"node": node.to_numpy().astype(np.int64), "index": index.to_numpy().astype(np.int64)}
+    stated = None if steps is None else table["steps"].to_numpy().astype(np.int64)
+    return ScheduleDocument(**_jobs(table["job"].to_list(), instance), **columns, steps=stated, **header)
 
 
 def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -206,11 +185,9 @@ def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
     objective = raw.get("objective")
     flags = {field: raw.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
-    if not (objective is None or isinstance(objective, str)):
-        raise InputError("invalid", file=path, field="objective", value=objective, legal="a name, or none")
+    check_legal(objective is None or isinstance(objective, str), "objective", objective, "a name, or none", file=path)
     for field, flag in flags.items():
-        if not (flag is None or isinstance(flag, bool)):
-            raise InputError("invalid", file=path, field=field, value=flag, legal="true or false")
+        check_legal(flag is None or isinstance(flag, bool), field, flag, "true or false", file=path)
     value = raw.get("value")
     if type(value) is int or (isinstance(value, str) and _RATIO.fullmatch(value)):
         value = Fraction(value)
@@ -259,10 +236,11 @@ def _blame(segments: list[Any], field: str, path: str | os.PathLike[str]) -> NoR
     raise AssertionError("a column is wrong and none of its values is")
 
 
-def _jobs(names: list[str], instance: Instance) -> tuple[Ints, dict[int, str]]:
+def _jobs(names: list[str], instance: Instance) -> dict[str, Any]:
+    """The fields ``job`` and ``unknown`` of a document."""
     position = {name: j for j, name in enumerate(instance.ids)}
     job = np.array([position.get(name, -1) for name in names], dtype=np.int64)
-    return job, {int(s): repr(names[s]) for s in np.flatnonzero(job < 0)}
+    return {"job": job, "unknown": {int(s): repr(names[s]) for s in np.flatnonzero(job < 0)}}
 
 
 def _numbers(column: list[int | float]) -> Floats:

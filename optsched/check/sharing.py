@@ -33,26 +33,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.check.feasibility import (
-    RELATIVE,
-    CheckContext,
-    Violation,
-    Violations,
-    in_sum,
-    judge_gangs,
-    number,
-    one_place,
-    slack,
-    tolerance_of_jobs,
-    whole,
-)
+from optsched.check.context import CheckContext, Violation, Violations
+from optsched.check.feasibility import in_sum, judge_gangs, one_place, tolerance_of_jobs
 from optsched.check.interfaces import Slow, slow_on_interfaces
 from optsched.check.speed_rules import backwards, within_worth
-from optsched.check.tolerance import overspent
+from optsched.check.tolerance import RELATIVE, number, overspent, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.speeds.segment_paces import SubSteps, segment_sub_steps
-
-__all__ = ["judge_sharing", "judge_whole_batches"]
 
 MOST = 2  # jobs on a GPU
 FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be there, those that stay longest
@@ -220,17 +207,12 @@ def _refuse(
     context: CheckContext, together: _Together, wrong: Bools, found: Violations, tell: Callable[[int], Violation]
 ) -> None:
     """The rule memory for the meetings that are ``wrong``: for longer than rounding, of two segments and of a job in all."""
-    rows = _once(context, together, np.flatnonzero(wrong))
+    rows, size = np.flatnonzero(wrong), context.document.job.size  # two gangs meet on many GPUs; that is one violation
+    rows = rows[np.unique(together.one[rows] * size + together.other[rows], return_index=True)[1]]
     blamed = np.array([together.one[rows], together.other[rows]])
     alone, over = _overspent(context, blamed, (together.until - together.since)[rows], together.each[rows])
     found.add("memory", rows[alone], tell)
     found.add("memory", over, lambda j: in_sum(context, "memory", j, "is beside whom it may not be again and again"))
-
-
-def _once(context: CheckContext, together: _Together, rows: Ints) -> Ints:
-    # Two gangs meet on many GPUs; that is one violation.
-    key = together.one[rows] * context.document.job.size + together.other[rows]
-    return rows[np.unique(key, return_index=True)[1]]
 
 
 def _memory(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:
@@ -309,13 +291,8 @@ def _one_run(context: CheckContext, found: Violations) -> None:
     rows = np.flatnonzero(context.known)
     rows = rows[np.lexsort((rows, document.start[rows], document.job[rows]))]
     again = np.flatnonzero(document.job[rows[1:]] == document.job[rows[:-1]]) + 1
-    found.add(
-        "preemption",
-        again,
-        lambda i: context.of_segment(
-            "preemption",
-            int(rows[i]),
-            f"is another run beside {context.name(int(rows[i - 1]))}",
-            "one segment, from start to completion",
-        ),
-    )
+
+    def another(i: int) -> str:
+        return f"is another run beside {context.name(int(rows[i - 1]))}"
+
+    found.blame(context.of_segment, "preemption", again, another, "one segment, from start to completion", rows)

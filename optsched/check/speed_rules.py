@@ -41,8 +41,8 @@ def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] 
 
 def backwards(context: CheckContext, found: Violations) -> None:
     """Segments that end before they start."""
-    wrong = np.flatnonzero(context.finite & ~(context.document.end >= context.document.start))
-    found.add("rate", wrong, lambda s: context.of_segment("rate", s, "ends before it starts", "an end after the start"))
+    wrong = context.finite & ~(context.document.end >= context.document.start)
+    found.blame(context.of_segment, "rate", wrong, "ends before it starts", "an end after the start")
 
 
 def within_worth(
@@ -75,7 +75,7 @@ def within_worth(
     missing = of_jobs(job, np.where(np.isfinite(room), units - room, 0.0), n + 1) * mean
     short = missing > job_tolerance(seconds, tick, runs)
     short[over], short[job[alone]], short[n] = True, False, False
-    found.add("rate", rows[alone], lambda s: _too_fast(context, s, legal(s)))
+    found.blame(context.of_segment, "rate", rows[alone], lambda s: _does(context, s), legal)
     found.add("rate", np.flatnonzero(short), lambda j: _together(context, j, float(missing[j])))
 
 
@@ -86,9 +86,8 @@ def _at_once(job: Ints, start: Floats, end: Floats, work: Floats, ulp: Floats) -
     return np.where(once & ~all_whole(start, work), ulp, 0.0)
 
 
-def _too_fast(context: CheckContext, s: int, legal: str) -> Violation:
-    unit = context.unit(int(context.document.job[s]))
-    return context.of_segment("rate", s, f"does {number(context.document.work[s])} {unit} of work", legal)
+def _does(context: CheckContext, s: int) -> str:
+    return f"does {number(context.document.work[s])} {context.unit(int(context.document.job[s]))} of work"
 
 
 def _together(context: CheckContext, j: int, missing: float) -> Violation:
@@ -112,13 +111,8 @@ def _pace_in_words(context: CheckContext, s: int, worth: float) -> str:
 def judge_work(context: CheckContext, found: Violations) -> None:
     """The rule work: the work of a job adds up to what it asks for, and none of it is negative."""
     document, n, rule = context.document, context.instance.n, "work"
-    found.add(
-        rule,
-        np.flatnonzero(context.finite & ~(document.work >= 0)),
-        lambda s: context.of_segment(
-            rule, s, f"does {number(document.work[s])} {context.unit(document.job[s])} of work", "0 or more"
-        ),
-    )
+    negative = context.finite & ~(document.work >= 0)
+    found.blame(context.of_segment, rule, negative, lambda s: _does(context, s), "0 or more")
     rows = np.flatnonzero(context.sound)
     job, work = document.job[rows], document.work[rows]
     total = of_jobs(job, work, n)

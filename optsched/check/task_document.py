@@ -13,8 +13,8 @@ import polars as pl
 from optsched.check.schedule_document import ScheduleDocument, document_of, document_of_json
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import parquet_metadata, read_parquet
 from optsched.problem.task_log import TaskSchedule
 

@@ -54,8 +54,6 @@ from optsched.check.tolerance import (
 from optsched.check.transferred_bytes import Gangs, transferred_bytes
 from optsched.problem.arrays import Bools, Floats, Ints
 
-__all__ = ["judge_tasks"]
-
 
 def judge_tasks(context: CheckContext, document: TaskDocument) -> Violations:
     """Apply every rule but ``value`` to gangs and tasks; ``context`` holds the gangs of ``document``."""
@@ -145,27 +143,14 @@ class _Tasks:
 
 
 def _rows(tasks: _Tasks, found: Violations) -> None:
-    legal = f"one of the {tasks.instance.n} jobs of the instance"
-    found.add(
-        "completeness",
-        np.flatnonzero(~tasks.known),
-        lambda r: tasks.of_row("completeness", r, "names no job", legal),
-    )
-    found.add(
-        "completeness",
-        np.flatnonzero(~tasks.finite),
-        lambda r: tasks.of_row("completeness", r, "has no finite times", "finite times"),
-    )
-    found.add(
-        "gang",
-        np.flatnonzero(tasks.known & ~tasks.manned),
-        lambda r: tasks.of_row(
-            "gang",
-            r,
-            "names no worker",
-            f"0 to {tasks.instance.gpus[tasks.document.job[r]] - 1}, or -1 for an all-reduce",
-        ),
-    )
+    tell, jobs = tasks.of_row, f"one of the {tasks.instance.n} jobs of the instance"
+    found.blame(tell, "completeness", ~tasks.known, "names no job", jobs)
+    found.blame(tell, "completeness", ~tasks.finite, "has no finite times", "finite times")
+
+    def workers(r: int) -> str:
+        return f"0 to {tasks.instance.gpus[tasks.document.job[r]] - 1}, or -1 for an all-reduce"
+
+    found.blame(tell, "gang", tasks.known & ~tasks.manned, "names no worker", workers)
 
 
 def _counts(tasks: _Tasks, found: Violations) -> None:
@@ -191,34 +176,24 @@ def _stay(tasks: _Tasks, found: Violations) -> None:
     job = document.job[rows]
     start = np.maximum(residency.start, tasks.instance.arrival)
     early = rows[later(start[job], document.start[rows], tasks.slot[rows])]
-    found.add(
-        "arrival",
-        early,
-        lambda r: tasks.of_row(
-            "arrival", r, "starts too early", f"from {number(start[document.job[r]])} s, arrival and placement"
-        ),
-    )
+
+    def since(r: int) -> str:
+        return f"from {number(start[document.job[r]])} s, arrival and placement"
+
+    def until(r: int) -> str:
+        return f"until {number(residency.end[document.job[r]])} s, the completion"
+
+    found.blame(tasks.of_row, "arrival", early, "starts too early", since)
     late = rows[later(document.end[rows], residency.end[job], tasks.slot[rows])]
-    found.add(
-        "arrival",
-        late,
-        lambda r: tasks.of_row(
-            "arrival", r, "ends too late", f"until {number(residency.end[document.job[r]])} s, the completion"
-        ),
-    )
+    found.blame(tasks.of_row, "arrival", late, "ends too late", until)
     last = np.full(tasks.instance.n, -np.inf)
     np.maximum.at(last, job, document.end[rows])
     after = residency.whole & np.isfinite(last) & later(residency.end, last, np.arange(last.size))
-    found.add(
-        "arrival",
-        np.flatnonzero(after),
-        lambda j: residency.context.of_segment(
-            "arrival",
-            int(residency.segment[j]),
-            "ends after its tasks",
-            f"at {number(last[j])} s, with the last of them",
-        ),
-    )
+
+    def at_last(j: int) -> str:
+        return f"at {number(last[j])} s, with the last of them"
+
+    found.blame(residency.context.of_segment, "arrival", after, "ends after its tasks", at_last, residency.segment)
 
 
 def _one_task_at_a_time(tasks: _Tasks, found: Violations) -> None:
@@ -238,17 +213,14 @@ def _one_task_at_a_time(tasks: _Tasks, found: Violations) -> None:
     clash = np.flatnonzero((gpu[:-1] == gpu[1:]) & ~(held <= start))
     before, after = rows[clash], rows[clash + 1]
     length = np.minimum(document.end[before] - document.start[before], document.end[after] - document.start[after])
-    both, each = (
-        document.end[before] - document.start[after],
-        slack(length, document.end[before], document.start[after]),
-    )
-    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(document.end[before]))]
+    held, start = document.end[before], document.start[after]
+    both, each = held - start, slack(length, held, start)
+    clash = clash[first_beyond(tasks.slot[after], both, each, length, np.abs(held))]
 
-    def spell_out(i: int) -> Violation:
-        message = f"runs on the GPU of {tasks.name(int(rows[i]))}"
-        return tasks.of_row("capacity", int(rows[i + 1]), message, "one whole task at a time")
+    def beside(i: int) -> str:
+        return f"runs on the GPU of {tasks.name(int(rows[i]))}"
 
-    found.add("capacity", clash, spell_out)
+    found.blame(tasks.of_row, "capacity", clash, beside, "one whole task at a time", rows[1:])
 
 
 class _Sequence:
@@ -281,12 +253,11 @@ def _lengths(tasks: _Tasks, found: Violations) -> None:
     wrong = ~(np.abs(shorter) <= each)
     wrong[last_beyond(slot, shorter, need[off], np.spacing(np.abs(end[off])))] = True
 
-    def spell_out(i: int) -> Violation:
+    def lasts(i: int) -> str:
         kind = "backward" if sequence.backward[i] else "forward"
-        message = f"is a {kind} task and lasts {number(end[i] - start[i])} s"
-        return tasks.of_row("rate", int(sequence.row[i]), message, f"{number(need[i])} s")
+        return f"is a {kind} task and lasts {number(end[i] - start[i])} s"
 
-    found.add("rate", off[wrong], spell_out)
+    found.blame(tasks.of_row, "rate", off[wrong], lasts, lambda i: f"{number(need[i])} s", sequence.row)
 
 
 def _order(tasks: _Tasks, found: Violations) -> None:
@@ -304,12 +275,12 @@ def _order(tasks: _Tasks, found: Violations) -> None:
     again = np.flatnonzero(~sequence.transfer & ~sequence.backward & (sequence.iteration > 0))
     needs[again] = over[sequence.cell[again] - 1]
 
-    def spell_out(i: int) -> Violation:
+    def starts(i: int) -> str:
         before = "the backward tasks of its iteration" if sequence.transfer[i] else "the iteration before it"
-        before = "its forward task" if sequence.backward[i] else before
-        return tasks.of_row("rate", int(sequence.row[i]), f"starts before {before} ended", f"from {number(needs[i])} s")
+        return f"starts before {'its forward task' if sequence.backward[i] else before} ended"
 
-    found.add("rate", np.flatnonzero(later(needs, start, tasks.slot[sequence.row])), spell_out)
+    wrong = later(needs, start, tasks.slot[sequence.row])
+    found.blame(tasks.of_row, "rate", wrong, starts, lambda i: f"from {number(needs[i])} s", sequence.row)
 
 
 def _bytes(tasks: _Tasks, found: Violations) -> None:
@@ -328,13 +299,11 @@ def _bytes(tasks: _Tasks, found: Violations) -> None:
     clock = np.spacing(np.maximum(np.abs(start), np.abs(end))) / contention.seconds_per_byte
     wrong = ~(np.abs(moved - message) <= RELATIVE * message + ULPS * clock)
     wrong[last_beyond(document.job[rows], message - moved, message, clock)] = True
-    found.add(
-        "transfer",
-        np.flatnonzero(wrong),
-        lambda i: tasks.of_row(
-            "transfer", int(rows[i]), f"moved {number(moved[i])} bytes", f"{number(message[i])} bytes, its message"
-        ),
-    )
+
+    def said(i: int) -> str:
+        return f"{number(message[i])} bytes, its message"
+
+    found.blame(tasks.of_row, "transfer", wrong, lambda i: f"moved {number(moved[i])} bytes", said, rows)
 
 
 # --- order and time ------------------------------------------------------------------------------------------------------

@@ -28,15 +28,7 @@ if TYPE_CHECKING or __package__:
 else:  # copied
     from verify_case import DUAL, Data, need, the
     from verify_sharing import whole
-    from verify_time_prices import (
-        LARGEST_PRICE,
-        LeastCost,
-        Minima,
-        PricedCells,
-        exponent,
-        stated_cells,
-        stated_minima,
-    )
+    from verify_time_prices import LARGEST_PRICE, LeastCost, Minima, PricedCells, exponent, stated_cells, stated_minima
 
 MOST_CELLS, MOST_PAIRS, MOST_FILLED = 1 << 15, 600_000, 200_000_000  # own prices; times GPUs: a minute or two
 

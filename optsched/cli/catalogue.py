@@ -228,15 +228,11 @@ def entry(kind: str, name: str) -> Entry:
         return _guarantee_entry(name)
     if KINDS[kind].sign:
         return _documented_entry(kind, name)
-    parameters, written, facts = _OF_KIND.get(kind, _nothing)(name)
+    parameters, written, facts = _OF_KIND[kind](name) if kind in _OF_KIND else ((), "", ())
     return Entry(name, texts[name], parameters, written, facts=facts)
 
 
 _Told = tuple[tuple[ShownParameter, ...], str, tuple[tuple[str, str], ...]]
-
-
-def _nothing(_: str) -> _Told:
-    return (), "", ()
 
 
 def _of_model(name: str) -> _Told:
@@ -344,14 +340,12 @@ def _recipe_entry(name: str) -> Entry:
 
 def _guarantee_entry(name: str) -> Entry:
     from optsched.guarantees import GUARANTEES
-    from optsched.guarantees.describe import facts_of, facts_of_another
+    from optsched.guarantees.describe import facts_of
     from optsched.guarantees.method_theorem import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS
 
-    if name in SPEED_THEOREMS or name in METHOD_THEOREMS:
-        other = SPEED_THEOREMS.get(name) if name in SPEED_THEOREMS else METHOD_THEOREMS.get(name)
-        return Entry(name, other.statement, about=other.proof, facts=facts_of_another(other))
-    theorem = GUARANTEES.get(name)
+    others: tuple[Registry[Any], ...] = (SPEED_THEOREMS, METHOD_THEOREMS)
+    theorem = next((each for each in others if name in each), GUARANTEES).get(name)
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 
 

@@ -57,18 +57,9 @@ def _check(file: str, as_json: bool) -> None:
     found = check_submission(Path(file))
     violations = [{"rule": each.rule, "message": each.message} for each in found.violations]
     if as_json:
-        about: dict[str, Any] = {
-            "file": file,
-            "instance": found.entry.name,
-            "kind": found.kind,
-            "holds": not violations,
-        }
-        about |= {
-            "violations": violations,
-            "improves": found.improves,
-            "closes": found.closes,
-            "verdict": found.verdict,
-        }
+        about: dict[str, Any] = {"file": file, "instance": found.entry.name, "kind": found.kind}
+        about |= {"holds": not violations, "violations": violations, "improves": found.improves}
+        about |= {"closes": found.closes, "verdict": found.verdict}
         numbers = {"value": found.value, "known": found.known}
         print_json(about | {name: None if each is None else float(each) for name, each in numbers.items()})
     elif not violations:

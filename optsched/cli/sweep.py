@@ -126,8 +126,10 @@ def summary(table: pl.DataFrame) -> Sheet:
     rows = table.group_by(*axes, "policy", maintain_order=True).agg(sums)
     if not rows["failed"].sum():
         rows = rows.drop("failed")
-    heads = {f"{name}{end}": head for name in objectives for end, head in _heads(name).items()}
-    heads |= {name: f"mean {name}" for name in measured}
+    heads = {name: f"mean {name}" for name in (*objectives, *measured)}
+    heads |= {
+        f"{name}{end}": head for name in objectives for end, head in (("_ratio", "over bound"), ("_worst", "worst"))
+    }
     texts = len(axes) + 1
     sheet = Sheet([Column(heads.get(name, name), right=k >= texts) for k, name in enumerate(rows.columns)])
     for row in rows.iter_rows(named=True):
@@ -139,7 +141,3 @@ def summary(table: pl.DataFrame) -> Sheet:
         numbers = [number(row[name], 5, side) for name, side in zip(rows.columns[texts:], sides, strict=True)]
         sheet.add(*words, *numbers)
     return sheet
-
-
-def _heads(objective: str) -> dict[str, str]:
-    return {"": f"mean {objective}", "_ratio": "over bound", "_worst": "worst"}

@@ -62,16 +62,7 @@ def _many(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-METRICS = (
-    "mean JCT",
-    "p99 JCT",
-    "queueing",
-    "makespan",
-    "util",
-    "max FTF",
-    "idle GPU-h",
-    "wait GPU-h",
-)
+METRICS = ("mean JCT", "p99 JCT", "queueing", "makespan", "util", "max FTF", "idle GPU-h", "wait GPU-h")
 
 
 def metric_cells(run: Run) -> tuple[str, ...]:
@@ -105,7 +96,7 @@ def report_view(report: Report) -> Group:
             "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)}",
             *(cells[k] for k in kept),
             number(line.saved),
-            *([_guarantee_cell(line.guarantee, report.objective)] if theorems else []),
+            *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
     notes += [*_bound_notes(report), *_unfinished_notes(report)]
@@ -134,10 +125,6 @@ def _interference_notes(instance: Instance) -> list[str]:
     return [f"interference: {text}" + (f" ({interference.source})" if interference.source else "")]
 
 
-def _guarantee_cell(judgement: Judgement | None, objective: str) -> str:
-    return "-" if judgement is None else judged(judgement, objective)
-
-
 def judged(judgement: Judgement, objective: str) -> str:
     """The factor stands only beside its own objective: a factor on completion times is none on flow times."""
     if judgement.objective != objective:
@@ -147,18 +134,9 @@ def judged(judgement: Judgement, objective: str) -> str:
 
 def ratio_view(table: RatioTable) -> Group:
     """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
-    sheet = Sheet(
-        [
-            Column("policy", right=False),
-            Column("worst ratio"),
-            Column("on", right=False),
-            Column("mean ratio"),
-            Column("median"),
-            Column("p90"),
-            Column("instances"),
-            Column("guarantee", right=False, tells=True),
-        ]
-    )
+    heads = ("policy", "worst ratio", "on", "mean ratio", "median", "p90", "instances")
+    columns = [Column(head, right=head not in ("policy", "on")) for head in heads]
+    sheet = Sheet([*columns, Column("guarantee", right=False, tells=True)])
     for row in table.policies:
         exact = all(each.bound is not None and each.bound.exact for each in row.measured if each.ratio is not None)
         sheet.add(
@@ -187,16 +165,8 @@ def ratio_view(table: RatioTable) -> Group:
 
 def robustness_view(found: Robustness) -> Group:
     """The table of ``ratio --errors``: consistency first, then what worse predictions cost."""
-    sheet = Sheet(
-        [
-            Column("policy", right=False),
-            Column("error"),
-            Column("worst ratio"),
-            Column("mean ratio"),
-            Column("theorem"),
-            Column("violated"),
-        ]
-    )
+    numbers = ("error", "worst ratio", "mean ratio", "theorem", "violated")
+    sheet = Sheet([Column("policy", right=False), *map(Column, numbers)])
     for curve in found.curves:
         for k, point in enumerate(curve.points):
             sheet.add(
@@ -249,12 +219,9 @@ def _bound_notes(report: Report) -> list[str]:
 
 def _unfinished_notes(report: Report) -> list[str]:
     notes = []
-    for line in report.lines:
-        missing = line.run.unfinished
-        if missing:
-            names = ", ".join(map(printable, missing[:5])) + (" ..." if len(missing) > 5 else "")
-
-            notes.append(f"{line.run.policy}: {_many(len(missing), 'job')} did not finish: {names}")
+    for run in (line.run for line in report.lines if line.run.unfinished):
+        names = ", ".join(map(printable, run.unfinished[:5])) + (" ..." if len(run.unfinished) > 5 else "")
+        notes.append(f"{run.policy}: {_many(len(run.unfinished), 'job')} did not finish: {names}")
     return notes
 
 

@@ -47,7 +47,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
@@ -67,7 +67,14 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return Fraction(adadual_ratio(b / (2 * (b + eta))))
 
 
-@of_a_theorem
+@family(
+    "two transfers of k bytes and of 1 at once, the long one asked about first, theta = 1 / k",
+    policy="ada-srsf",
+    objective="total_completion_time",
+    ratio=lambda k: Fraction(2 * k + 1, k + 2),
+    limit="(2 + theta) / (1 + 2 theta)",
+    theorem="adadual-two-transfers",
+)
 def long_one_first(k: int = 4) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
     check_legal(k >= 2, "k", k, "an integer >= 2")
@@ -75,17 +82,6 @@ def long_one_first(k: int = 4) -> Instance:
     problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
     return transfer_instance(problem, f"long-one-first-{k}", optimum=optimum, in_order=True)
 
-
-LONG_ONE_FIRST = family(
-    name="long-one-first",
-    summary="two transfers of k bytes and of 1 at once, the long one asked about first, theta = 1 / k",
-    policy="ada-srsf",
-    objective="total_completion_time",
-    make=long_one_first,
-    ratio=lambda k: Fraction(2 * k + 1, k + 2),
-    limit="(2 + theta) / (1 + 2 theta)",
-    theorem="adadual-two-transfers",
-)
 
 ADADUAL = guarantee(
     id="adadual-two-transfers",
@@ -105,7 +101,7 @@ ADADUAL = guarantee(
         policy_is(lambda policy: getattr(policy, "theta", 0) == 0, "theta is set by hand"), two_transfers
     ),
     ratio=_ratio,
-    tight=TightFamily("sizes 1 and theta, the long one asked about first", LONG_ONE_FIRST),
+    tight=TightFamily("sizes 1 and theta, the long one asked about first", long_one_first),
     schedule_class="task-sharing",
 )
 
@@ -144,23 +140,19 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
     return Blocked(problem, (after + lengths[1], after, *(first + i * each for i in range(small))))
 
 
-def _blocked_instance(small: int = 10, eta: float = 0.2745) -> Instance:
-    """See `optsched.guarantees.adadual.blocked`; b = 1."""
-    check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
-    problem = blocked(small, Contention(1, eta)).problem
-    return transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
-
-
-BLOCKED_TRANSFERS = family(
-    name="blocked-transfers",
-    summary="short transfers wait behind two that run together on the one link",
+@family(
+    "short transfers wait behind two that run together on the one link",
     policy="ada-srsf",
     objective="total_flow_time",
-    make=_blocked_instance,
     reference=lambda small, eta: blocked(small, Contention(1, eta)).reference,
     limit="at least small / 11: no constant",
     sizes=(2, 10),
 )
+def blocked_transfers(small: int = 10, eta: float = 0.2745) -> Instance:
+    """See `optsched.guarantees.adadual.blocked`; b = 1."""
+    check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
+    problem = blocked(small, Contention(1, eta)).problem
+    return transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
 
 
 def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
@@ -171,7 +163,14 @@ def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
     return (4 + 2 * Fraction(contention.penalty) / Fraction(contention.seconds_per_byte)) / 3
 
 
-@of_a_theorem
+@family(
+    "two transfers of k bytes at once, b = 1, eta = k",
+    policy="srsf:k=2",
+    objective="total_completion_time",
+    ratio=lambda k: Fraction(4 + 2 * k, 3),
+    limit="(4 + 2 eta / b) / 3",
+    theorem="srsf-two-transfers",
+)
 def equal_pair(k: int = 4) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
     check_legal(k >= 1, "k", k, "an integer >= 1")
@@ -180,17 +179,6 @@ def equal_pair(k: int = 4) -> Instance:
         TransferProblem(np.zeros(2), np.full(2, float(k)), Contention(1, k)), f"equal-pair-{k}", optimum=optimum
     )
 
-
-EQUAL_PAIR = family(
-    name="equal-pair",
-    summary="two transfers of k bytes at once, b = 1, eta = k",
-    policy="srsf:k=2",
-    objective="total_completion_time",
-    make=equal_pair,
-    ratio=lambda k: Fraction(4 + 2 * k, 3),
-    limit="(4 + 2 eta / b) / 3",
-    theorem="srsf-two-transfers",
-)
 
 SRSF = guarantee(
     id="srsf-two-transfers",
@@ -208,6 +196,6 @@ SRSF = guarantee(
     policies=("srsf",),
     assumptions=two_transfers,
     ratio=_ratio_of_srsf,
-    tight=TightFamily("two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", EQUAL_PAIR),
+    tight=TightFamily("two equal transfers at once (k >= 2); a long one first (k = 1, a limit)", equal_pair),
     schedule_class="task-sharing",
 )

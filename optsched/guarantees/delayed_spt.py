@@ -20,7 +20,7 @@ from optsched.guarantees.assumptions import all_of, known_durations, one_machine
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.lower_bound import Challenge, lower_bound
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance, Job
@@ -36,7 +36,14 @@ def _long_last(n: int, times: int) -> int:
     return n + n * (n + 1) // 2 + 1 + n + times * n
 
 
-@of_a_theorem
+@family(
+    "a job of 10 n seconds at 0, n unit jobs a second later, on one machine",
+    policy="sjf",
+    objective="total_completion_time",
+    ratio=lambda n, times: max(Fraction(1), Fraction(_long_first(n, times), _long_last(n, times))),
+    limit="2 times + 1 for many jobs: no constant",
+    sizes=(2, 10, 100),
+)
 def greedy_start(n: int = 10, times: int = 10) -> Instance:
     """A job of ``times`` n seconds at 0 and n unit jobs at 1: sjf starts the long one at once.
 
@@ -51,19 +58,15 @@ def greedy_start(n: int = 10, times: int = 10) -> Instance:
     return Instance(jobs, "1x1", f"greedy-start-{n}-{times}", "total_completion_time", optimum=optimum)
 
 
-GREEDY_START = family(
-    name="greedy-start",
-    summary="a job of 10 n seconds at 0, n unit jobs a second later, on one machine",
-    policy="sjf",
+@family(
+    "a job of n^3 s at 0, and n unit jobs just after delayed SPT has started it",
+    policy="delayed-spt",
     objective="total_completion_time",
-    make=greedy_start,
-    ratio=lambda n, times: max(Fraction(1), Fraction(_long_first(n, times), _long_last(n, times))),
-    limit="2 times + 1 for many jobs: no constant",
-    sizes=(2, 10, 100),
+    ratio=lambda n: Fraction(2 * n**3 + n * 2 * n**3 + n * (n + 1) // 2, _best(n)),
+    limit="2 for many jobs",
+    theorem="delayed-spt",
+    sizes=(2, 10, 30, 100),
 )
-
-
-@of_a_theorem
 def just_started(n: int = 10) -> Instance:
     """A job of n^3 s at 0, n unit jobs at n^3 + 1: delayed SPT starts the long one at n^3, the optimum at 0."""
     check_legal(n >= 1, "n", n, "an integer >= 1")
@@ -76,18 +79,6 @@ def just_started(n: int = 10) -> Instance:
 def _best(n: int) -> int:
     return n**3 + n * (n**3 + 1) + n * (n + 1) // 2
 
-
-JUST_STARTED = family(
-    name="just-started",
-    summary="a job of n^3 s at 0, and n unit jobs just after delayed SPT has started it",
-    policy="delayed-spt",
-    objective="total_completion_time",
-    make=just_started,
-    ratio=lambda n: Fraction(2 * n**3 + n * 2 * n**3 + n * (n + 1) // 2, _best(n)),
-    limit="2 for many jobs",
-    theorem="delayed-spt",
-    sizes=(2, 10, 30, 100),
-)
 
 DELAYED_SPT = guarantee(
     id="delayed-spt",
@@ -106,7 +97,7 @@ DELAYED_SPT = guarantee(
     policies=("delayed-spt",),
     assumptions=all_of(one_machine, known_durations),
     ratio=lambda policy, run: Fraction(2),
-    tight=TightFamily("a long job that has just started when many short ones come; a limit", JUST_STARTED, exact=False),
+    tight=TightFamily("a long job that has just started when many short ones come; a limit", just_started, exact=False),
     schedule_class="gang-nonpreemptive",
 )
 

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from optsched.guarantees.family import FAMILIES, Family
-from optsched.guarantees.guarantee import GUARANTEES, Guarantee
+from optsched.guarantees.guarantee import GUARANTEES, Guarantee, TightFamily
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
 from optsched.guarantees.method_theorem import METHOD_THEOREMS, MethodTheorem
 from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
@@ -24,43 +24,33 @@ AGAINST = {
     "gpu-sharing": "the best schedule, in which two jobs may share a GPU",
     "task-sharing": "the best order of the tasks",
 }
+AT_SPEED_1 = "the best schedule on machines of speed 1, which may preempt"
 
 
-def facts_of(theorem: Guarantee) -> tuple[tuple[str, str], ...]:
+def facts_of(theorem: Guarantee | SpeedTheorem | MethodTheorem) -> tuple[tuple[str, str], ...]:
     """(heading, fact) in order; the statement and the proof are not among them."""
-    family = theorem.tight.family
-    return (
-        ("problem", theorem.notation),
-        ("objective", theorem.objective),
-        ("against", AGAINST.get(theorem.schedule_class, theorem.schedule_class)),
-        ("policies", ", ".join(theorem.policies)),
-        ("knowledge", theorem.knowledge),
-        ("status", STATUS[theorem.status]),
-        ("source", theorem.source),
-        ("tight", theorem.tight.text),
-        *([] if family is None else [(_reached(theorem), try_of(family))]),
-    )
-
-
-def facts_of_another(theorem: SpeedTheorem | MethodTheorem) -> tuple[tuple[str, str], ...]:
-    """The same of a theorem on faster machines, or on a method of `solve`."""
-    policies = (("policies", ", ".join(theorem.policies)),) if isinstance(theorem, SpeedTheorem) else ()
-    method = (("method", f"optsched solve ... --model {theorem.method}"),) if isinstance(theorem, MethodTheorem) else ()
-    against = AGAINST["gang"] if method else "the best schedule on machines of speed 1, which may preempt"
+    if isinstance(theorem, MethodTheorem):
+        against, about = AGAINST["gang"], ("method", f"optsched solve ... --model {theorem.method}")
+    else:
+        against, about = AT_SPEED_1, ("policies", ", ".join(theorem.policies))
+    if isinstance(theorem, Guarantee):
+        against = AGAINST.get(theorem.schedule_class, theorem.schedule_class)
+    tight = theorem.tight if isinstance(theorem, Guarantee) else None
     return (
         ("problem", theorem.notation),
         ("objective", theorem.objective),
         ("against", against),
-        *policies,
-        *method,
+        about,
         ("knowledge", theorem.knowledge),
         ("status", STATUS[theorem.status]),
         ("source", theorem.source),
+        *([] if tight is None else [("tight", tight.text)]),
+        *([] if tight is None or tight.family is None else [(_reached(tight), try_of(tight.family))]),
     )
 
 
-def _reached(theorem: Guarantee) -> str:
-    return "exactly" if theorem.tight.exact else "in the limit"
+def _reached(tight: TightFamily) -> str:
+    return "exactly" if tight.exact else "in the limit"
 
 
 def try_of(family: Family) -> str:
@@ -73,9 +63,9 @@ def page() -> str:
     parts = [_HEAD]
     for name, theorem in GUARANTEES.items():
         family = theorem.tight.family
-        facts = [(head, _cell(fact)) for head, fact in facts_of(theorem) if head != _reached(theorem)]
+        facts = [(head, _cell(fact)) for head, fact in facts_of(theorem) if head != _reached(theorem.tight)]
         if family is not None:
-            facts.append((_reached(theorem), f"[`{family.name}`](#{family.name})"))
+            facts.append((_reached(theorem.tight), f"[`{family.name}`](#{family.name})"))
         rows = "\n".join(f"| {head} | {fact} |" for head, fact in facts)
         parts.append(f"## {name}\n\n{_cell(theorem.statement)}\n\n| | |\n|---|---|\n{rows}\n\n{_cell(theorem.proof)}\n")
     parts.append("## Families of bad instances\n\n| family | members | on them |\n|---|---|---|")

@@ -12,7 +12,7 @@ from fractions import Fraction
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
 from optsched.guarantees.family import family
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
@@ -88,41 +88,41 @@ def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
     return Limit(instance, Schedule.from_starts(instance, starts, policy="better"))
 
 
-def _kappa_instance(gpus: int = 4, pairs: int = 100) -> Instance:
-    """See `optsched.guarantees.families.kappa_family`."""
-    return kappa_family(gpus, pairs).instance
-
-
-KAPPA = family(
-    name="kappa",
-    summary="pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
+@family(
+    "pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
     policy="a-srpt:overtake=0",
     objective="total_completion_time",
-    make=_kappa_instance,
     reference=lambda gpus, pairs: kappa_family(gpus, pairs).exact,
     limit="(G + 1) / 2 for many pairs",
     sizes=(4,),
 )
+def kappa(gpus: int = 4, pairs: int = 100) -> Instance:
+    """See `optsched.guarantees.families.kappa_family`."""
+    return kappa_family(gpus, pairs).instance
 
 
-def _starvation_instance(n: int = 10) -> Instance:
-    """See `optsched.guarantees.families.starvation_family`."""
-    return starvation_family(n).instance
-
-
-STARVATION = family(
-    name="starvation",
-    summary="narrow jobs that keep coming hold wide ones up",
+@family(
+    "narrow jobs that keep coming hold wide ones up",
     policy="a-srpt:overtake=inf",
     objective="total_completion_time",
-    make=_starvation_instance,
     reference=lambda n: starvation_family(n).exact,
     limit="about n: no constant",
     sizes=(4,),
 )
+def starvation(n: int = 10) -> Instance:
+    """See `optsched.guarantees.families.starvation_family`."""
+    return starvation_family(n).instance
 
 
-@of_a_theorem
+@family(
+    "two jobs on one GPU, n = 2^k - 1: the first to come takes it for n s, the other one is worth n times as much",
+    policy="hadar-commit:round=1",
+    objective="total_utility",
+    ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
+    limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
+    theorem="hadar-commit",
+    sizes=(1, 2, 3, 4, 6),
+)
 def sold_out(k: int = 4) -> Instance:
     """Two jobs at once on one GPU, n = 2^k - 1: one of n s and weight 1, one of 1 s and weight n.
 
@@ -135,16 +135,3 @@ def sold_out(k: int = 4) -> Instance:
     jobs = [Job("first", duration=n), Job("second", duration=1, weight=n)]
     optimum = stating(float(n + Fraction(n, n + 1)), "total_utility", "gang", "the second job first")
     return Instance(jobs, "1x1", f"sold-out-{n}", "total_utility", optimum=optimum)
-
-
-SOLD_OUT = family(
-    name="sold-out",
-    summary="two jobs on one GPU, n = 2^k - 1: the first to come takes it for n s, the other one is worth n times as much",
-    policy="hadar-commit:round=1",
-    objective="total_utility",
-    make=sold_out,
-    ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
-    limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
-    theorem="hadar-commit",
-    sizes=(1, 2, 3, 4, 6),
-)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
 from typing import Any
 
+from optsched.guarantees.optimum import proved_here
 from optsched.parameters import parameters_of, parsed
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
@@ -18,7 +20,7 @@ from optsched.registry import Registry
 
 @dataclass(frozen=True)
 class Family:
-    """Instances, one for every choice of parameters, on which ``policy`` is bad.
+    """Instances, one for every choice of parameters, on which ``policy`` is bad (made by the decorator `family`).
 
     Parameters
     ----------
@@ -56,6 +58,10 @@ class Family:
         """The name of the first parameter."""
         return next(iter(self.parameters))
 
+    def __call__(self, *args: Any, **parameters: Any) -> Instance:
+        """The instance of these parameters."""
+        return self.make(*args, **parameters)
+
     def member(self, **parameters: Any) -> Member:
         """The member of these parameters, the others at their defaults."""
         written = ",".join(f"{key}={value}" for key, value in parameters.items())
@@ -91,7 +97,23 @@ class Member:
 
 
 FAMILIES: Registry[Family] = Registry("family", package="optsched.guarantees")
-family = FAMILIES.maker(Family, lambda made: made.name)
+
+
+def family(summary: str, *, name: str = "", **facts: Any) -> Callable[[Callable[..., Instance]], Family]:
+    """Decorator that files a maker of instances under its own name, with ``-`` for ``_``, as a `Family`.
+
+    An optimum that its members state is a formula: it is proved in the module of the theorem.
+    """
+
+    def add(made: Callable[..., Instance]) -> Family:
+        @wraps(made)
+        def make(*args: Any, **parameters: Any) -> Instance:
+            return proved_here(made(*args, **parameters))
+
+        found = Family(name or made.__name__.replace("_", "-"), summary, make=make, **facts)
+        return FAMILIES.register(found.name)(found)
+
+    return add
 
 
 def is_member(text: str) -> bool:

@@ -27,7 +27,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import parallel_machines_over_time
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
@@ -44,7 +44,15 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return late_findings(run, limit)
 
 
-@of_a_theorem
+@family(
+    "bursts of unit jobs, then m - 1 long ones, as far apart as these are long; at last unit jobs and one long one",
+    policy="fifo",
+    objective="max_flow_time",
+    ratio=lambda bursts, m: 1 + (1 - Fraction(1, m)) * (2 - (1 - Fraction(1, m)) ** bursts),
+    limit="3 - 2/m for many bursts",
+    theorem="fifo-flow",
+    sizes=(0, 1, 2, 4, 6),
+)
 def lagging_bursts(bursts: int = 4, m: int = 2) -> Instance:
     """``bursts`` times m^(bursts + 1) unit jobs and m - 1 jobs of that length L, L apart; at last (m - 1) L and one."""
     check_legal(bursts >= 0, "bursts", bursts, "an integer >= 0")
@@ -59,7 +67,15 @@ def lagging_bursts(bursts: int = 4, m: int = 2) -> Instance:
     return Instance(jobs, f"{m}x1", f"lagging-bursts-{bursts}-{m}", "max_flow_time", optimum=optimum)
 
 
-@of_a_theorem
+@family(
+    "a job of n seconds, and n unit jobs that come while it runs, one a second",
+    policy="fifo",
+    objective="total_flow_time",
+    ratio=lambda n: Fraction(2 * n + n * (2 * n + 1), _best(n)),
+    limit="(n + 3/2) / 3",
+    theorem="fifo-total-flow",
+    sizes=(2, 10, 100),
+)
 def convoy(n: int = 10) -> Instance:
     """In half seconds: a job of 2 n at 0, n jobs of 2 at 1, 3, 5, ...: first come, first served has a flow of 2 n + 1 each.
 
@@ -75,30 +91,6 @@ def _best(n: int) -> int:
     # With one job nothing is gained by stopping the long one, which has less left than the short one is long.
     return 6 * n if n > 1 else 2 * n + 2 * n + 1
 
-
-CONVOY = family(
-    name="convoy",
-    summary="a job of n seconds, and n unit jobs that come while it runs, one a second",
-    policy="fifo",
-    objective="total_flow_time",
-    make=convoy,
-    ratio=lambda n: Fraction(2 * n + n * (2 * n + 1), _best(n)),
-    limit="(n + 3/2) / 3",
-    theorem="fifo-total-flow",
-    sizes=(2, 10, 100),
-)
-
-LAGGING_BURSTS = family(
-    name="lagging-bursts",
-    summary="bursts of unit jobs, then m - 1 long ones, as far apart as these are long; at last unit jobs and one long one",
-    policy="fifo",
-    objective="max_flow_time",
-    make=lagging_bursts,
-    ratio=lambda bursts, m: 1 + (1 - Fraction(1, m)) * (2 - (1 - Fraction(1, m)) ** bursts),
-    limit="3 - 2/m for many bursts",
-    theorem="fifo-flow",
-    sizes=(0, 1, 2, 4, 6),
-)
 
 ABOUT: dict[str, Any] = {
     "knowledge": "non-clairvoyant",
@@ -120,7 +112,7 @@ FIFO = guarantee(
     ),
     objective="max_flow_time",
     ratio=_ratio,
-    tight=TightFamily("bursts in which the long jobs come last, so that it lags behind", LAGGING_BURSTS, exact=False),
+    tight=TightFamily("bursts in which the long jobs come last, so that it lags behind", lagging_bursts, exact=False),
     **ABOUT,
 )
 
@@ -134,6 +126,6 @@ FIFO_SUM = guarantee(
     ),
     objective="total_flow_time",
     ratio=lambda policy, run: max(1, run.instance.n) * _ratio(policy, run),
-    tight=TightFamily("one machine, short jobs that come while a long one runs: a third of n", CONVOY, exact=False),
+    tight=TightFamily("one machine, short jobs that come while a long one runs: a third of n", convoy, exact=False),
     **ABOUT,
 )

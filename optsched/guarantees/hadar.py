@@ -28,7 +28,7 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
-from optsched.guarantees.families import SOLD_OUT
+from optsched.guarantees.families import sold_out
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_reservations import Request, Reservations
@@ -338,7 +338,7 @@ HADAR_COMMIT = guarantee(
     tight=TightFamily(
         "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
         "two jobs of a whole node, worth 1 and then X, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)",
-        SOLD_OUT,
+        sold_out,
         exact=False,
     ),
 )

@@ -26,7 +26,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, known_durations, policy_is
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import ForkedRun, Run
@@ -123,29 +123,21 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return list(utilisation_audit(run).short[:SHOWN_JOBS])
 
 
-@of_a_theorem
-def one_round(nodes: int = 4) -> Instance:
-    """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
-    check_legal(nodes >= 1, "nodes", nodes, "an integer >= 1")
-    return Instance(
-        [Job(f"{j}", duration=350) for j in range(nodes)],
-        f"{nodes}x1",
-        name=f"one-round-{nodes}",
-        objective="makespan",
-        optimum=stating(350, "makespan", "gang", "volume"),
-    )
-
-
-ONE_ROUND = family(
-    name="one-round",
-    summary="as many jobs of 350 s as one-GPU nodes, rounds of 360 s with 10 s of overhead",
+@family(
+    "as many jobs of 350 s as one-GPU nodes, rounds of 360 s with 10 s of overhead",
     policy="hadar-e",
     objective="makespan",
-    make=one_round,
     ratio=lambda nodes: Fraction(360, 350),
     limit="L / (L - o) = 36/35",
     theorem="hadar-e",
 )
+def one_round(nodes: int = 4) -> Instance:
+    """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
+    check_legal(nodes >= 1, "nodes", nodes, "an integer >= 1")
+    jobs = [Job(f"{j}", duration=350) for j in range(nodes)]
+    optimum = stating(350, "makespan", "gang", "volume")
+    return Instance(jobs, f"{nodes}x1", f"one-round-{nodes}", "makespan", optimum=optimum)
+
 
 HADAR_E = guarantee(
     id="hadar-e",
@@ -172,7 +164,7 @@ HADAR_E = guarantee(
         instance_is(lambda instance: instance.n, "no jobs"),
     ),
     ratio=_ratio,
-    tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", ONE_ROUND),
+    tight=TightFamily("n jobs of L - o seconds on n nodes: L against L - o", one_round),
     audit=_audit,
     schedule_class="forking",
 )

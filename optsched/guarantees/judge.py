@@ -67,13 +67,13 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
     Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
     the clock of the instance. Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
     """
-    moved = get_objective(theorem.objective).clock_part(run.instance)
-    run, proven = run.relative, proven.relative
+    run, moved, gain = run.relative, proven.clock_part(theorem.objective), get_objective(theorem.objective).gain
     ratio = theorem.ratio(policy, run)
     if not math.isfinite(ratio):
         raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
     findings = list(theorem.audit(policy, run))
-    known = proven.lower(theorem.objective, theorem.schedule_class), theorem.proves(policy, run)
+    found = proven.lower(theorem.objective, theorem.schedule_class)
+    known = None if found is None else found - moved, theorem.proves(policy, run)
     lower = max((each for each in known if each is not None), default=None)
     value: Fraction | None = None
     holds: bool | None = None
@@ -83,24 +83,20 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
         value = schedule_value(run.instance, run.schedule, theorem.objective)
         meant = value - _missed(run, theorem.objective)
         factor = Fraction(ratio) * (1 + _rounding(ratio, run))
-        gain = get_objective(theorem.objective).gain
         if lower is not None and (factor * value >= lower if gain else meant <= factor * lower):
             holds = True
         else:
-            upper = proven.upper(theorem.objective, theorem.schedule_class)
+            best = proven.upper(theorem.objective, theorem.schedule_class)
+            upper = None if best is None else best - moved
             if upper is not None and (factor * value < upper if gain else meant > factor * upper):
-                missed = _too_little if gain else _too_much
-                findings.append(missed(theorem, float(value), float(ratio), float(upper)))
+                missed = _missed_by(gain, float(value), float(ratio), float(upper))
+                findings.append(f"{theorem.objective} {missed}")
     return Judgement(
         theorem.id,
         theorem.objective,
         float(ratio),
         None if value is None else float(value + moved),
-        None
-        if lower is None
-        else float(lower)
-        if get_objective(theorem.objective).gain
-        else rounded_down(lower + moved),
+        None if lower is None else float(lower) if gain else rounded_down(lower + moved),
         False if findings else holds,
         run.policy,
         tuple(findings),
@@ -145,19 +141,13 @@ def _missed(run: Run, objective: str) -> Fraction:
     return moment * (sum(map(Fraction, run.instance.weight.tolist())) if goal.weighted else run.instance.n)
 
 
-def _too_little(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
-    return (
-        f"{theorem.objective} is {value:.12g}; {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
-    )
-
-
-def _too_much(theorem: Guarantee, value: float, ratio: float, upper: float) -> str:
-    return (
-        f"{theorem.objective} is {value:.12g}, more than {ratio:.6g} times an optimum of at most {upper:.12g} "
-        f"({value / upper:.6g} times)"
-        if upper > 0
-        else f"{theorem.objective} is {value:.12g}, the optimum {upper:.12g}"
-    )
+def _missed_by(gain: bool, value: float, ratio: float, upper: float) -> str:
+    if gain:
+        return f"is {value:.12g}; {ratio:.6g} times that is less than an optimum of at least {upper:.12g}"
+    if upper <= 0:
+        return f"is {value:.12g}, the optimum {upper:.12g}"
+    most = f"an optimum of at most {upper:.12g} ({value / upper:.6g} times)"
+    return f"is {value:.12g}, more than {ratio:.6g} times {most}"
 
 
 def save_violation(instance: Instance, judgement: Judgement, folder: str | os.PathLike[str] = ".") -> Path:

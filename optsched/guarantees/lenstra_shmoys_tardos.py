@@ -18,7 +18,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, one_gpu_jobs, own_network, speed_by_type
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import ROUNDING, TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -68,7 +68,14 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return [f"the makespan is {float(value):.12g}, more than twice what the prices prove, {float(least):.12g}"]
 
 
-@of_a_theorem
+@family(
+    "m - 1 jobs at home on each of m machines, and a long job that the linear program gives to all of them in parts",
+    policy="lenstra-shmoys-tardos",
+    objective="makespan",
+    ratio=lambda m: Fraction(2 * m, m + 1),
+    limit="2 for many machines",
+    theorem="lenstra-shmoys-tardos",
+)
 def torn_job(m: int = 4) -> Instance:
     """m machines; m - 1 jobs at home on each, 1 s there and 2 s elsewhere; a job of m + 1 s on any machine: the optimum.
 
@@ -87,17 +94,6 @@ def torn_job(m: int = 4) -> Instance:
         optimum=stating(m + 1, "makespan", "gang-nonpreemptive", "the long job alone on a machine"),
     )
 
-
-TORN_JOB = family(
-    name="torn-job",
-    summary="m - 1 jobs at home on each of m machines, and a long job that the linear program gives to all of them in parts",
-    policy="lenstra-shmoys-tardos",
-    objective="makespan",
-    make=torn_job,
-    ratio=lambda m: Fraction(2 * m, m + 1),
-    limit="2 for many machines",
-    theorem="lenstra-shmoys-tardos",
-)
 
 LENSTRA_SHMOYS_TARDOS = guarantee(
     id="lenstra-shmoys-tardos",
@@ -119,6 +115,6 @@ LENSTRA_SHMOYS_TARDOS = guarantee(
     ratio=lambda policy, run: FACTOR,
     audit=_audit,
     proves=_proves,
-    tight=TightFamily("a long job in equal parts on all machines, which have jobs of their own", TORN_JOB, exact=False),
+    tight=TightFamily("a long job in equal parts on all machines, which have jobs of their own", torn_job, exact=False),
     schedule_class="gang-nonpreemptive",
 )

@@ -22,7 +22,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, parallel_machines, policy_is, rigid_gangs
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
@@ -35,30 +35,28 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return late_findings(run, limit)
 
 
-@of_a_theorem
-def blocked_long_job(m: int = 4) -> Instance:
-    """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
-    check_legal(m >= 1, "m", m, "an integer >= 1")
-    lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]
-    return Instance(
-        [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
-        f"1x{m}",
-        name=f"blocked-long-job-{m}",
-        objective="makespan",
-        optimum=stating(m, "makespan", "gang", "volume"),
+def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance:
+    jobs, stated = (
+        [Job(f"{j}", duration=p) for j, p in enumerate(lengths)],
+        stating(optimum, "makespan", "gang", "volume"),
     )
+    return Instance(jobs, f"1x{m}", f"{name}-{m}", "makespan", optimum=stated)
 
 
-BLOCKED_LONG_JOB = family(
-    name="blocked-long-job",
-    summary="m (m - 1) unit jobs, then one of length m, on m machines",
+@family(
+    "m (m - 1) unit jobs, then one of length m, on m machines",
     policy="list",
     objective="makespan",
-    make=blocked_long_job,
     ratio=lambda m: 2 - Fraction(1, m),
     limit="2 - 1/m",
     theorem="graham-list",
 )
+def blocked_long_job(m: int = 4) -> Instance:
+    """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
+    check_legal(m >= 1, "m", m, "an integer >= 1")
+    lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]
+    return _of_lengths("blocked-long-job", m, lengths, m)
+
 
 GRAHAM = guarantee(
     id="graham-list",
@@ -76,34 +74,24 @@ GRAHAM = guarantee(
     assumptions=parallel_machines,
     ratio=lambda policy, run: 2 - Fraction(1, run.instance.cluster.gpus),
     audit=_audit,
-    tight=TightFamily("m (m - 1) unit jobs, then one of length m", BLOCKED_LONG_JOB),
+    tight=TightFamily("m (m - 1) unit jobs, then one of length m", blocked_long_job),
 )
 
 
-@of_a_theorem
-def three_last(m: int = 4) -> Instance:
-    """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
-    check_legal(m >= 2, "m", m, "an integer >= 2")
-    lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]
-    return Instance(
-        [Job(f"{j}", duration=length) for j, length in enumerate(lengths)],
-        f"1x{m}",
-        name=f"three-last-{m}",
-        objective="makespan",
-        optimum=stating(3 * m, "makespan", "gang", "volume"),
-    )
-
-
-THREE_LAST = family(
-    name="three-last",
-    summary="lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines",
+@family(
+    "lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines",
     policy="list:by=longest",
     objective="makespan",
-    make=three_last,
     ratio=lambda m: Fraction(4, 3) - Fraction(1, 3 * m),
     limit="4/3 - 1/(3m)",
     theorem="lpt",
 )
+def three_last(m: int = 4) -> Instance:
+    """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
+    check_legal(m >= 2, "m", m, "an integer >= 2")
+    lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]
+    return _of_lengths("three-last", m, lengths, 3 * m)
+
 
 LPT = guarantee(
     id="lpt",
@@ -124,7 +112,7 @@ LPT = guarantee(
         parallel_machines,
     ),
     ratio=lambda policy, run: Fraction(4, 3) - Fraction(1, 3 * run.instance.cluster.gpus),
-    tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", THREE_LAST),
+    tight=TightFamily("2m-1, 2m-1, ..., m+1, m+1, m, m, m; optimum 3m", three_last),
     # m + 1 unit jobs: 2 against (m + 1) / m for the best schedule that may preempt.
     schedule_class="gang-nonpreemptive",
 )
@@ -155,7 +143,15 @@ GAREY_GRAHAM = guarantee(
 )
 
 
-@of_a_theorem
+@family(
+    "m pairs of a short job on all m GPUs and a long one on one of them",
+    policy="fifo",
+    objective="makespan",
+    ratio=lambda m, length: Fraction(m * (length + 1), length + m),
+    limit="m for long narrow jobs",
+    theorem="fifo-gangs",
+    sizes=(2, 4, 8, 16, 64),
+)
 def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
     """m pairs, in turn a second on all m GPUs and ``length`` seconds on one: strictly in order nothing runs side by side.
 
@@ -169,18 +165,6 @@ def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
         [job for pair in pairs for job in pair], f"1x{m}", f"wide-and-narrow-{m}", "makespan", optimum=optimum
     )
 
-
-WIDE_AND_NARROW = family(
-    name="wide-and-narrow",
-    summary="m pairs of a short job on all m GPUs and a long one on one of them",
-    policy="fifo",
-    objective="makespan",
-    make=wide_and_narrow,
-    ratio=lambda m, length: Fraction(m * (length + 1), length + m),
-    limit="m for long narrow jobs",
-    theorem="fifo-gangs",
-    sizes=(2, 4, 8, 16, 64),
-)
 
 FIFO_GANGS = guarantee(
     id="fifo-gangs",
@@ -201,5 +185,5 @@ FIFO_GANGS = guarantee(
         rigid_gangs,
     ),
     ratio=lambda policy, run: Fraction(run.instance.cluster.gpus),
-    tight=TightFamily("short jobs on all GPUs and long ones on one, in turn; a limit", WIDE_AND_NARROW, exact=False),
+    tight=TightFamily("short jobs on all GPUs and long ones on one, in turn; a limit", wide_and_narrow, exact=False),
 )

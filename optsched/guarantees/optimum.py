@@ -8,16 +8,13 @@ Otherwise it is *stated*: never a bound, never in a ratio, but held against ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 from optsched.io.index import entries
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
-P = ParamSpec("P")
 SHIPPED_CLASS = "gang-nonpreemptive"  # of an optimum that names none
 Stated = tuple[str, str, str, Fraction]  # digest, objective, class of schedules, value
 
@@ -57,16 +54,6 @@ def proved_here(instance: Instance) -> Instance:
     if stated is not None:
         _proved.add(stated)
     return instance
-
-
-def of_a_theorem(made: Callable[P, Instance]) -> Callable[P, Instance]:
-    """Marks the maker of a family: the optimum of its members, a formula, is proved in the module of the theorem."""
-
-    @wraps(made)
-    def member(*args: P.args, **kwargs: P.kwargs) -> Instance:
-        return proved_here(made(*args, **kwargs))
-
-    return member
 
 
 def is_proved(instance: Instance) -> bool:

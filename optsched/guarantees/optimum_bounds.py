@@ -45,10 +45,6 @@ class BoundShown:
     exact: bool
     gain: bool = False
 
-    def on_clock(self, part: Fraction) -> BoundShown:
-        """The same bound with what the clock of the log adds to it, still on the safe side."""
-        return replace(self, value=rounded_down(Fraction(self.value) + part)) if part else self
-
     def ratio(self, value: float) -> float | None:
         """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
         if math.isnan(value):
@@ -73,34 +69,26 @@ class OptimumBounds:
     """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
 
     Certificates are made when they are first asked for and kept (``strong``: those that take up to a minute, too); ``runs``
-    are those that the referee accepted. Proofs beside
-    the instance file count once they are proved again. A stated optimum counts only where this installation proved it
-    (`optsched.guarantees.optimum`). All of it is
-    compared counted from the first arrival (`relative`); values that are handed out are on the clock of the instance.
+    are those that the referee accepted. Proofs beside the instance file count once they are proved again. A stated optimum
+    counts only where this installation proved it (`optsched.guarantees.optimum`). All of it is compared counted from the
+    first arrival; values that are handed out are on the clock of the instance.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        runs: Iterable[Run] = (),
-        *,
-        believed: OptimumBounds | None = None,
-        strong: bool = False,
-    ) -> None:
+    def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, strong: bool = False) -> None:
         self.instance, self.strong = instance, strong
         self.runs = tuple(runs)
-        self._logged = self if believed is None else believed  # on the log's clock: what files and the index are about
-        self._certificates: dict[tuple[str, str], Certificate | None] = {}
+        self._local, self._runs = instance.relative, [run.relative for run in self.runs]
+        self._certificates: dict[tuple[str, str], Certificate | None] = {}  # of `_local`, as all that follows
         self._reached: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def stored(self) -> StoredCertificates:
         """The proofs beside the instance file."""
-        return stored_certificates_of(self.instance) if self._logged is self else self._logged.stored
+        return stored_certificates_of(self.instance)
 
     @cached_property
     def _is_proved(self) -> bool:
-        return is_proved(self.instance) if self._logged is self else self._logged._is_proved
+        return is_proved(self.instance)
 
     def optimum(self, objective: str) -> tuple[Fraction, str] | None:
         """(value, class of schedules) of the optimum that the instance states and that this installation proved."""
@@ -114,15 +102,8 @@ class OptimumBounds:
             lines.append(f"{what}: `optsched solve` proves one")
         return "; ".join(lines)
 
-    @cached_property
-    def relative(self) -> OptimumBounds:
-        """The same of `Instance.relative` and its runs; itself where the epoch is 0."""
-        if self.instance.epoch == 0:
-            return self
-        runs = [run.relative for run in self.runs]
-        return OptimumBounds(self.instance.relative, runs, believed=self._logged, strong=self.strong)
-
-    def _clock_part(self, objective: str) -> Fraction:
+    def clock_part(self, objective: str) -> Fraction:
+        """What the clock of the instance adds to values that are counted from the first arrival."""
         return get_objective(objective).clock_part(self.instance)
 
     def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
@@ -130,12 +111,13 @@ class OptimumBounds:
 
         Without a class for the one that the instance means: the sharing one where jobs may share GPUs, else ``gang``.
         """
+        found = self._certificate(objective, schedule_class)
+        return None if found is None else found.on_clock(self.instance)
+
+    def _certificate(self, objective: str, schedule_class: str | None) -> Certificate | None:
         key = objective, self._proved_for(schedule_class)
-        if self.relative is not self:
-            found = self.relative.certificate(*key)
-            return None if found is None else found.on_clock(self.instance)
         if key not in self._certificates:
-            every = [verified_bound(self.instance, *key, strong=self.strong), *self._certificates_beside(*key)]
+            every = [verified_bound(self._local, *key, strong=self.strong), *self._certificates_beside(*key)]
             sign = -1 if get_objective(objective).gain else 1
             known = [each for each in every if each is not None]
             self._certificates[key] = max(known, key=lambda each: sign * each.value, default=None)
@@ -144,31 +126,26 @@ class OptimumBounds:
     def _certificates_beside(self, objective: str, schedule_class: str) -> list[Certificate]:
         every = self.stored.certificates
         mine = [each for each in every if (each.objective, each.schedule_class) == (objective, schedule_class)]
-        if self._logged is self:
-            return mine
-        part, epoch = self._logged._clock_part(objective), self._logged.instance.epoch
-        counted = [each for each in mine if each.epoch == epoch]  # the times of others count from the zero of the clock
-        return [replace(each, instance=self.instance.digest, value=each.value - part, epoch=0.0) for each in counted]
+        # the times of others count from the zero of the clock
+        counted = [each for each in mine if each.epoch == self.instance.epoch]
+        part, digest = self.clock_part(objective), self._local.digest
+        return [replace(each, instance=digest, value=each.value - part, epoch=0.0) for each in counted]
 
     def _values_beside(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
-        part = self._logged._clock_part(objective) if self._logged is not self else 0
-        return [value - part for value in self.stored.values(objective, classes)]
+        return [value - self.clock_part(objective) for value in self.stored.values(objective, classes)]
 
     def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
         """A verified lower bound on the optimum (of a gain: an upper one), exact.
 
         A bound on flow time also serves completion time, and back.
         """
-        if self.relative is not self:
-            found = self.relative.lower(objective, schedule_class)
-            return None if found is None else found + self._clock_part(objective)
-        wanted = self._proved_for(schedule_class)
+        part, wanted = self.clock_part(objective), self._proved_for(schedule_class)
         for (known, proved_for), certificate in self._certificates.items():
-            between = shift(self.instance, known, objective)
+            between = shift(self._local, known, objective)
             if certificate is not None and between is not None and proved_for == wanted:
-                return certificate.value + between
-        certificate = self.certificate(objective, schedule_class)
-        return None if certificate is None else certificate.value
+                return certificate.value + between + part
+        certificate = self._certificate(objective, schedule_class)
+        return None if certificate is None else certificate.value + part
 
     def _proved_for(self, schedule_class: str | None) -> str:
         # The class of the certificate that serves schedules of a class.
@@ -181,31 +158,32 @@ class OptimumBounds:
         """The best value that a schedule of the class is known to have: of a finished run, or of one beside the instance
         file; or the optimum that was proved.
         """
-        if self.relative is not self:
-            best = self.relative.upper(objective, schedule_class)
-            return None if best is None else best + self._clock_part(objective)
         served = WITHIN[schedule_class]
         found = [
-            schedule_value(self.instance, run.schedule, objective)
-            for run in self.runs
+            schedule_value(self._local, run.schedule, objective)
+            for run in self._runs
             if run.schedule_class in served and not run.unfinished
         ]
         found += self._values_beside(objective, served)
-        known = self.optimum(objective)
+        known = exact_optimum(self._local, objective) if self._is_proved else None
         if known is not None and known[1] in served:
             found.append(known[0])
-        return (max if get_objective(objective).gain else min)(found, default=None)
+        best = (max if get_objective(objective).gain else min)(found, default=None)
+        return None if best is None else best + self.clock_part(objective)
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
         """The optimum that was proved for the class of the run, else the certificate."""
-        if self.relative is not self:
-            shown = self.relative.beside(run.relative, objective)
-            return None if shown is None else shown.on_clock(self._clock_part(objective))
-        known = self.optimum(objective)
+        part, known = self.clock_part(objective), exact_optimum(self._local, objective) if self._is_proved else None
+
+        def on_clock(value: float) -> float:  # still on the safe side
+            return rounded_down(Fraction(value) + part) if part else value
+
         if known is not None and run.schedule_class == known[1]:
-            return BoundShown(float(known[0]), KNOWN, known[1], True, get_objective(objective).gain)
-        c = self.certificate(objective, run.schedule_class)
-        return None if c is None else BoundShown(c.exact_float, c.kind, c.schedule_class, self._is_reached(c), c.gain)
+            return BoundShown(on_clock(float(known[0])), KNOWN, known[1], True, get_objective(objective).gain)
+        c = self._certificate(objective, run.schedule_class)
+        if c is None:
+            return None
+        return BoundShown(on_clock(c.exact_float), c.kind, c.schedule_class, self._is_reached(c), c.gain)
 
     def _is_reached(self, certificate: Certificate) -> bool:
         # When the exact value of a finished run is the bound, the bound is the optimum. Only close ones are added up.
@@ -213,28 +191,26 @@ class OptimumBounds:
         key = name, certificate.schedule_class
         if key not in self._reached:
             served = (
-                r for r in self.runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished
+                r for r in self._runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished
             )
             sign = -1 if certificate.gain else 1
             close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
-            values = (schedule_value(self.instance, run.schedule, name) for run in close)
+            values = (schedule_value(self._local, run.schedule, name) for run in close)
             beside = self._values_beside(name, WITHIN[certificate.schedule_class])
             self._reached[key] = any(value == certificate.value for value in (*values, *beside))
         return self._reached[key]
 
     def stated_optimum_stands(self, objective: str) -> None:
         """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
-        if self.relative is not self:
-            return self.relative.stated_optimum_stands(objective)
-        known = stated_optimum(self.instance, objective)
+        known = stated_optimum(self._local, objective)
         if known is None:
             return
         value, schedule_class = known
         slack = 1e-9 * max(1.0, abs(value))
         sign = -1 if get_objective(objective).gain else 1
-        served = [r for r in self.runs if r.schedule_class == schedule_class]
+        served = [r for r in self._runs if r.schedule_class == schedule_class]
         better = [r for r in served if sign * (r.value(objective) - value) < -slack]
-        certificate = self.certificate(objective, schedule_class)
+        certificate = self._certificate(objective, schedule_class)
         if better or (certificate is not None and sign * (certificate.exact_float - value) > slack):
             bounded = "" if certificate is None else f"a bound is {certificate.exact_float:g}"
             found = f"{better[0].policy} reaches {better[0].value(objective):g}" if better else bounded
@@ -310,7 +286,10 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
     if instance.file is None:
         return StoredCertificates()
     certificates, schedules, refused = list[Certificate](), list[tuple[str, Schedule]](), list[str]()
-    for path in _beside(Path(instance.file)):
+    file = Path(instance.file)
+    for path in (file.with_name(file.stem + suffix) for suffix in (CERTIFICATE, *SCHEDULES)):
+        if not path.is_file():
+            continue
         try:
             verdict = check_file(path, instance, forking=False)
             if not verdict.holds:
@@ -322,11 +301,6 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
         except InputError as error:
             refused.append(str(error))
     return StoredCertificates(tuple(certificates), tuple(schedules), tuple(refused))
-
-
-def _beside(file: Path) -> list[Path]:
-    names = [file.stem + suffix for suffix in (CERTIFICATE, *SCHEDULES)]
-    return [path for path in (file.with_name(name) for name in names) if path.is_file()]
 
 
 def _class_of(path: Path, instance: Instance) -> str:

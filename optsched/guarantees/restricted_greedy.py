@@ -8,7 +8,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, known_durations, one_gpu_jobs
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 
@@ -20,7 +20,15 @@ def factor(m: int) -> int:
     return (m - 1).bit_length() + 1
 
 
-@of_a_theorem
+@family(
+    "unit jobs for two machines each, the matches of a knock-out on 2^rounds machines",
+    policy="restricted-greedy",
+    objective="makespan",
+    ratio=lambda rounds: Fraction(rounds + 1),
+    limit="log2 m + 1",
+    theorem="restricted-greedy",
+    sizes=(2, 3, 4, 6, 8),
+)
 def tournament(rounds: int = 3) -> Instance:
     """Unit jobs on m = 2^rounds machines: one for every match of a knock-out, then one for the winner of the final.
 
@@ -34,26 +42,10 @@ def tournament(rounds: int = 3) -> Instance:
             machines = (f"m{first}", f"m{first + 2**k}")
             jobs.append(Job(f"{k}-{first}", duration=1, gpu_types=machines))
     jobs.append(Job("final", duration=1, gpu_types=("m0",)))
-    return Instance(
-        jobs,
-        Cluster(tuple(NodeGroup(1, gpu=f"m{i}") for i in range(m))),
-        name=f"tournament-{m}",
-        objective="makespan",
-        optimum=stating(1, "makespan", "gang", THE_LOSERS),
-    )
+    cluster = Cluster(tuple(NodeGroup(1, gpu=f"m{i}") for i in range(m)))
+    optimum = stating(1, "makespan", "gang", THE_LOSERS)
+    return Instance(jobs, cluster, f"tournament-{m}", "makespan", optimum=optimum)
 
-
-TOURNAMENT = family(
-    name="tournament",
-    summary="unit jobs for two machines each, the matches of a knock-out on 2^rounds machines",
-    policy="restricted-greedy",
-    objective="makespan",
-    make=tournament,
-    ratio=lambda rounds: Fraction(rounds + 1),
-    limit="log2 m + 1",
-    theorem="restricted-greedy",
-    sizes=(2, 3, 4, 6, 8),
-)
 
 RESTRICTED_GREEDY = guarantee(
     id="restricted-greedy",
@@ -74,5 +66,5 @@ RESTRICTED_GREEDY = guarantee(
     policies=("restricted-greedy",),
     assumptions=all_of(one_gpu_jobs, all_at_once, known_durations),
     ratio=lambda policy, run: Fraction(factor(run.instance.cluster.gpus)),
-    tight=TightFamily("a binary tournament", TOURNAMENT),
+    tight=TightFamily("a binary tournament", tournament),
 )

@@ -24,7 +24,7 @@ from optsched.guarantees.assumptions import all_at_once, all_of, known_durations
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.lower_bound import Challenge, lower_bound
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance, Job
@@ -47,7 +47,15 @@ def _audit(policy: Any, run: Run) -> list[str]:
     return late_findings(run, limit)
 
 
-@of_a_theorem
+@family(
+    "n equal jobs at once on one machine, each of so many turns",
+    policy="setf:quantum=1",
+    objective="total_completion_time",
+    ratio=lambda n, turns: Fraction(2 * n * (turns - 1) + n + 1, turns * (n + 1)),
+    limit="2 - 2/(n + 1) for many turns",
+    theorem="round-robin",
+    sizes=(2, 5, 20),
+)
 def equal_turns(n: int = 5, turns: int = 20) -> Instance:
     """n jobs of ``turns`` seconds at 0, a second a turn: in turn they are done in the last n seconds."""
     check_legal(n >= 1, "n", n, "an integer >= 1")
@@ -56,18 +64,6 @@ def equal_turns(n: int = 5, turns: int = 20) -> Instance:
     optimum = stating(turns * n * (n + 1) // 2, "total_completion_time", "gang", "shortest job first")
     return Instance(jobs, "1x1", f"equal-turns-{n}-{turns}", "total_completion_time", optimum=optimum)
 
-
-EQUAL_TURNS = family(
-    name="equal-turns",
-    summary="n equal jobs at once on one machine, each of so many turns",
-    policy="setf:quantum=1",
-    objective="total_completion_time",
-    make=equal_turns,
-    ratio=lambda n, turns: Fraction(2 * n * (turns - 1) + n + 1, turns * (n + 1)),
-    limit="2 - 2/(n + 1) for many turns",
-    theorem="round-robin",
-    sizes=(2, 5, 20),
-)
 
 ROUND_ROBIN = guarantee(
     id="round-robin",
@@ -91,7 +87,7 @@ ROUND_ROBIN = guarantee(
     ),
     ratio=lambda policy, run: 2 - Fraction(2, run.instance.n + 1),
     audit=_audit,
-    tight=TightFamily("equal jobs, the quantum going to 0", EQUAL_TURNS, exact=False),
+    tight=TightFamily("equal jobs, the quantum going to 0", equal_turns, exact=False),
 )
 
 

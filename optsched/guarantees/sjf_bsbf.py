@@ -68,7 +68,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, instance_is, own_network, policy_is
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -169,7 +169,14 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     return max(two_job_ratio(each.first, each.second) for each in (pair, pair.turned))
 
 
-@of_a_theorem
+@family(
+    "xi = 1 + k / 2: a job with k s left when one of 1 s comes, which waits",
+    policy="sjf-bsbf",
+    objective="total_flow_time",
+    ratio=lambda k: Fraction(2 * k + 2, k + 3),
+    limit="2 for large xi",
+    theorem="sjf-bsbf-two-jobs",
+)
 def just_refused(k: int = 4) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
     check_legal(k >= 2, "k", k, "an integer >= 2")
@@ -179,17 +186,6 @@ def just_refused(k: int = 4) -> Instance:
         jobs, "1x1", f"just-refused-{k}", "total_flow_time", optimum=optimum, interference=Interference(1 + k / 2)
     )
 
-
-JUST_REFUSED = family(
-    name="just-refused",
-    summary="xi = 1 + k / 2: a job with k s left when one of 1 s comes, which waits",
-    policy="sjf-bsbf",
-    objective="total_flow_time",
-    make=just_refused,
-    ratio=lambda k: Fraction(2 * k + 2, k + 3),
-    limit="2 for large xi",
-    theorem="sjf-bsbf-two-jobs",
-)
 
 SJF_BSBF = guarantee(
     id="sjf-bsbf-two-jobs",
@@ -208,7 +204,7 @@ SJF_BSBF = guarantee(
     policies=("sjf-bsbf",),
     assumptions=decided_at_once,
     ratio=_ratio,
-    tight=TightFamily("the second job th times what is left of the first", JUST_REFUSED),
+    tight=TightFamily("the second job th times what is left of the first", just_refused),
     schedule_class="gpu-sharing",
 )
 
@@ -243,21 +239,18 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     return Crowded(instance, each * small * (small + 1) / 2 + both)
 
 
-def _crowded_instance(small: int = 10, xi: float = 2.0) -> Instance:
-    """See `optsched.guarantees.sjf_bsbf.crowded`."""
-    return crowded(small, xi).instance
-
-
-CROWDED = family(
+@family(
+    "short jobs wait behind two that share the one GPU",
     name="crowded",
-    summary="short jobs wait behind two that share the one GPU",
     policy="sjf-bsbf",
     objective="total_flow_time",
-    make=_crowded_instance,
     reference=lambda small, xi: crowded(small, xi).reference,
     limit="at least small / 11: no constant",
     sizes=(2, 10),
 )
+def _crowded_instance(small: int = 10, xi: float = 2.0) -> Instance:
+    """See `optsched.guarantees.sjf_bsbf.crowded`."""
+    return crowded(small, xi).instance
 
 
 def always_shared_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)) -> Fraction:
@@ -271,7 +264,14 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
     return always_shared_ratio(pair.first, pair.second, pair.gap / pair.left) if pair.left > 0 else Fraction(1)
 
 
-@of_a_theorem
+@family(
+    "two jobs of 1 s at once on a GPU that they may share, xi = k",
+    policy="sjf-ffs",
+    objective="total_flow_time",
+    ratio=lambda k: max(Fraction(1), Fraction(2 * k, 3)),
+    limit="2 xi / 3",
+    theorem="sjf-ffs-two-jobs",
+)
 def equal_sharers(k: int = 4) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
     check_legal(k >= 2, "k", k, "an integer >= 2")
@@ -281,17 +281,6 @@ def equal_sharers(k: int = 4) -> Instance:
         jobs, "1x1", f"equal-sharers-{k}", "total_flow_time", optimum=optimum, interference=Interference(float(k))
     )
 
-
-EQUAL_SHARERS = family(
-    name="equal-sharers",
-    summary="two jobs of 1 s at once on a GPU that they may share, xi = k",
-    policy="sjf-ffs",
-    objective="total_flow_time",
-    make=equal_sharers,
-    ratio=lambda k: max(Fraction(1), Fraction(2 * k, 3)),
-    limit="2 xi / 3",
-    theorem="sjf-ffs-two-jobs",
-)
 
 SJF_FFS = guarantee(
     id="sjf-ffs-two-jobs",
@@ -309,7 +298,7 @@ SJF_FFS = guarantee(
     policies=("sjf-ffs",),
     assumptions=decided_at_once,
     ratio=_sharing_ratio,
-    tight=TightFamily("two equal jobs at once", EQUAL_SHARERS),
+    tight=TightFamily("two equal jobs at once", equal_sharers),
     schedule_class="gpu-sharing",
 )
 

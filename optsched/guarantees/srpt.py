@@ -35,37 +35,27 @@ from optsched.guarantees.assumptions import (
 )
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, late_findings
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
 
-@of_a_theorem
-def interrupted(k: int = 4) -> Instance:
-    """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
-    check_legal(k >= 2, "k", k, "an integer >= 2")
-    jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]
-    optimum = k * (k + 1) // 2 - 1 + 2 * k - 1
-    return Instance(
-        jobs,
-        "1x1",
-        name=f"interrupted-{k}",
-        objective="total_completion_time",
-        optimum=stating(optimum, "total_completion_time", "gang", "exchange argument"),
-    )
-
-
-INTERRUPTED = family(
-    name="interrupted",
-    summary="a job of length k at 0, unit jobs at 1, ..., k - 1, on one machine",
+@family(
+    "a job of length k at 0, unit jobs at 1, ..., k - 1, on one machine",
     policy="srtf",
     objective="total_completion_time",
-    make=interrupted,
     ratio=lambda k: Fraction(1),
     limit="1: optimal",
     theorem="srpt-one-machine",
 )
+def interrupted(k: int = 4) -> Instance:
+    """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
+    check_legal(k >= 2, "k", k, "an integer >= 2")
+    jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]
+    optimum = stating(k * (k + 1) // 2 - 1 + 2 * k - 1, "total_completion_time", "gang", "exchange argument")
+    return Instance(jobs, "1x1", f"interrupted-{k}", "total_completion_time", optimum=optimum)
+
 
 SRPT = guarantee(
     id="srpt-one-machine",
@@ -82,7 +72,7 @@ SRPT = guarantee(
     policies=("srtf", "srtf-gpu"),
     assumptions=all_of(one_machine, no_restart_cost, known_durations),
     ratio=lambda policy, run: Fraction(1),
-    tight=TightFamily("every instance", INTERRUPTED),
+    tight=TightFamily("every instance", interrupted),
 )
 
 
@@ -131,6 +121,21 @@ SRPT_ORDER = guarantee(
 STREAM = 4  # times P: for so long unit jobs come
 
 
+def _reference(phases: int, m: int) -> Fraction:
+    # Long jobs on m/2 machines, two short ones after each other on each of the others: each phase ends with itself.
+    longest = 2**phases
+    of_phases = sum(m // 2 * (length + length // 2 + length) for length in (longest >> i for i in range(phases)))
+    return Fraction(of_phases + STREAM * longest * m)
+
+
+@family(
+    "phases of half the length each, in which short jobs first leaves work over, then a stream of unit jobs",
+    policy="srtf",
+    objective="total_flow_time",
+    reference=_reference,
+    limit="grows with log P: no constant",
+    sizes=(3, 5, 7),
+)
 def halving(phases: int = 3, m: int = 2) -> Instance:
     """P = 2^``phases``: m/2 jobs of P / 2^i and m of half of that in phase i, then m unit jobs a second for 4 P seconds."""
     check_legal(1 <= phases <= 20, "phases", phases, "an integer from 1 to 20")
@@ -144,24 +149,6 @@ def halving(phases: int = 3, m: int = 2) -> Instance:
     jobs = [Job(f"{j}", arrival=arrival, duration=length) for j, (arrival, length) in enumerate(rows)]
     return Instance(jobs, f"1x{m}", f"halving-{phases}-{m}", "total_flow_time")
 
-
-def _reference(phases: int, m: int) -> Fraction:
-    # Long jobs on m/2 machines, two short ones after each other on each of the others: each phase ends with itself.
-    longest = 2**phases
-    of_phases = sum(m // 2 * (length + length // 2 + length) for length in (longest >> i for i in range(phases)))
-    return Fraction(of_phases + STREAM * longest * m)
-
-
-HALVING = family(
-    name="halving",
-    summary="phases of half the length each, in which short jobs first leaves work over, then a stream of unit jobs",
-    policy="srtf",
-    objective="total_flow_time",
-    make=halving,
-    reference=_reference,
-    limit="grows with log P: no constant",
-    sizes=(3, 5, 7),
-)
 
 SRPT_PARALLEL = guarantee(
     id="srpt-parallel-machines",

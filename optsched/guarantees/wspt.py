@@ -28,7 +28,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines, parallel_machines_over_time
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
-from optsched.guarantees.optimum import of_a_theorem, stating
+from optsched.guarantees.optimum import stating
 from optsched.policies.queue_orders import smith_ratio
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
@@ -73,7 +73,20 @@ class _Sand:
         return Fraction((m - k) * (m * self.fine // (m - k)) ** 2 + k * self.length**2 + self.pieces, 2)
 
 
-@of_a_theorem
+def _lost(m: int, grains: int) -> Fraction:
+    made = _Sand.of(m, grains)
+    return made.by_smiths_rule / made.optimum
+
+
+@family(
+    "w_j = p_j: unit jobs, as many on every machine, then k long ones with k/m about 1 - sqrt(1/2)",
+    policy="wspt",
+    objective="total_weighted_completion_time",
+    ratio=_lost,
+    limit="(1 + sqrt 2) / 2 for many machines and grains",
+    theorem="wspt-parallel-machines",
+    sizes=(2, 4, 10),
+)
 def sand(m: int = 4, grains: int = 8) -> Instance:
     """m (m - k) ``grains`` unit jobs, then k long ones, w_j = p_j: Smith's rule puts the long ones on top of the sand."""
     made = _Sand.of(m, grains)
@@ -83,23 +96,6 @@ def sand(m: int = 4, grains: int = 8) -> Instance:
     optimum = stating(int(made.optimum), objective, "gang-nonpreemptive", "loads are as equal as they can be")
     return Instance(jobs, f"1x{m}", f"sand-{m}-{grains}", objective, optimum=optimum)
 
-
-def _lost(m: int, grains: int) -> Fraction:
-    made = _Sand.of(m, grains)
-    return made.by_smiths_rule / made.optimum
-
-
-SAND = family(
-    name="sand",
-    summary="w_j = p_j: unit jobs, as many on every machine, then k long ones with k/m about 1 - sqrt(1/2)",
-    policy="wspt",
-    objective="total_weighted_completion_time",
-    make=sand,
-    ratio=_lost,
-    limit="(1 + sqrt 2) / 2 for many machines and grains",
-    theorem="wspt-parallel-machines",
-    sizes=(2, 4, 10),
-)
 
 WSPT = guarantee(
     id="wspt-parallel-machines",
@@ -118,7 +114,7 @@ WSPT = guarantee(
     policies=("wspt",),
     assumptions=parallel_machines,
     ratio=lambda policy, run: Fraction(1) if run.instance.cluster.gpus == 1 else BOUND,
-    tight=TightFamily("sand, then k long jobs, w_j = p_j; a limit for many machines", SAND, exact=False),
+    tight=TightFamily("sand, then k long jobs, w_j = p_j; a limit for many machines", sand, exact=False),
     schedule_class="gang-nonpreemptive",
 )
 
@@ -138,7 +134,21 @@ def _base_weight(n: int) -> int:
     return 1 + sum(k * (k + 1) * n * n for k in range(n))
 
 
-@of_a_theorem
+def _lost_by_overtaking(n: int) -> Fraction:
+    q, w = n * n, _base_weight(n)
+    value = sum((w + k) * (n * q - k) for k in range(n))  # the last one is done at n q - (n - 1), then one a second
+    return Fraction(value, sum((w + k) * (k + 1) * q for k in range(n)))
+
+
+@family(
+    "n alike jobs, each a little heavier than the one before, which it interrupts just before its end",
+    policy="preemptive-wspt",
+    objective="total_weighted_completion_time",
+    ratio=_lost_by_overtaking,
+    limit="2 for many jobs, about 2 - 2 / (n + 1)",
+    theorem="preemptive-wspt",
+    sizes=(2, 5, 20, 100),
+)
 def overtaking(n: int = 5) -> Instance:
     """n jobs of q = n^2 s, r_k = k (q - 1), each a little heavier than the one before: each stops it a second too early.
 
@@ -154,24 +164,6 @@ def overtaking(n: int = 5) -> Instance:
     )
     return Instance(jobs, "1x1", f"overtaking-{n}", objective, optimum=optimum)
 
-
-def _lost_by_overtaking(n: int) -> Fraction:
-    q, w = n * n, _base_weight(n)
-    value = sum((w + k) * (n * q - k) for k in range(n))  # the last one is done at n q - (n - 1), then one a second
-    return Fraction(value, sum((w + k) * (k + 1) * q for k in range(n)))
-
-
-OVERTAKING = family(
-    name="overtaking",
-    summary="n alike jobs, each a little heavier than the one before, which it interrupts just before its end",
-    policy="preemptive-wspt",
-    objective="total_weighted_completion_time",
-    make=overtaking,
-    ratio=_lost_by_overtaking,
-    limit="2 for many jobs, about 2 - 2 / (n + 1)",
-    theorem="preemptive-wspt",
-    sizes=(2, 5, 20, 100),
-)
 
 PREEMPTIVE_WSPT = guarantee(
     id="preemptive-wspt",
@@ -190,5 +182,5 @@ PREEMPTIVE_WSPT = guarantee(
     assumptions=all_of(no_restart_cost, parallel_machines_over_time),
     ratio=lambda policy, run: Fraction(2),
     audit=_audit,
-    tight=TightFamily("alike jobs that overtake each other just before their end; a limit", OVERTAKING, exact=False),
+    tight=TightFamily("alike jobs that overtake each other just before their end; a limit", overtaking, exact=False),
 )

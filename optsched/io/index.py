@@ -118,9 +118,8 @@ def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry
     try:
         frame = pl.read_csv(content, schema=SCHEMA).with_columns(pl.col(pl.String).fill_null(""))
     except pl.exceptions.PolarsError as error:
-        raise InputError(
-            f"invalid: {str(error).partition(chr(10))[0]}", file=file, legal="an index of instances"
-        ) from None
+        why = str(error).partition("\n")[0]
+        raise InputError(f"invalid: {why}", file=file, legal="an index of instances") from None
     for field in _REQUIRED:
         wrong = [row for row, value in enumerate(frame[field], 2) if value in (None, "")]
         if wrong:
@@ -185,6 +184,4 @@ def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
 def instances_folder() -> Traversable:
     """In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other)."""
     inside = importlib.resources.files("optsched").joinpath("_instances")
-    if inside.is_dir():
-        return inside
-    return Path(__file__).resolve().parents[2] / "instances"
+    return inside if inside.is_dir() else Path(__file__).resolve().parents[2] / "instances"

@@ -18,8 +18,7 @@ from optsched.io.index import LibraryEntry, entries, instances_folder, parameter
 from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
 from optsched.io.traces.generate import generate
-from optsched.io.traces.named_models import SpeedRequest, moved, with_speeds
-from optsched.io.traces.scaled_models import with_scalings
+from optsched.io.traces.named_models import SpeedRequest, moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
@@ -177,20 +176,13 @@ def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None
     if known == {None} or all(group.gpu_memory is not None for group in cluster.nodes):
         return cluster
     if len(known) > 1:
-        raise InputError(
-            "what memory its GPUs have is not known: those of the instance differ",
-            field="cluster",
-            value=cluster.spec,
-            legal="an instance file whose nodes state gpu_memory",
-        )
+        why = "what memory its GPUs have is not known: those of the instance differ"
+        legal = "an instance file whose nodes state gpu_memory"
+        raise InputError(why, field="cluster", value=cluster.spec, legal=legal)
     memory = known.pop()
     if say is not None:
         say(f"GPUs of {cluster.spec} have the memory of those of the instance, {memory:g} bytes")
-    return Cluster(
-        tuple(
-            replace(each, gpu_memory=memory if each.gpu_memory is None else each.gpu_memory) for each in cluster.nodes
-        )
-    )
+    return Cluster(tuple(replace(each, gpu_memory=each.gpu_memory or memory) for each in cluster.nodes))
 
 
 def _require_measured(instance: Instance, file: str) -> None:
@@ -198,13 +190,8 @@ def _require_measured(instance: Instance, file: str) -> None:
     for name, rows in (instance.throughputs.to_json() if instance.throughputs else {}).items():
         for row in rows:
             if row.get("measured") is False:
-                raise InputError(
-                    "a rate that was not measured",
-                    file=file,
-                    field="throughputs",
-                    value=f"{name} on {row['gpus']} {row['gpu']}",
-                    legal="measured rates only (strict)",
-                )
+                where = {"file": file, "field": "throughputs", "value": f"{name} on {row['gpus']} {row['gpu']}"}
+                raise InputError("a rate that was not measured", **where, legal="measured rates only (strict)")
 
 
 def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: str) -> Instance:
@@ -271,9 +258,8 @@ def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:
 
 def _instance_of(text: str) -> Instance:
     if not text.strip():
-        raise InputError(
-            "which source?", field="source", value=text, legal="FILE.json, FILE.parquet, DIALECT:PATH, a name"
-        )
+        legal = "FILE.json, FILE.parquet, DIALECT:PATH, a name"
+        raise InputError("which source?", field="source", value=text, legal=legal)
     path = Path(text)
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
@@ -296,9 +282,8 @@ def _of_library(known: LibraryEntry) -> Instance:
             return Instance.load(file)
     instance = made(known)
     if instance.digest != known.digest:
-        raise OptschedError(
-            f"{known.name}: the recipe {known.recipe} makes another instance here than the one of the library"
-        )
+        why = f"the recipe {known.recipe} makes another instance here than the one of the library"
+        raise OptschedError(f"{known.name}: {why}")
     optimum = None
     if known.solved and known.schedule_class in SCHEDULE_CLASSES:
         about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
@@ -310,11 +295,8 @@ def _not_a_source(text: str, names: list[str]) -> InputError:
     path = Path(text)
     prefix, colon, _ = text.partition(":")
     if path.is_file():
-        return InputError(
-            "not an instance file; a trace is named with its dialect",
-            file=text,
-            legal=f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}",
-        )
+        legal = f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}"
+        return InputError("not an instance file; a trace is named with its dialect", file=text, legal=legal)
     if path.is_dir():
         return InputError("this is a folder", file=text, legal="a file")
     if colon and prefix and os.sep not in prefix:
@@ -322,9 +304,5 @@ def _not_a_source(text: str, names: list[str]) -> InputError:
         return InputError(f"there is no dialect named {prefix!r}", field="source", value=text, legal=legal)
     if path.suffix or os.sep in text:
         return InputError("no such file", file=text, legal="an instance file, DIALECT:PATH, or a shipped instance")
-    return InputError(
-        "neither a file nor the name of a shipped instance",
-        field="source",
-        value=text,
-        legal=f"FILE.json, FILE.parquet, DIALECT:PATH; {near_matches(text, names, kind='shipped instance')}",
-    )
+    legal = f"FILE.json, FILE.parquet, DIALECT:PATH; {near_matches(text, names, kind='shipped instance')}"
+    return InputError("neither a file nor the name of a shipped instance", field="source", value=text, legal=legal)

@@ -323,9 +323,8 @@ def bars(
     """
     found = points(rows, [by] if group is None else [by, group], value, low, high, half)
     places, groups = list(dict.fromkeys(key[0] for key in found)), list(dict.fromkeys(key[1:] for key in found))
-    key = 0.08 * sum(
-        len("".join(map(str, name))) + 6 for name in groups[:4]
-    )  # inches of the longest line above the axes
+    # inches of the longest line above the axes
+    key = 0.08 * sum(len("".join(map(str, name))) + 6 for name in groups[:4])
     ax, figure = frame(ax, min(11.0, max(4.5, 1.0 + key, 1.5 + 0.28 * len(places) * (len(groups) + 1))), 3.8)
     wide, limit = 0.8 / len(groups), cut(np.array([point.value for point in found.values()]), reference or 0.0)
     for g, name in enumerate(groups):

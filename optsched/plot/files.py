@@ -11,13 +11,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.time_axis import moment
+from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule_file import METADATA
 from optsched.problem.task_log import METADATA as TASK_METADATA
@@ -114,7 +114,6 @@ def number_in(row: Mapping[str, Any], key: str, where: str, file: Path | None) -
     value = row.get(key)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        legal = "a finite number >= 0, or null"
-        raise InputError("invalid", file=file, field=f"{where}.{key}", value=value, legal=legal)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    check_legal(number and 0 <= value < math.inf, f"{where}.{key}", value, "a finite number >= 0, or null", file=file)
     return float(value)

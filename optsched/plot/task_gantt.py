@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
 from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import job_colours, paler
@@ -291,8 +291,7 @@ def _gangs(schedule: TaskSchedule, log: TaskLog) -> Ints:
 
 def _window(log: TaskLog, last: float, start: float | None, end: float | None) -> tuple[float, float]:
     for field, value in (("start", start), ("end", end)):
-        if value is not None and not math.isfinite(value):
-            raise InputError("invalid", field=field, value=value, legal="a finite number of seconds")
+        check_legal(value is None or math.isfinite(value), field, value, "a finite number of seconds")
     if not len(log) and start is None and end is None:
         return 0.0, 1.0
     low = float(log.start.min(initial=0.0)) if start is None else float(start)

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
@@ -82,9 +82,7 @@ class ASrpt:
     _budget: Overtaking = field(init=False, repr=False)
     _places: ExpectedPlaces = field(init=False, repr=False)
     _jobs: dict[int, VirtualJob] = field(init=False, repr=False)
-    _queue: deque[int] = field(
-        init=False, repr=False
-    )  # in the order of B_j; who has started leaves it only as its head
+    _queue: deque[int] = field(init=False, repr=False)  # in the order of B_j; who started leaves it only as its head
     _shortest: dict[Kind, list[tuple[float, int]]] = field(init=False, repr=False)  # heaps of (seconds, job)
     _waiting: int = field(init=False, repr=False)
     _widest: int = field(init=False, repr=False)  # g_max so far
@@ -92,10 +90,11 @@ class ASrpt:
     _delay: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
 
     def __post_init__(self) -> None:
-        _require(self.virtual_alpha in VIRTUAL_ALPHA, "virtual_alpha", self.virtual_alpha, ", ".join(VIRTUAL_ALPHA))
-        _require(0 < self.beta <= 1, "beta", self.beta, "0 < beta <= 1")
-        _require(0 <= self.tau < math.inf, "tau", self.tau, "a finite number >= 0")
-        _require(self.overtake >= 0, "overtake", self.overtake, "a number >= 0; inf: no limit")
+        known, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
+        check_legal(known, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
+        check_legal(0 < self.beta <= 1, "a-srpt: beta", self.beta, "0 < beta <= 1")
+        check_legal(0 <= self.tau < math.inf, "a-srpt: tau", self.tau, "a finite number >= 0")
+        check_legal(self.overtake >= 0, "a-srpt: overtake", self.overtake, "a number >= 0; inf: no limit")
         predictor(self.predictor)
 
     def make_predictor(self) -> Predictor:
@@ -240,11 +239,6 @@ class ASrpt:
         for j, job in self._jobs.items():
             found["virtual_length"][j], found["eligible"][j] = job.length, job.eligible
         return found
-
-
-def _require(holds: bool, field: str, value: object, legal: str) -> None:
-    if not holds:
-        raise InputError("invalid", field=f"a-srpt: {field}", value=value, legal=legal)
 
 
 # Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.

@@ -43,9 +43,7 @@ THIS_ROUND, ALL_ROUNDS = 0, 1
 @njit(**KERNEL)
 def utility(scale: float, span: float, age: float) -> float:
     """U at ``age`` seconds after the arrival: scale / age, or with a ``span`` > 0 scale * max(0, 1 - age / span)."""
-    if span > 0.0:
-        return scale * max(0.0, 1.0 - age / span)
-    return scale / age
+    return scale * max(0.0, 1.0 - age / span) if span > 0.0 else scale / age
 
 
 @njit(**NESTED)

@@ -15,15 +15,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.compiled.heap import KERNEL, NESTED
-from optsched.policies.hadar_allocation import (
-    ALL_ROUNDS,
-    LEFT,
-    LENGTH,
-    NONE,
-    SLACK,
-    find_allocation,
-    payoff_of,
-)
+from optsched.policies.hadar_allocation import ALL_ROUNDS, LEFT, LENGTH, NONE, SLACK, find_allocation, payoff_of
 from optsched.problem.arrays import Bools, Floats, Ints
 
 BY_POOL, BY_MACHINE = 0, 1

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
+from optsched.problem.arrays import frozen
 
 SPEC_LEGAL = "NODESxGPUS[:TYPE][+...], e.g. 8x8, 16x4:V100 or 8x1:V100+16x1:P100"
 _SPEC_PART = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*(?::\s*([A-Za-z0-9_.\- ]+?))?\s*$")
@@ -40,14 +41,12 @@ class NodeGroup:
     def __post_init__(self) -> None:
         for field in ("gpus", "count"):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError("invalid", field=f"nodes.{field}", value=value, legal="an integer >= 1")
+            check_legal(type(value) is int and value >= 1, f"nodes.{field}", value, "an integer >= 1")
         for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth", "storage_bandwidth"):
             value = getattr(self, field)
             if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
                 raise InputError("invalid", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
-        if not isinstance(self.gpu, str) or not self.gpu:
-            raise InputError("invalid", field="nodes.gpu", value=self.gpu, legal="the name of a GPU type")
+        check_legal(isinstance(self.gpu, str) and self.gpu != "", "nodes.gpu", self.gpu, "the name of a GPU type")
 
     def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
         """May a job with these allowed types (None: all) and this need of memory run here?"""
@@ -77,8 +76,7 @@ class Cluster:
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(self.nodes))
         for group in self.nodes:
-            if not isinstance(group, NodeGroup):
-                raise InputError("invalid", field="nodes", value=group, legal="optsched.NodeGroup(...)")
+            check_legal(isinstance(group, NodeGroup), "nodes", group, "optsched.NodeGroup(...)")
         if not self.nodes:
             raise InputError("a cluster needs at least one node", field="nodes", legal="at least one node group")
         if self.gpus > MAX_GPUS:
@@ -120,12 +118,12 @@ class Cluster:
     @cached_property
     def node_group(self) -> npt.NDArray[np.int64]:
         """Group index of every node, i64[N]."""
-        return _frozen(np.repeat(np.arange(len(self.nodes)), [g.count for g in self.nodes]).astype(np.int64))
+        return frozen(np.repeat(np.arange(len(self.nodes)), [g.count for g in self.nodes]).astype(np.int64))
 
     @cached_property
     def node_gpus(self) -> npt.NDArray[np.int64]:
         """GPUs of every node, i64[N]."""
-        return _frozen(np.array([g.gpus for g in self.nodes], dtype=np.int64)[self.node_group])
+        return frozen(np.array([g.gpus for g in self.nodes], dtype=np.int64)[self.node_group])
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:
@@ -140,13 +138,13 @@ class Cluster:
     def node_type(self) -> npt.NDArray[np.int64]:
         """Position in ``gpu_types`` of every node's type, i64[N]."""
         of_group = [self._types.index(group.gpu.casefold()) for group in self.nodes]
-        return _frozen(np.array(of_group, dtype=np.int64)[self.node_group])
+        return frozen(np.array(of_group, dtype=np.int64)[self.node_group])
 
     @cached_property
     def node_memory(self) -> npt.NDArray[np.float64]:
         """Memory of one GPU of every node in bytes, f64[N]; inf where it is not limited."""
         memory = [math.inf if g.gpu_memory is None else g.gpu_memory for g in self.nodes]
-        return _frozen(np.array(memory, dtype=np.float64)[self.node_group])
+        return frozen(np.array(memory, dtype=np.float64)[self.node_group])
 
     def to_json(self) -> dict[str, Any]:
         """The cluster as it stands in an instance file."""
@@ -155,8 +153,3 @@ class Cluster:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 
 LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
 
 
-def _number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
+def legal_number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
+    """``value``; `InputError` unless it is a number from ``least`` (``above`` it) to `LARGEST`."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not least <= value <= LARGEST or (above and value == least):
         raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
@@ -39,11 +40,11 @@ class IterationTasks:
 
     def __post_init__(self) -> None:
         for field in ("forward", "backward"):
-            value = _number(getattr(self, field), field, "a number of seconds >= 0")
+            value = legal_number(getattr(self, field), field, "a number of seconds >= 0")
             object.__setattr__(self, field, value)
         if self.message is not None:
             legal = "a number of bytes > 0 (or no message at all)"
-            object.__setattr__(self, "message", _number(self.message, "message", legal, above=True))
+            object.__setattr__(self, "message", legal_number(self.message, "message", legal, above=True))
         elif self.compute == 0:
             raise InputError("an iteration takes no time", field="forward", value=0, legal="seconds > 0, or a message")
 
@@ -78,10 +79,10 @@ class Contention:
     ratios: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        b = _number(self.seconds_per_byte, "contention.seconds_per_byte", "a number > 0", above=True)
+        b = legal_number(self.seconds_per_byte, "contention.seconds_per_byte", "a number > 0", above=True)
         legal = f"a number > {-b:g} (k at once are never faster than one)"
-        eta = _number(self.penalty, "contention.penalty", legal, -b, above=True)
-        a = _number(self.latency, "contention.latency", "a number of seconds >= 0")
+        eta = legal_number(self.penalty, "contention.penalty", legal, -b, above=True)
+        a = legal_number(self.latency, "contention.latency", "a number of seconds >= 0")
         ratios = _square(self.kinds, self.ratios)
         for field, value in (("seconds_per_byte", b), ("penalty", eta), ("latency", a), ("ratios", ratios)):
             object.__setattr__(self, field, value)
@@ -137,8 +138,8 @@ def _square(kinds: Sequence[str], ratios: Sequence[Sequence[float]]) -> tuple[tu
     for kind, row in zip(kinds, ratios, strict=True):
         for other, value in zip(kinds, row, strict=True):
             where = f"contention.ratios[{kind!r}, {other!r}]"
-            if _number(value, where, "a number in (0, 1]", above=True) > 1:
-                raise InputError("invalid", field=where, value=value, legal="a number in (0, 1]")
+            legal = "a number in (0, 1]"
+            check_legal(legal_number(value, where, legal, above=True) <= 1, where, value, legal)
         found.append(tuple(float(value) for value in row))
     return tuple(found)
 

@@ -1,15 +1,66 @@
-"""What the documents of instance files are made of: strict models of pydantic, and numbers of JSON."""
+"""What the documents of instance files are made of: strict models of pydantic, and numbers of JSON.
+
+JSON that nobody vouches for: read whole, without surprises, or refused in one line.
+
+Python's reader takes more than it should: of a key given twice the last value wins without a word, halves of
+surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback when somebody prints
+it. pydantic's reader refuses the last two, but names no line.
+"""
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from optsched.errors import InputError
-from optsched.problem.json_text import parse_json
+
+
+class _RepeatedKey(ValueError):
+    """A key is given twice in an object."""
+
+
+def parse_json(
+    content: bytes, path: str | os.PathLike[str], legal: str, what: str = "a JSON document", *, row: bool = False
+) -> Any:
+    """The value that a JSON document holds. NaN and Infinity are read as floats: who uses them says what is legal.
+
+    Time and memory are proportional to the length of the document. ``row``: name the line where it ceases to be JSON.
+
+    Raises
+    ------
+    InputError
+        Not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate pair, or a key
+        that is given twice in an object: ``path``, what is the matter, and ``legal``.
+    """
+    try:
+        document = json.loads(content, object_pairs_hook=_once)
+    except _RepeatedKey as error:
+        raise InputError(
+            "a key is given twice in an object", file=path, field=str(error), legal="each key once"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if row and isinstance(error, json.JSONDecodeError) else None
+        raise InputError(f"not {what}, or a truncated one", file=path, row=line, legal=legal) from None
+    try:
+        from_json(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:  # nested too deeply, half a surrogate pair
+        raise InputError(f"not {what} that can be read: {error}", file=path, legal=legal) from None
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKey(next(name for name in names if names.count(name) > 1)[:80])
+    return found
+
 
 MAX_INTEGER = 2**63 - 1
 Number = Annotated[float, Field(allow_inf_nan=False)]  # strict: any number of JSON, but neither text nor a truth value

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, frozen
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -47,9 +47,7 @@ def fair_flow_times(instance: Instance) -> Floats:
     stay = _stays(
         arrival, [math.floor(Fraction(p) * scale) for p in alone], instance.gpus.tolist(), instance.cluster.gpus
     )
-    found = np.array([max(float(x / scale), p) for x, p in zip(stay, alone, strict=True)], dtype=np.float64)
-    found.flags.writeable = False
-    return found
+    return frozen(np.array([max(float(x / scale), p) for x, p in zip(stay, alone, strict=True)], dtype=np.float64))
 
 
 def _stays(arrival: Sequence[int], work: Sequence[int], gangs: Sequence[int], total: int) -> list[int]:

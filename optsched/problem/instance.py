@@ -19,15 +19,14 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Floats, Ints, frozen
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
 from optsched.problem.instance_file import document, read_parts, short_number, write_parts
 from optsched.problem.interference import Interference
-from optsched.problem.job import JOB_FIELDS, Job, table_of
-from optsched.problem.job_columns import JobColumns
+from optsched.problem.job import JOB_FIELDS, Job, JobColumns, table_of
 from optsched.problem.job_speeds import JobSpeeds, SubBatch
 from optsched.problem.job_table import job_problems, normal_table
 from optsched.problem.objectives import get_objective
@@ -279,9 +278,7 @@ class Instance(JobColumns):
 
     def _of_tasks(self, field: str) -> Floats:
         values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
-        array = np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64)
-        array.flags.writeable = False
-        return array
+        return frozen(np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64))
 
     @cached_property
     def forward(self) -> Floats:

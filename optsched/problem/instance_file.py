@@ -20,11 +20,10 @@ from pydantic_core import PydanticCustomError
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
-from optsched.problem.documents import LARGEST, MAX_INTEGER, Document, Number, first_problem, shown, where
+from optsched.problem.documents import LARGEST, MAX_INTEGER, Document, Number, first_problem, parse_json, shown, where
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
-from optsched.problem.json_text import parse_json
 from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.speed_model import SpeedModel, speed_models

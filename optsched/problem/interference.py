@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 
 MOST = 1e6  # a slow-down beyond it is a typing error
 TURNS = 2.0  # two jobs that take turns: sharing neither gains nor loses work
@@ -24,9 +24,7 @@ TURNS = 2.0  # two jobs that take turns: sharing neither gains nor loses work
 
 def _ratio(value: Any, field: str) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 1 <= value <= MOST:
-        legal = f"a number from 1 (no interference) to {MOST:g}"
-        raise InputError("invalid", field=field, value=value, legal=legal)
+    check_legal(number and 1 <= value <= MOST, field, value, f"a number from 1 (no interference) to {MOST:g}")
     return float(value)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
@@ -180,12 +179,8 @@ def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel
     offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
     gpus = table["gpus"].to_numpy()
     short = gpus > (offered[pattern] if pattern.size else np.zeros(0, dtype=np.int64))
-    return [_too_little(table, cluster, models, j, int(offered[pattern[j]])) for j in _first(short)]
-
-
-def _first(wrong: npt.NDArray[np.bool_]) -> list[int]:
-    found: list[int] = np.flatnonzero(wrong)[:REPORTED].tolist()
-    return found
+    first = np.flatnonzero(short)[:REPORTED].tolist()
+    return [_too_little(table, cluster, models, j, int(offered[pattern[j]])) for j in first]
 
 
 def _too_little(

@@ -14,7 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.cluster import MAX_GPUS
 
 Edge = tuple[int, int, float]
@@ -35,9 +35,8 @@ class Stage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.replicas, bool) or not isinstance(self.replicas, int) or not 1 <= self.replicas <= MAX_GPUS:
-            legal = f"an integer from 1 to {MAX_GPUS}"
-            raise InputError("invalid", field="replicas", value=self.replicas, legal=legal)
+        fits = type(self.replicas) is int and 1 <= self.replicas <= MAX_GPUS
+        check_legal(fits, "replicas", self.replicas, f"an integer from 1 to {MAX_GPUS}")
         for field in ("forward", "backward", "parameters", "activations"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
@@ -73,8 +72,7 @@ class Profile:
         if not any(stage.compute > 0 for stage in self.stages):
             raise InputError("an iteration takes no time", field="forward", value=0, legal="a stage with seconds > 0")
         m = self.micro_batches
-        if m is not None and (isinstance(m, bool) or not isinstance(m, int) or m < 1):
-            raise InputError("invalid", field="micro_batches", value=m, legal="an integer >= 1, or none")
+        check_legal(m is None or (type(m) is int and m >= 1), "micro_batches", m, "an integer >= 1, or none")
         self._check_edges()
         object.__setattr__(self, "edges", tuple((s, u, float(size)) for s, u, size in self.edges))
         _ = self.depth
@@ -97,13 +95,11 @@ class Profile:
     def _check_edges(self) -> None:
         seen = set()
         for s, u, size in self.edges:
-            if s == u or not (0 <= s < len(self.stages) and 0 <= u < len(self.stages)):
-                legal = f"two different stages of 0..{len(self.stages) - 1}"
-                raise InputError("invalid", field="edges", value=[s, u], legal=legal)
+            known = 0 <= s < len(self.stages) and 0 <= u < len(self.stages)
+            check_legal(known and s != u, "edges", [s, u], f"two different stages of 0..{len(self.stages) - 1}")
             if (s, u) in seen:
                 raise InputError("an edge is given twice", field="edges", value=[s, u], legal="each pair once")
-            if not 0 <= size < math.inf:
-                raise InputError("invalid", field="edges", value=[s, u, size], legal="a finite number of bytes >= 0")
+            check_legal(0 <= size < math.inf, "edges", [s, u, size], "a finite number of bytes >= 0")
             seen.add((s, u))
 
     @cached_property
@@ -161,8 +157,7 @@ class Profile:
 
 def _edge(edge: Sequence[Any], stages: tuple[Stage, ...]) -> Edge:
     ends = [end for end in edge[:2] if isinstance(end, int) and not isinstance(end, bool)]
-    if len(edge) not in (2, 3) or len(ends) != 2:
-        raise InputError("invalid", field="edges", value=list(edge), legal="[from, to] or [from, to, bytes]")
+    check_legal(len(edge) in (2, 3) and len(ends) == 2, "edges", list(edge), "[from, to] or [from, to, bytes]")
     if len(edge) == 3:
         return ends[0], ends[1], float(edge[2])
     return ends[0], ends[1], stages[ends[0]].activations if 0 <= ends[0] < len(stages) else 0.0

@@ -16,19 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
+from optsched.problem.contention import LARGEST, legal_number
 from optsched.problem.job_speeds import SubBatch
-
-LARGEST = 1e18
-
-
-def _number(value: Any, field: str, legal: str, least: float = 0.0) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not least <= value <= LARGEST:
-        raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -47,10 +37,9 @@ class MeasuredSteps:
         for name, width in (("placements", 4), ("scalability", 5)):
             rows = tuple(tuple(row) for row in getattr(self, name))
             for row in rows:
-                if len(row) != width:
-                    raise InputError("invalid", field=f"measured.{name}", value=row, legal=f"{width} numbers")
+                check_legal(len(row) == width, f"measured.{name}", row, f"{width} numbers")
                 for value in row:
-                    _number(value, f"measured.{name}", "numbers >= 0")
+                    legal_number(value, f"measured.{name}", "numbers >= 0")
             object.__setattr__(self, name, rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -85,14 +74,14 @@ class Scaling:
 
     def __post_init__(self) -> None:
         for name in ("compute", "per_sample", "within", "within_growth", "across", "across_growth"):
-            object.__setattr__(self, name, _number(getattr(self, name), name, "a number of seconds >= 0"))
-        object.__setattr__(self, "overlap", _number(self.overlap, "overlap", "a number >= 1", 1.0))
+            object.__setattr__(self, name, legal_number(getattr(self, name), name, "a number of seconds >= 0"))
+        object.__setattr__(self, "overlap", legal_number(self.overlap, "overlap", "a number >= 1", 1.0))
         for name in ("memory", "memory_per_sample"):
-            object.__setattr__(self, name, _number(getattr(self, name), name, "a number of bytes >= 0"))
+            object.__setattr__(self, name, legal_number(getattr(self, name), name, "a number of bytes >= 0"))
         if self.compute + self.per_sample == 0 and self.measured is None:
             raise InputError("an iteration takes no time", field="compute", value=0, legal="seconds > 0")
-        if self.most_local is not None and (type(self.most_local) is not int or self.most_local < 1):
-            raise InputError("invalid", field="most_local", value=self.most_local, legal="an integer >= 1, or none")
+        most = self.most_local
+        check_legal(most is None or (type(most) is int and most >= 1), "most_local", most, "an integer >= 1, or none")
         object.__setattr__(self, "iterations", _rising(self.iterations))
 
     @property

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import read_parquet, write_parquet
 
 FORMAT = "optsched-schedule/1"

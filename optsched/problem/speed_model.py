@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel
 
-from optsched.errors import InputError, RowProblem
+from optsched.errors import RowProblem, check_legal
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Cluster
 from optsched.registry import Registry
@@ -147,9 +147,8 @@ class NamedModel(SpeedModel, Generic[V]):
     def __init__(self, given: Mapping[str, V] | None) -> None:
         super().__init__(dict(given or {}))
         for name, value in self.given.items():
-            if not isinstance(value, self.value):
-                legal = f"{self.value.__module__}.{self.value.__name__}(...)"
-                raise InputError("invalid", field=f"{self.name}.{name}", value=value, legal=legal)
+            legal = f"{self.value.__module__}.{self.value.__name__}(...)"
+            check_legal(isinstance(value, self.value), f"{self.name}.{name}", value, legal)
 
     @property
     def names(self) -> Collection[str]:

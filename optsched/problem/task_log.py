@@ -14,9 +14,9 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
+from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
-from optsched.problem.json_text import parse_json
 from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.schedule import Schedule
 

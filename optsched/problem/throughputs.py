@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 
 Key = tuple[str, str, int]  # job type, GPU type, gang size
 Gang = tuple[str, int]  # job type, gang size
@@ -38,8 +38,7 @@ class Throughput:
         object.__setattr__(self, "together", legal_rate(self.together, "together"))
         if self.spread is not None:
             object.__setattr__(self, "spread", legal_rate(self.spread, "spread"))
-        if not isinstance(self.measured, bool):
-            raise InputError("invalid", field="measured", value=self.measured, legal="true or false")
+        check_legal(isinstance(self.measured, bool), "measured", self.measured, "true or false")
 
     @property
     def over_nodes(self) -> float:
@@ -76,8 +75,7 @@ class Throughputs:
             object.__setattr__(self, name, dict(getattr(self, name)))
         for key, entry in self.entries.items():
             _check_key(key)
-            if not isinstance(entry, Throughput):
-                raise InputError("invalid", field=_name(*key), value=entry, legal="optsched.Throughput(...)")
+            check_legal(isinstance(entry, Throughput), _name(*key), entry, "optsched.Throughput(...)")
         for pair, rates in self.pairs.items():
             _check_pair(pair, rates)
         _ = self._rates, self._beside
@@ -182,13 +180,11 @@ class Throughputs:
     @classmethod
     def from_json(cls, document: Any) -> Throughputs:
         """The table that `to_json` wrote; `InputError` naming the job type, the field and the value otherwise."""
-        if not isinstance(document, Mapping):
-            raise InputError("invalid", field="throughputs", value=document, legal="an object of job types")
+        check_legal(isinstance(document, Mapping), "throughputs", document, "an object of job types")
         entries: dict[Key, Throughput] = {}
         pairs: dict[PairKey, tuple[float, float]] = {}
         for job_type, rows in document.items():
-            if not isinstance(rows, list):
-                raise InputError("invalid", field=f"throughputs.{job_type}", value=rows, legal="a list of rows")
+            check_legal(isinstance(rows, list), f"throughputs.{job_type}", rows, "a list of rows")
             for position, row in enumerate(rows):
                 try:
                     key, entry, beside = _row(job_type, row)
@@ -213,9 +209,8 @@ def legal_rate(value: Any, name: str) -> float:
 
 def legal_gang(value: Any, name: str = "gpus") -> int:
     """``value`` as a gang size; `InputError` naming the field when it is no integer >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError("invalid", field=name, value=value, legal="an integer >= 1")
-    return value
+    check_legal(type(value) is int and value >= 1, name, value, "an integer >= 1")
+    return int(value)
 
 
 def _name(job_type: str, gpu: str, gpus: int) -> str:
@@ -223,21 +218,20 @@ def _name(job_type: str, gpu: str, gpus: int) -> str:
 
 
 def _check_key(key: Any) -> None:
-    if not (isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])):
-        raise InputError("invalid", field="throughputs", value=key, legal="(job type, GPU type, gang size)")
+    known = isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])
+    check_legal(known, "throughputs", key, "(job type, GPU type, gang size)")
     legal_gang(key[2], _name(*key))
 
 
 def _check_pair(pair: Any, rates: Any) -> None:
     legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
-    if not (isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0]):
-        raise InputError("invalid", field="pairs", value=pair, legal=legal)
+    named = isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] != ""
+    check_legal(named, "pairs", pair, legal)
     for gang in pair[1:]:
-        if not (isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0]):
-            raise InputError("invalid", field="pairs", value=pair, legal=legal)
+        named = isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0] != ""
+        check_legal(named, "pairs", pair, legal)
         legal_gang(gang[1], f"pairs.{gang[0]}")
-    if not (isinstance(rates, tuple) and len(rates) == 2):
-        raise InputError("invalid", field=f"pairs.{pair}", value=rates, legal="two rates")
+    check_legal(isinstance(rates, tuple) and len(rates) == 2, f"pairs.{pair}", rates, "two rates")
     for rate in rates:
         legal_rate(rate, f"pairs.{pair}")
 
@@ -252,18 +246,16 @@ def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[
         if name not in row:
             raise InputError("missing field", field=name, legal="gpu, gpus and together")
     gpu = row["gpu"]
-    if not isinstance(gpu, str) or not gpu:
-        raise InputError("invalid", field="gpu", value=gpu, legal="the name of a GPU type")
+    check_legal(isinstance(gpu, str) and gpu != "", "gpu", gpu, "the name of a GPU type")
     gang = job_type, legal_gang(row["gpus"])
     measured = row.get("measured")
     entry = Throughput(row["together"], row.get("spread"), True if measured is None else measured)
     beside = row.get("beside")
-    if not isinstance(beside, list | None):
-        raise InputError("invalid", field="beside", value=beside, legal="a list of pairs")
+    check_legal(isinstance(beside, list | None), "beside", beside, "a list of pairs")
     pairs = {}
     for pair in beside or ():
-        if not (isinstance(pair, list | tuple) and len(pair) == 4 and isinstance(pair[0], str)):
-            raise InputError("invalid", field="beside", value=pair, legal="[job type, gang size, own rate, its rate]")
+        four = isinstance(pair, list | tuple) and len(pair) == 4 and isinstance(pair[0], str)
+        check_legal(four, "beside", pair, "[job type, gang size, own rate, its rate]")
         own, its = legal_rate(pair[2], "beside"), legal_rate(pair[3], "beside")
         pairs[gpu, gang, (pair[0], legal_gang(pair[1], "beside"))] = own, its
     return (job_type, gpu, gang[1]), entry, pairs

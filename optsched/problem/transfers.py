@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.epoch import epoch_of
@@ -52,10 +52,8 @@ class TransferProblem:
             )
         size = _numbers(self.size, "size")
         release = _numbers(self.release, "release")
-        if release.size != size.size:
-            raise InputError(
-                "invalid", field="release", value=release.size, legal=f"{size.size} numbers, as many as sizes"
-            )
+        legal = f"{size.size} numbers, as many as sizes"
+        check_legal(release.size == size.size, "release", release.size, legal)
         _each(size > 0, size, "size", "a transfer of 0 bytes or less transfers nothing", "a finite number of bytes > 0")
         _each(np.isfinite(size), size, "size", "invalid", "a finite number of bytes > 0")
         fine = np.isfinite(release) & (release >= 0)
@@ -100,8 +98,7 @@ def _numbers(values: Any, field: str) -> Floats:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("not numbers", field=field, legal="one number for each transfer") from None
-    if array.ndim != 1:
-        raise InputError("invalid", field=field, value=array.shape, legal="one number for each transfer")
+    check_legal(array.ndim == 1, field, array.shape, "one number for each transfer")
     return array
 
 
@@ -117,8 +114,7 @@ def _is_link(link: Any) -> bool:
 def _links(links: Sequence[Sequence[int]], n: int) -> Links:
     if len(links) == 0:
         return ((0,),) * n
-    if len(links) != n:
-        raise InputError("invalid", field="links", value=len(links), legal=f"{n} tuples, one for each transfer")
+    check_legal(len(links) == n, "links", len(links), f"{n} tuples, one for each transfer")
     found = []
     for j, own in enumerate(links):
         if not isinstance(own, Sequence) or not own or not all(map(_is_link, own)) or len(set(own)) < len(own):

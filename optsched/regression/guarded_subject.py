@@ -23,9 +23,9 @@ from optsched.errors import InputError, SimulationError
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.specification import Specification, is_policy, serves, specify
+from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, write_atomic
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import parse_json
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.problem.schedule_file import FORMAT
 from optsched.simulation.policy import Knowledge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import pairwise
 from numbers import Real
@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from optsched.compiled import Function, Stopwatch, slice_of, worked
-from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
+from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -118,7 +118,9 @@ def run_policy(
         if sharing is None:
             _leave_out_hopeless(state, context, placement)
         state = _run_order(state, context, order, placement, name, progress)
-        _require_all(state, order, name, instance.ids)
+        waits = np.flatnonzero(state.jobs["status"] == WAITING)
+        if order.rule is not None and waits.size:  # one that lets a job wait in an idle cluster does so for ever
+            raise SimulationError(f"policy {name}: job {instance.ids[int(waits[0])]!r} waits for ever")
         preemptive = order.preemptive
     else:
         restart, first_start = (float(getattr(policy, cost, 0.0)) for cost in ("restart", "first_start"))
@@ -173,9 +175,8 @@ def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
 
 def _copies(policy: Any, instance: Instance) -> int:
     nodes, copies = instance.cluster.node_count, getattr(policy, "copies", 0)
-    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 0:
-        legal = "an integer >= 1; 0: one a node"
-        raise InputError("invalid", field=f"{policy.name}: copies", value=copies, legal=legal)
+    whole = isinstance(copies, int | np.integer) and not isinstance(copies, bool) and copies >= 0
+    check_legal(bool(whole), f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
     return min(int(copies), nodes) if copies else nodes
 
 
@@ -205,8 +206,8 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 
 def _require_seconds(value: Any, field: str) -> None:
-    if not (isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max):
-        raise InputError("invalid", field=field, value=value, legal="a finite number of seconds >= 0")
+    finite = isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max
+    check_legal(bool(finite), field, value, "a finite number of seconds >= 0")
 
 
 def _legal_rule(order: Order, name: str) -> Order:
@@ -250,13 +251,6 @@ def _run_order(
             raise _thrashes(state, name)
         elif status != PAUSED:
             return state
-
-
-def _require_all(state: State, order: Order, name: str, ids: Sequence[str]) -> None:
-    # A rule that lets a job wait in an idle cluster lets it wait for ever.
-    waits = np.flatnonzero(state.jobs["status"] == WAITING)
-    if order.rule is not None and waits.size:
-        raise SimulationError(f"policy {name}: job {ids[int(waits[0])]!r} waits for ever")
 
 
 def _thrashes(state: State, name: str) -> SimulationError:

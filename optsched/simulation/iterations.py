@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import is_jitted
 
 from optsched.compiled import Function, Stopwatch, slice_of, worked
-from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.errors import InputError, KnowledgeError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
@@ -132,8 +132,8 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
     if order.admit is not None and not _is_compiled(order.admit):
         legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
-    if not all(isinstance(number, int | float | np.number) for number in order.numbers):
-        raise InputError("invalid", field=f"{name}: numbers", value=order.numbers, legal="numbers")
+    numbers = all(isinstance(number, int | float | np.number) for number in order.numbers)
+    check_legal(numbers, f"{name}: numbers", order.numbers, "numbers")
     queue = np.asarray(order.queue, dtype=np.float64)
     if queue.shape != (n,) or np.isnan(queue).any():
         raise InputError("invalid", field=f"{name}: queue", legal=f"one number for each of {n} jobs")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError, SimulationError
+from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Use
@@ -29,9 +29,8 @@ class Rounds:
     def __init__(self, policy: Any, name: str, instance: Instance, uses: frozenset[Use]) -> None:
         self.name, self.length = name, float(policy.round)
         self.restart = float(np.fmax(instance.restart, getattr(policy, "restart", 0.0)).max(initial=0.0))
-        if not (math.isfinite(self.length) and self.length > 0):
-            legal = "a finite number of seconds > 0"
-            raise InputError("invalid", field=f"{self.name}: round", value=policy.round, legal=legal)
+        legal = "a finite number of seconds > 0"
+        check_legal(0 < self.length < math.inf, f"{self.name}: round", policy.round, legal)
         longest, job = _longest(instance, Use.WIDTHS in uses)
         require_rounds(self.name, self.length, longest + self.restart, job)
         self._first = float(instance.arrival.min(initial=math.inf))

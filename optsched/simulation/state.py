@@ -16,18 +16,7 @@ from optsched.simulation.clocks import new_clocks
 from optsched.simulation.interfaces import NO_INTERFACES, Interfaces, new_interfaces
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Order, Use
-from optsched.simulation.records import (
-    CANDIDATE,
-    ENGINE,
-    EXECUTION,
-    GPU,
-    JOB,
-    NODE,
-    PART,
-    QUEUE,
-    SEGMENT,
-    SHARER,
-)
+from optsched.simulation.records import CANDIDATE, ENGINE, EXECUTION, GPU, JOB, NODE, PART, QUEUE, SEGMENT, SHARER
 from optsched.simulation.simultaneous_events import shortened_keys
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates

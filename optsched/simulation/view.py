@@ -173,9 +173,7 @@ class EngineView:
         return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
-        if self._instance.gpus[self._arrived(job)] > self._free[0]:
-            return None
-        return self._pace_on(job, FREE)
+        return None if self._instance.gpus[self._arrived(job)] > self._free[0] else self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
         found = self._pace_on(self._arrived(job), SIZE)

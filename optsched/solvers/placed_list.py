@@ -23,6 +23,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import ORDERS, ListProblem
+from optsched.solvers.method import there
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.speed_tables import pace, speed_tables
 
@@ -59,9 +60,7 @@ def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Sch
             value = cost.value(start + seconds)
             if value < least:
                 best, least = (name, start, seconds, mapping), value
-    if best is None:
-        raise AssertionError("every order has a schedule")
-    name, start, seconds, mapping = best
+    name, start, seconds, mapping = there(best)
     return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy=name)
 
 
@@ -70,7 +69,7 @@ def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> t
     n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()
     start, seconds = np.empty(n), np.empty(n)
     mapping: dict[int, Mode] = {}
-    empty = [_found(place(j, instance.cluster.node_gpus))[1] if patient else np.inf for j in range(n)]
+    empty = [there(place(j, instance.cluster.node_gpus))[1] if patient else np.inf for j in range(n)]
     rank = np.argsort(order).tolist()
     coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next one last
     free, waiting, running = instance.cluster.node_gpus.copy(), list[int](), list[tuple[float, int]]()
@@ -95,12 +94,6 @@ def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> t
             left -= gpus[j]
         waiting = kept
     return start, seconds, mapping
-
-
-def _found(placed: tuple[Mode, float] | None) -> tuple[Mode, float]:
-    if placed is None:
-        raise AssertionError("every job fits on the empty cluster")
-    return placed
 
 
 def _by_modes(modes: MappedModes) -> Place:

@@ -33,7 +33,7 @@ from optsched.solvers.compile_model import compile
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.method import METHODS, there
-from optsched.solvers.round_packing import FINE, RoundPacking, pack_rounds
+from optsched.solvers.round_packing import FINE, pack_rounds
 from optsched.solvers.session import AGREES, Progress, Session
 from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
@@ -404,7 +404,7 @@ def solve_by_columns(
             model=of.name,
             solver=f"columns, {Session.solver}",
             seconds=time.perf_counter() - began,
-            size=_size(found),
+            size=Size(found.price[0].size * found.problem.rounds + found.problem.n, found.columns),
             nodes=found.rounds,
             duals={} if integer else named,
             note=f"{found.columns:,} columns of {data.problem.n} jobs in {data.problem.rounds} rounds",
@@ -418,7 +418,3 @@ def solve_by_columns(
     if program.name == "hadar-dual":
         return solution(program, upper, lower, solution(other, lower, upper))
     return solution(program, lower, upper, solution(other, upper, lower))
-
-
-def _size(found: RoundPacking) -> Size:
-    return Size(found.price[0].size * found.problem.rounds + found.problem.n, found.columns)

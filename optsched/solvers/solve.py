@@ -109,9 +109,9 @@ def solve(
     >>> osd.solve("rigid-06-1", "makespan", model="rigid-time-indexed").value
     52.0
     """
-    return begin(
-        instance, objective, model=model, deadline=_limit(time_limit), horizon=horizon, progress=progress
-    ).run()
+    check_legal(time_limit is None or time_limit > 0, "time limit", time_limit, "seconds > 0")
+    deadline = Deadline.after(time_limit)
+    return begin(instance, objective, model=model, deadline=deadline, horizon=horizon, progress=progress).run()
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,6 @@ def begin(
         epoch=instance.epoch,
     )
     return Solve(instance, state, named)
-
-
-def _limit(seconds: float | None) -> Deadline:
-    if seconds is not None and not seconds > 0:
-        raise InputError("invalid", field="time limit", value=seconds, legal="seconds > 0")
-    return Deadline.after(seconds)
 
 
 def _run(state: SolveState, named: Method | None) -> Solution:

@@ -25,7 +25,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.time_grid import TimeGrid, time_grid
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
@@ -202,6 +202,11 @@ class SolveState:
         self.schedule, self.value = schedule, value
         self.report()
         return True
+
+    def offer_starts(self, starts: Floats, policy: str) -> bool:
+        """The schedule with these starts and fixed durations, to keep if it is better."""
+        duration = fixed_durations(self.instance)
+        return self.offer(Schedule.from_starts(self.instance, starts, duration=duration, policy=policy))
 
     def raise_bound(self, bound: float | Fraction, by: str, *, tell: bool = True) -> None:
         """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one."""

@@ -13,7 +13,7 @@ left, start at e_j or later and have g_t GPUs free in slot t, they cost at least
 
     sum_{j in R} min_{s >= e_j} m_js - sum_t D_t(g_t).
 
-**Method** ascent along averages of the slopes, as in `optsched.bounds.priced_gangs_search`, in floats; what it proves is
+**Method** ascent along averages of the slopes, as in `optsched.bounds.priced_gangs`, in floats; what it proves is
 computed in integers: prices are rounded to a power of two of a step of values. **Complexity** O(P G) a step for P pairs of a
 job and a slot in which it may run. **References**: van den Akker, Hurkens and Savelsbergh, INFORMS J. Comput. 12 (2000).
 """

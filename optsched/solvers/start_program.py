@@ -105,7 +105,8 @@ class StartProgram:
         n, length = jobs.release.size, jobs.length[job]
         horizon = int((start + length).max(initial=0)) + 1
         columns, slots = _cover(start, length)
-        blocks, kept_family, kept_slot, capacity = [_once(job, n)], [], [], []
+        once = sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
+        blocks, kept_family, kept_slot, capacity = [once], [], [], []
         for f, family in enumerate(families):
             rows = _crowded(family, jobs, job, start, horizon)
             at = np.full(horizon, -1, dtype=np.int64)
@@ -155,10 +156,6 @@ def _cover(start: Ints, length: Ints) -> tuple[Ints, Ints]:
     columns = np.repeat(np.arange(start.size), length)
     first = np.cumsum(length) - length
     return columns, np.arange(columns.size) - np.repeat(first - start, length)
-
-
-def _once(job: Ints, n: int) -> sp.csr_array:
-    return sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
 
 
 def _crowded(family: RowFamily, jobs: SlotJobs, job: Ints, start: Ints, horizon: int) -> Ints:

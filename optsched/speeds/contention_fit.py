@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.problem.contention import Contention
 from optsched.speeds.least_squares import LARGEST, Constant, Fitted, checked, non_negative
 
@@ -39,8 +39,7 @@ def fit_contention(
     b = 8.56e-10, eta = 2.4e-10, R^2 = 1.00000
     """
     M, k, T = checked({"sizes": sizes, "counts": counts, "seconds": seconds}, ("counts",))
-    if latency is not None and not 0 <= latency <= LARGEST:
-        raise InputError("invalid", field="latency", value=latency, legal=f"seconds from 0 to {LARGEST:g}")
+    check_legal(latency is None or 0 <= latency <= LARGEST, "latency", latency, f"seconds from 0 to {LARGEST:g}")
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
     X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
     known, legal = (

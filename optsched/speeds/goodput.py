@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, frozen
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
@@ -233,8 +233,7 @@ class Goodputs:
                     found[r, 0] = rigid if goodput is None else goodput.rate((r,))
                 if 2 <= r <= sum(sizes) and len(sizes) > 1:
                     found[r, 1] = rigid if goodput is None else goodput.rate(_packed(sizes, r))
-            found.flags.writeable = False
-            self._tables[key] = found
+            self._tables[key] = frozen(found)
         return self._tables[key]
 
     def limits(self, job: int) -> Floats:
@@ -247,8 +246,7 @@ class Goodputs:
             else:
                 sizes = self._sizes(job)
                 found[1 : sum(sizes) + 1] = [goodput.limit(r, sizes) for r in range(1, sum(sizes) + 1)]
-            found.flags.writeable = False
-            self._limits[key] = found
+            self._limits[key] = frozen(found)
         return self._limits[key]
 
     def _key(self, job: int) -> tuple[int, int]:

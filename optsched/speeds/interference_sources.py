@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.cluster import Cluster
+from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.instance_file import InterferenceDocument
 from optsched.problem.interference import TURNS, Interference
-from optsched.problem.json_text import parse_json
 from optsched.registry import near_matches
 from optsched.speeds.colocation import built_in_interference, interference_of, measured_gpus
 from optsched.speeds.resource_vectors import read_resource_times, resource_interference
@@ -147,8 +147,7 @@ def random_interference(
 
     The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
     """
-    if not 0 <= mean < np.inf:
-        raise InputError("invalid", field="mean", value=mean, legal="a finite number >= 0")
+    check_legal(0 <= mean < np.inf, "mean", mean, "a finite number >= 0")
     draw = np.random.Generator(np.random.PCG64(seed))
     ratios = 1 + draw.exponential(mean, (len(kinds), len(kinds)))
     table = tuple(tuple(row) for row in ratios.tolist())

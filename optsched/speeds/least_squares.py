@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats
 
 LEAST, LARGEST = 1e-18, 1e18  # of what is measured: beyond them squares leave the range of floats
@@ -59,10 +59,8 @@ class Fitted(Generic[Model]):
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of a constant by Student's t, if errors are normal and alike; NaN where it has no error."""
         known = {each.name: each for each in self.constants}
-        if name not in known:
-            raise InputError("invalid", field="name", value=name, legal=", ".join(known))
-        if not 0 < level < 1:
-            raise InputError("invalid", field="level", value=level, legal="a number between 0 and 1")
+        check_legal(name in known, "name", name, ", ".join(known))
+        check_legal(0 < level < 1, "level", level, "a number between 0 and 1")
         from scipy.special import stdtrit  # imported where it is used: it takes longer than most runs
 
         reach = known[name].error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan

@@ -26,6 +26,7 @@ from functools import cached_property
 
 from optsched.errors import InputError
 from optsched.problem.profile import Profile, Stage
+from optsched.problem.throughputs import legal_gang
 from optsched.registry import near_matches
 
 BACKWARD = 2.0  # backward / forward: gradients by inputs and by parameters
@@ -229,8 +230,7 @@ def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches:
     if parallelism not in PARALLELISM:
         legal = near_matches(str(parallelism), list(PARALLELISM), kind="kind")
         raise InputError(f"there is no parallelism named {parallelism!r}", field="parallelism", legal=legal)
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        raise InputError("invalid", field="gpus", value=gpus, legal="an integer >= 1")
+    legal_gang(gpus)
     of = MODELS[model]
     if parallelism == "pipeline" and gpus > len(of.blocks):
         legal = f"at most {len(of.blocks)}, the blocks of {model}"

@@ -21,7 +21,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.errors import InputError, RowErrors, RowProblem, check_legal
 from optsched.problem.files import read_bytes
 from optsched.problem.interference import TURNS, Interference
 
@@ -55,9 +55,9 @@ def resource_interference(
         raise InputError("not a table", field="times", legal=legal)
     shares: dict[str, list[float]] = {}
     for model, (iteration, *used) in times.items():
-        if not (0 < iteration < math.inf) or not all(0 <= each < math.inf for each in used):
-            legal = "an iteration > 0 and resources >= 0, all finite"
-            raise InputError("invalid", field=f"times.{model}", value=(iteration, *used), legal=legal)
+        finite = 0 < iteration < math.inf and all(0 <= each < math.inf for each in used)
+        legal = "an iteration > 0 and resources >= 0, all finite"
+        check_legal(finite, f"times.{model}", (iteration, *used), legal)
         shares[model] = [each / iteration for each in used]
     ratios = [
         [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]

@@ -23,7 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from optsched.errors import InputError, RowErrors, RowProblem
-from optsched.problem.scaling import LARGEST, MeasuredSteps, Scaling
+from optsched.problem.contention import LARGEST
+from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS
 from optsched.speeds.scaling_fit import joint_fit
 

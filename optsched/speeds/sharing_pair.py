@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 
 Number = int | float | Fraction
 
@@ -95,8 +95,7 @@ class SharingPair:
 
     def completions(self, delay: Number = 0) -> tuple[Number, Number]:
         """When B and A end, if A starts after ``delay`` >= 0 seconds."""
-        if not is_finite(delay) or delay < 0:
-            raise InputError("invalid", field="delay", value=delay, legal="a finite number of seconds >= 0")
+        check_legal(is_finite(delay) and delay >= 0, "delay", delay, "a finite number of seconds >= 0")
         if delay >= self.left:
             return self.left, delay + self.alone
         hat_a, hat_b = self.new * self.alone, self.old * (self.left - delay)
@@ -152,12 +151,10 @@ def sharing_pair(left: Number, alone: Number, old: Number, new: Number) -> Shari
 
 
 def _length(value: Number, field: str) -> Number:
-    if not is_finite(value) or value <= 0:
-        raise InputError("invalid", field=field, value=value, legal="a finite number of seconds > 0")
+    check_legal(is_finite(value) and value > 0, field, value, "a finite number of seconds > 0")
     return value
 
 
 def _slowdown(value: Number, field: str) -> Number:
-    if not is_finite(value) or value < 1:
-        raise InputError("invalid", field=f"{field}: slow-down", value=value, legal="a finite number >= 1")
+    check_legal(is_finite(value) and value >= 1, f"{field}: slow-down", value, "a finite number >= 1")
     return value

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
 from optsched.problem.profile import Profile
 from optsched.speeds.network import Network
 
@@ -79,9 +79,7 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
 
     Complexity O(pairs of neighbouring replicas). `InputError` when there is not one node a replica.
     """
-    if len(nodes) != profile.gpus:
-        legal = f"one node for each of {profile.gpus} replicas"
-        raise InputError("invalid", field="nodes", value=len(nodes), legal=legal)
+    check_legal(len(nodes) == profile.gpus, "nodes", len(nodes), f"one node for each of {profile.gpus} replicas")
     graph, left = stage_graph(profile), iter(nodes)
     places = {s: list(islice(left, k)) for s, k in graph.nodes(data="replicas")}
     slowest, ring = 0.0, 0.0

@@ -31,9 +31,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
+from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
-from optsched.problem.json_text import parse_json
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
 from optsched.registry import near_matches
 from optsched.speeds.device_performance import compares_by_tensor, is_known, performance_ratio
@@ -84,17 +84,14 @@ def _table(document: dict[str, Any]) -> Throughputs:
             raise InputError("not a worker type", field=worker or "''", legal="a GPU type with an object of job types")
         for text, row in rows.items():
             job_type, gpus = _gang(text, worker)
-            if not isinstance(row, dict):
-                raise InputError("invalid", field=f"{worker}.{text}", value=row, legal='{"null": rate, ...}')
+            check_legal(isinstance(row, dict), f"{worker}.{text}", row, '{"null": rate, ...}')
             for other, value in row.items():
                 field = f"{worker}.{text}.{other}"
                 if other == "null":
                     alone[suffix][job_type, gpu, gpus] = legal_rate(value, field)
                     continue
-                if not isinstance(value, list) or len(value) != 2:
-                    raise InputError(
-                        "invalid", field=field, value=value, legal="two numbers, the rates of the two jobs"
-                    )
+                two = isinstance(value, list) and len(value) == 2
+                check_legal(two, field, value, "two numbers, the rates of the two jobs")
                 rates = legal_rate(value[0], field), legal_rate(value[1], field)
                 if not suffix:
                     pairs[gpu, (job_type, gpus), _gang(other, f"{worker}.{text}")] = rates
@@ -190,10 +187,8 @@ class _Gaps:
         if known is not None:
             return known
         if self._strict:
-            row, legal = (
-                f"{job_type} on {gpus} {gpu}",
-                "a measured row for every job type, gang size and GPU type (strict)",
-            )
+            row = f"{job_type} on {gpus} {gpu}"
+            legal = "a measured row for every job type, gang size and GPU type (strict)"
             raise InputError("the throughput table has no such row", field="throughputs", value=row, legal=legal)
         if self._table.gang_sizes(job_type, gpu):
             self._sizes.append((job_type, gpu, gpus))

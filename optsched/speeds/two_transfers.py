@@ -11,7 +11,7 @@ Training Jobs", arXiv 2002.10105; the ratio is proved in `adadual_ratio`.
 
 from __future__ import annotations
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.contention import Contention
 from optsched.speeds.sharing_pair import Number, SharingPair, is_finite, sharing_pair
 
@@ -34,8 +34,8 @@ def adadual_ratio(theta: Number) -> Number:
     theta, over which the ratio rises, and 2 + m from there on, over which it falls to 1 at m = 1 and stays. Both forms
     meet at m = theta. Other releases: no worse, proved in `optsched.guarantees.adadual`.
     """
-    if not is_finite(theta) or not 0 < 2 * theta <= 1:
-        raise InputError("invalid", field="theta", value=theta, legal="b / (2 (b + eta)), a number in (0, 1/2]")
+    legal = "b / (2 (b + eta)), a number in (0, 1/2]"
+    check_legal(is_finite(theta) and 0 < 2 * theta <= 1, "theta", theta, legal)
     return (2 + theta) / (1 + 2 * theta)
 
 
@@ -52,8 +52,7 @@ def two_transfers(contention: Contention, old_left: float, new_size: float) -> S
         message = "the two-transfer theorem knows no latency"
         raise InputError(message, field="contention.latency", value=contention.latency, legal="0")
     for field, size in (("old_left", old_left), ("new_size", new_size)):
-        if not is_finite(size) or size <= 0:
-            raise InputError("invalid", field=field, value=size, legal="a finite number of bytes > 0")
+        check_legal(is_finite(size) and size > 0, field, size, "a finite number of bytes > 0")
     b = contention.seconds_per_byte
     xi = (2 * b + contention.penalty) / b
     return sharing_pair(b * old_left, b * new_size, xi, xi)

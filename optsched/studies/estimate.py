@@ -36,8 +36,10 @@ def estimate(values: Sequence[float]) -> Estimate | None:
         return None
     if x.size == 1:
         return Estimate(float(x[0]), None, 1)
+    from scipy.stats import t  # slow to import
+
     spread = float(x.std(ddof=1)) / math.sqrt(x.size)
-    return Estimate(float(x.mean()), _quantile(x.size - 1) * spread, int(x.size))
+    return Estimate(float(x.mean()), float(t.ppf(0.5 + CONFIDENCE / 2, x.size - 1)) * spread, int(x.size))
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,3 @@ def relative(values: Sequence[float], reference: Sequence[float]) -> Change | No
         return Change(math.expm1(found.mean), None, None)
     low, high = found.mean - found.half_width, found.mean + found.half_width
     return Change(math.expm1(found.mean), *(math.expm1(min(end, LARGEST)) for end in (low, high)))
-
-
-def _quantile(freedom: int) -> float:
-    from scipy.stats import t  # slow to import
-
-    return float(t.ppf(0.5 + CONFIDENCE / 2, freedom))

@@ -35,7 +35,7 @@ SCALES = {"s": (1 / 3600, "h"), "share": (100.0, "%"), "factor": (1.0, "")}
 
 def draw(specs: list[Spec], outcomes: tuple[RunOutcome, ...], folder: Path) -> list[Path]:
     """Draw every figure of which an experiment was run, into a folder; the files."""
-    run, drawn = cache(_run), list[Path]()
+    run, drawn = cache(lambda workload, seed, policy: simulate(workload.make(seed), policy)), list[Path]()
     for spec in specs:
         shown = [each for each in outcomes if each.experiment.name in spec["experiments"]]
         if not shown:
@@ -121,10 +121,6 @@ def _bars(spec: Spec, rows: list[dict[str, Any]], outcome: RunOutcome) -> Figure
     reference = 1.0 if spec["y"] == "change" else None
     labels: dict[str, Any] = {"ylabel": _label(spec, outcome), "title": spec["title"]}
     return bars(rows, value="value", by="row", group=group, low="low", high="high", reference=reference, **labels)
-
-
-def _run(workload: Workload, seed: int, policy: str) -> Run:
-    return simulate(workload.make(seed), policy)
 
 
 def _runs(spec: Spec, outcome: RunOutcome, run: Callable[[Workload, int, str], Run]) -> dict[str, Run]:

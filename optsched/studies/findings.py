@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from optsched.rounding import significant
-from optsched.studies.estimate import Change, Estimate
+from optsched.studies.estimate import Change
 from optsched.studies.experiment import RunOutcome, beside_published
 from optsched.sweeps.measurement import OPEN, VIOLATED
 
@@ -25,7 +25,8 @@ def best(outcome: RunOutcome, column: str) -> tuple[list[str], list[str]]:
     Or of whatever the experiment compares by.
     """
     name = outcome.experiment.measurement.compared
-    means = {row: _mean(outcome.estimate(row, column, name)) for row in outcome.experiment.rows}
+    known = {row: outcome.estimate(row, column, name) for row in outcome.experiment.rows}
+    means = {row: math.inf if each is None else each.mean for row, each in known.items()}
     first = min(means, key=lambda row: means[row])
     told = {row: _direction(outcome.change(row, first, column)) for row in means}
     equal = [row for row in means if told[row] == "equal"]
@@ -34,10 +35,6 @@ def best(outcome: RunOutcome, column: str) -> tuple[list[str], list[str]]:
 
 def _direction(change: Change | None) -> str:
     return "unknown" if change is None else change.direction
-
-
-def _mean(value: Estimate | None) -> float:
-    return math.inf if value is None else value.mean
 
 
 def _winners(outcome: RunOutcome) -> list[str]:

@@ -31,6 +31,7 @@ from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
 from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
 from optsched.io.sources import load, made
+from optsched.parameters import written
 from optsched.policies.simulate import simulate
 from optsched.problem.files import write_atomic
 from optsched.problem.instance import Instance
@@ -82,14 +83,10 @@ def recipes() -> Iterator[Planned]:
                 schedule_class=table.get("class", LP_CLASS),
                 recipe=table["recipe"],
                 seed=seed,
-                parameters=SEPARATOR.join(f"{key}={_shown(value)}" for key, value in own.items()),
+                parameters=SEPARATOR.join(f"{key}={written(value)}" for key, value in own.items()),
                 file=f"{name}.json" if table.get("stored") else "",
             )
             yield Planned(entry, seconds=table.get("seconds", 5.0), **{key: tuple(each) for key, each in asked.items()})
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def prove(asked: Planned, instance: Instance) -> BestKnown:

@@ -33,10 +33,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipe import RECIPES
+from optsched.parameters import written
 from optsched.policies.specification import specify
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
@@ -182,7 +183,7 @@ def _policies(document: Mapping[str, Any]) -> Iterator[str]:
             raise InputError("no name", field="policy", value=table, legal='tables [[policy]] with name = "POLICY"')
         names, places = axes.pop("name"), axes.pop("placement", [""])
         for name, place, *values in itertools.product(names, places, *axes.values()):
-            given = ",".join(f"{key}={_text(value)}" for key, value in zip(axes, values, strict=True))
+            given = ",".join(f"{key}={written(value)}" for key, value in zip(axes, values, strict=True))
             yield f"{name}{':' * bool(given)}{given}{'+' * bool(place)}{place}"
 
 
@@ -191,13 +192,8 @@ def _axes(table: Any) -> dict[str, list[Any]]:
     axes = {key: _list(value) for key, value in table.items()} if isinstance(table, Mapping) else {}
     for key, values in axes.items():
         for value in values:
-            if not isinstance(value, str | int | float):
-                raise InputError("invalid", field=key, value=value, legal="a text, a number, true or false, or a list")
+            check_legal(isinstance(value, str | int | float), key, value, "a text, a number, true or false, or a list")
     return axes
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _seeds(given: Any) -> list[int]:
@@ -214,8 +210,7 @@ def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, 
     """(what it is, seed) of every instance of a table, lists of parameters as axes."""
     axes = _axes(table)
     kinds = [key for key in ("recipe", "source") if key in axes]
-    if len(kinds) != 1:
-        raise InputError("invalid", field="instances", value=table, legal="a recipe, or a source")
+    check_legal(len(kinds) == 1, "instances", table, "a recipe, or a source")
     for values in itertools.product(*axes.values()):
         where = dict(zip(axes, values, strict=True))
         if kinds == ["recipe"]:

@@ -56,9 +56,7 @@ def measurement_of(name: str) -> Measurement:
 
     `InputError` where there is none.
     """
-    if ":" not in name:
-        return MEASUREMENTS.get(name)
-    return Measurement(name, imported(name, "measure"))
+    return MEASUREMENTS.get(name) if ":" not in name else Measurement(name, imported(name, "measure"))
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:

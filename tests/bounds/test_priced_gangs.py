@@ -28,10 +28,9 @@ from bounds.tampering import (
     untouched as untouched_document,
 )
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs, priced_gangs_search
+from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs
 from optsched.bounds.modes import modes_of_gangs
-from optsched.bounds.priced_gangs import proof_of
-from optsched.bounds.priced_gangs_search import GangsToPrice, PricedGangs
+from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
 from optsched.check import verify_on_clusters
@@ -45,7 +44,7 @@ ROUNDING = 1 + Fraction(1, 10**9)
 @pytest.fixture(autouse=True)
 def a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MOST_CELLS", 150), ("STEPS", 20), ("LAST_STEPS", 100), ("FIRST_STEPS", 30)):
-        monkeypatch.setattr(priced_gangs_search, name, value)
+        monkeypatch.setattr(priced_gangs, name, value)
 
 
 def built(instance: Instance, objective: str = FLOW, schedule_class: str = "gang") -> Certificate | None:
@@ -107,7 +106,7 @@ def test_any_prices_are_below_the_optimum() -> None:
     for _ in range(12):
         instance = random_gangs(rng)
         gangs = GangsToPrice(sum_costs(instance, FLOW), modes_of_gangs(instance))
-        found = priced_gangs_search.best_priced_gangs(gangs)
+        found = priced_gangs.best_priced_gangs(gangs)
         if found is None:
             continue
         shaken = replace(found, own=found.own * rng.uniform(0, 2, found.own.size), price=found.price + rng.uniform())
@@ -181,7 +180,7 @@ def test_only_where_it_is_asked_for() -> None:
 def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatch) -> None:
     # more gangs than fit want to run at very few moments only: cells there are halved, for as long as that is allowed
     for name, value in (("MOST_CELLS", 4096), ("STEPS", 2), ("LAST_STEPS", 2)):
-        monkeypatch.setattr(priced_gangs_search, name, value)
+        monkeypatch.setattr(priced_gangs, name, value)
     rows = [(1.0, 3, 3.0), (8.0, 2, 8.0), (14.0, 4, 5.0), (11.0, 1, 5.0), (19.0, 1, 8.0), (19.0, 4, 1.0)]
     certificate = built(instance_of(rows, 8), "total_completion_time")
     assert certificate is not None

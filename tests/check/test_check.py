@@ -14,7 +14,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
-from optsched.check.feasibility import RULES, Violation
+from optsched.check.context import RULES, Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup

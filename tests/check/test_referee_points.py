@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from check.test_check import rules_of, valid_schedules
 from optsched.bounds.certificate import Certificate
-from optsched.check.feasibility import LISTED
+from optsched.check.context import LISTED
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.problem.instance import Instance, Job

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from optsched.contract.checks import CHECKS
-from optsched.contract.examine import Examination, examine
+from optsched.contract.examine import CHECKS, Examination, examine
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 

@@ -15,7 +15,7 @@ import pytest
 from simulation.instances import random_instance
 
 import optsched.policies
-from optsched.contract.checks import CHECKS, unknown_jobs
+from optsched.contract.examine import CHECKS, unknown_jobs
 from optsched.contract.levels import WHOLE
 from optsched.contract.subject import Subject
 from optsched.policies import POLICIES, TABLES

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optsched.check.referee import schedule_value
-from optsched.contract.checks import CHECKS
+from optsched.contract.examine import CHECKS
 from optsched.contract.instances import random_sharing_instance
 from optsched.contract.levels import TASKS
 from optsched.contract.subject import Subject

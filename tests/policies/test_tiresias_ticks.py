@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.io.traces.dialect import DIALECTS
-from optsched.io.traces.scaled_models import with_scalings
+from optsched.io.traces.named_models import with_scalings
 from optsched.problem.instance import Instance, Job
 from optsched.speeds.scaling_files import read_scalings
 from policies import tiresias_ticks

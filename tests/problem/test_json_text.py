@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from optsched.errors import InputError
+from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.json_text import parse_json
 
 GOOD = [
     (b'{"a": [1, 2.5, "x", null, true]}', {"a": [1, 2.5, "x", None, True]}),

@@ -42,7 +42,7 @@ def test_a_long_document_is_refused_by_its_size(reader: str, tmp_path: Path, mon
     path.touch()
     os.truncate(path, 3 * 2**29)
     # a reader that reads before it looks would need more than this
-    monkeypatch.setattr("optsched.problem.json_text.json.loads", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr("optsched.problem.documents.json.loads", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(
         InputError, match=rf"long\.json, bytes = {3 * 2**29}: too long \(expected: at most {MOST_JSON}\)"
     ):

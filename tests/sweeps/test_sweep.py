@@ -19,10 +19,10 @@ import pytest
 import optsched as osd
 from optsched.errors import InputError
 from optsched.sweeps import run as running
-from optsched.sweeps.backends import results
 from optsched.sweeps.cell import CellResult, run_cell
 from optsched.sweeps.grid import Grid
 from optsched.sweeps.processes import Task, _next, _Process, computed
+from optsched.sweeps.run import results
 from optsched.sweeps.store import Store, read
 
 GRID: dict[str, Any] = {

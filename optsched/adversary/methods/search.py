@@ -85,7 +85,9 @@ def search(
     watch(first, total)
     while (tries is None or found.tries < tries) and not (found.tries and deadline.passed):
         left = None if tries is None else tries - found.tries
-        tasks = [(rng.randrange(FAR), part, _begin(found, k)) for k, part in enumerate(_shares(left, share)) if part]
+        parts, known = _shares(left, share), [candidate for _, candidate in found.elites]
+        # every other island begins from nothing
+        tasks = [(rng.randrange(FAR), part, known if k % 2 else []) for k, part in enumerate(parts) if part]
         share = min(TRIES, 2 * share)
         for each in _islands(evaluation, tasks, deadline, workers):
             found.tries += each.tries
@@ -107,11 +109,6 @@ def _get_ready(evaluation: Evaluation) -> Found:
     first, found = evaluation.space.drawn(random.Random(0)), Found()
     found.offer(evaluation.ratio(first), first)
     return found
-
-
-def _begin(found: Found, k: int) -> list[Candidate]:
-    # every other island begins from nothing
-    return [candidate for _, candidate in found.elites] if k % 2 else []
 
 
 def _islands(

@@ -70,7 +70,7 @@ class Transfers(SearchSpace):
         problem = self._problem(candidate)
         two = len(candidate.jobs) == 2
         value = two_transfer_optimum(problem) if two else transfer_optimum(problem, node_limit=NODES).value
-        return float(value) - _before(instance, objective)
+        return float(value) - (float(instance.arrival.sum()) if objective == "total_flow_time" else 0.0)
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """Where branch and bound and the linear programs of all event orders agree; the schedule: best starts at events."""
@@ -89,7 +89,3 @@ def _reached(instance: Instance, objective: str) -> Fraction:
     value = transfer_optimum(transfers_of(instance), exact=True, node_limit=100 * NODES).value
     before = sum(map(Fraction, instance.arrival.tolist())) if objective == "total_flow_time" else Fraction(0)
     return Fraction(value) - before
-
-
-def _before(instance: Instance, objective: str) -> float:
-    return float(instance.arrival.sum()) if objective == "total_flow_time" else 0.0

@@ -58,7 +58,9 @@ class WholeJobs(SearchSpace):
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """The optimum without preemption, or close to it."""
-        best = float(self._machines(candidate, objective) or branched(instance, objective, _modes(instance)))
+        columns = instance.gpus.tolist(), instance.duration.tolist()
+        modes: Modes = [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
+        best = float(self._machines(candidate, objective) or branched(instance, objective, modes))
         if preemptive:
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
@@ -77,11 +79,6 @@ class WholeJobs(SearchSpace):
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """By `optsched.solve`."""
         return solved(instance, objective, deadline)
-
-
-def _modes(instance: Instance) -> Modes:
-    rows = zip(instance.gpus.tolist(), instance.duration.tolist(), strict=True)
-    return [[((gpus,), seconds)] for gpus, seconds in rows]
 
 
 SEEDS = 999

@@ -32,12 +32,12 @@ from typing import Any
 
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import TextTable, read_utf8
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.json_text import parse_json
+from optsched.problem.documents import parse_json
 from optsched.registry import near_matches
 
 OBJECTIVES = {
@@ -53,7 +53,9 @@ _JOB_FIELDS = ("p", "r", "w", "d", "size")
 def read(request: TraceRequest) -> TraceRead:
     """Classical instances with proven optima: a JSON list; #ID says which."""
     entries, digest = _entries(request)
-    entry = _entry(request, entries)
+    if request.fragment not in entries:
+        raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))
+    entry = entries[request.fragment]
     file = f"{request.path}#{request.fragment}"
     objective = _objective(file, entry)
     rows = Rows(_job_table(file, entry, digest))
@@ -80,35 +82,22 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
     entries = document if isinstance(document, list) else [document]
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
-            raise InputError(
-                "not an instance", file=request.path, field="id", row=position, legal='a list of {"id": ..., "p": ...}'
-            )
+            legal = 'a list of {"id": ..., "p": ...}'
+            raise InputError("not an instance", file=request.path, field="id", row=position, legal=legal)
     return {entry["id"]: entry for entry in entries}, digest
-
-
-def _entry(request: TraceRequest, entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    if request.fragment in entries:
-        return entries[str(request.fragment)]
-    raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))
 
 
 def _objective(file: str, entry: dict[str, Any]) -> str:
     parts = str(entry.get("problem", "")).split("|")
     if len(parts) != 3 or parts[2].strip() not in OBJECTIVES:
-        raise InputError(
-            "unknown problem",
-            file=file,
-            field="problem",
-            value=entry.get("problem"),
-            legal=f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}",
-        )
+        legal = f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}"
+        raise InputError("unknown problem", file=file, field="problem", value=entry.get("problem"), legal=legal)
     return OBJECTIVES[parts[2].strip()]
 
 
 def _cluster(file: str, entry: dict[str, Any]) -> Cluster:
-    machines = entry.get("machines")
-    if isinstance(machines, bool) or not isinstance(machines, int) or machines < 1:
-        raise InputError("invalid", file=file, field="machines", value=machines, legal="an integer >= 1")
+    machines: Any = entry.get("machines")
+    check_legal(type(machines) is int and machines >= 1, "machines", machines, "an integer >= 1", file=file)
     if "size" in str(entry["problem"]).split("|")[1]:
         return Cluster((NodeGroup(gpus=machines),))
     return Cluster.machines(machines)
@@ -134,11 +123,6 @@ def _optimum(file: str, entry: dict[str, Any], objective: str) -> dict[str, Any]
     value = entry.get("optimum")
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError("invalid", file=file, field="optimum", value=value, legal="a number")
-    return {
-        "objective": objective,
-        "class": "gang-nonpreemptive",
-        "value": value,
-        "proved_by": list(entry.get("proved_by", [])),
-    }
+    check_legal(type(value) in (int, float), "optimum", value, "a number", file=file)
+    proved_by = list(entry.get("proved_by", []))
+    return {"objective": objective, "class": "gang-nonpreemptive", "value": value, "proved_by": proved_by}

@@ -96,25 +96,18 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     for field, column in columns.items():
         if field not in FIELDS:
             legal = near_matches(field, list(FIELDS), kind="field")
-            raise InputError(
-                "there is no such field of a job", file=rows.file, field="columns", value=field, legal=legal
-            )
+            why = "there is no such field of a job"
+            raise InputError(why, file=rows.file, field="columns", value=field, legal=legal)
         if column not in there:
             legal = near_matches(column, there, kind="column")
             raise InputError("the file has no such column", file=rows.file, field=field, value=column, legal=legal)
-    if "duration" not in columns and all(field in columns for field in BY_RATE):
-        needed: tuple[str, ...] = ("arrival", "gpus")
-    else:
-        needed = NEEDED
+    by_rate = "duration" not in columns and all(field in columns for field in BY_RATE)
+    needed = ("arrival", "gpus") if by_rate else NEEDED
     missing = [field for field in needed if field not in columns]
     if missing:
-        asked = ",".join(f"{field}=..." for field in needed)
-        raise InputError(
-            f"which column is {' and which is '.join(missing)}?",
-            file=rows.file,
-            field="columns",
-            legal=f"--columns {asked} with columns of the file: {', '.join(there)}",
-        )
+        asked, why = ",".join(f"{field}=..." for field in needed), f"which column is {' and which is '.join(missing)}?"
+        legal = f"--columns {asked} with columns of the file: {', '.join(there)}"
+        raise InputError(why, file=rows.file, field="columns", legal=legal)
     return columns
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.io.traces.rows import Rows
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
@@ -128,8 +128,7 @@ class Dialect:
 
 def check_limit(limit: int | None) -> None:
     """`InputError` unless ``limit`` is None or an integer >= 1."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError("invalid", field="limit", value=limit, legal="an integer >= 1")
+    check_legal(limit is None or (type(limit) is int and limit >= 1), "limit", limit, "an integer >= 1")
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")

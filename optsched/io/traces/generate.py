@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.io.traces.recipe import RECIPES, shown
 from optsched.problem.instance import Instance
 
@@ -50,7 +51,7 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
         **({"derived": drawn.derived} if drawn.derived else {}),
     }
     name = f"{recipe}-{seed}"
-    parts = (drawn.table, drawn.cluster, name, drawn.objective, record)
+    parts = (pl.DataFrame(drawn.table), drawn.cluster, name, drawn.objective, record)
     speeds = ("profiles", "throughputs", "tasks", "contention", "scalings", "interference")
     return Instance(*parts, **{name: getattr(drawn, name) for name in speeds})
 
@@ -61,8 +62,7 @@ def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip().replace("-", "_")
-        if not equals or not key or not value.strip():
-            raise InputError("invalid", field=option, value=text, legal="key=value")
+        check_legal(bool(equals and key and value.strip()), option, text, "key=value")
         if key in found:
             raise InputError("the key is given twice", field=option, value=text, legal="each key once")
         found[key] = value.strip()

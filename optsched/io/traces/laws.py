@@ -82,9 +82,8 @@ class GangLaw:
         """The law given that the gang fits on ``gpus`` GPUs; `InputError` when it never does."""
         fits = self.counts <= gpus
         if not fits.any():
-            raise InputError(
-                "no gang fits", field=GANG, value=self.text, legal=f"a law with counts <= {gpus}, the cluster's GPUs"
-            )
+            legal = f"a law with counts <= {gpus}, the cluster's GPUs"
+            raise InputError("no gang fits", field=GANG, value=self.text, legal=legal)
         return GangLaw(self.text, self.counts[fits], self.shares[fits] / self.shares[fits].sum())
 
 
@@ -137,7 +136,8 @@ def _lognormal(text: str, mean: float, sigma: float) -> MeanAndDraw:
 
 def _exponential(text: str, mean: float) -> MeanAndDraw:
     _demand(text, mean > 0, "mean > 0")
-    return mean, lambda rng, n: -mean * np.log1p(-_inside(rng, n))
+    # uniform on (0, 1): a duration of exactly 0 would be no job
+    return mean, lambda rng, n: -mean * np.log1p(-np.maximum(rng.random(n), 2.0**-54))
 
 
 def _bounded_pareto(text: str, low: float, high: float, alpha: float) -> MeanAndDraw:
@@ -195,11 +195,6 @@ _NAMED_GANGS: dict[str, Mapping[int, float]] = {
 }
 
 
-def _inside(rng: np.random.Generator, n: int) -> Floats:
-    # uniform on (0, 1): a duration of exactly 0 would be no job
-    return np.maximum(rng.random(n), 2.0**-54)
-
-
 def _parse(text: str, field: str, names: list[str]) -> tuple[str, dict[str, str]]:
     name, _, rest = str(text).strip().partition(":")
     if name not in names:
@@ -240,12 +235,8 @@ def _count(text: str, value: Any) -> int:
 
 
 def _text(name: str, values: Mapping[str, float]) -> str:
-    pairs = ",".join(f"{key}={_short(value)}" for key, value in values.items())
+    pairs = ",".join(f"{key}={int(value) if value.is_integer() else value!r}" for key, value in values.items())
     return f"{name}:{pairs}" if pairs else name
-
-
-def _short(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _demand(text: str, holds: bool, legal: str) -> None:

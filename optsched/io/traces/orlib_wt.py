@@ -53,8 +53,13 @@ def read(request: TraceRequest) -> TraceRead:
         legal = "#k,n=40 (n jobs an instance), or a file name with it: wt40.txt"
         raise InputError("jobs an instance unknown", file=request.path, field="n", value=size or None, legal=legal)
     n = int(found[1])
-    instances = _instances(request, len(numbers), n)
-    k = _number_of(request, part, instances)
+    instances, rest = divmod(len(numbers), 3 * n)
+    if rest or not numbers:
+        legal = f"a multiple of 3 n = {3 * n}: p, w and d of {n} jobs in turn"
+        raise InputError("wrong number of values", file=request.path, value=len(numbers), legal=legal)
+    if not (part.isascii() and part.isdigit() and 1 <= int(part) <= instances):
+        raise request.no_instance("#k", f"#k, k an integer from 1 to {instances}")
+    k = int(part)
     first = 3 * n * (k - 1)
     columns = {field: numbers[first + n * i : first + n * (i + 1)] for i, field in enumerate(FIELDS)}
     rows = Rows(TextTable.of_jobs(f"{request.path}#{k}", columns, digest))
@@ -80,19 +85,6 @@ def read(request: TraceRequest) -> TraceRead:
     )
 
 
-def _instances(request: TraceRequest, numbers: int, n: int) -> int:
-    if numbers == 0 or numbers % (3 * n):
-        legal = f"a multiple of 3 n = {3 * n}: p, w and d of {n} jobs in turn"
-        raise InputError("wrong number of values", file=request.path, value=numbers, legal=legal)
-    return numbers // (3 * n)
-
-
-def _number_of(request: TraceRequest, part: str, instances: int) -> int:
-    if part.isascii() and part.isdigit() and 1 <= int(part) <= instances:
-        return int(part)
-    raise request.no_instance("#k", f"#k, k an integer from 1 to {instances}")
-
-
 def _optimum(request: TraceRequest, k: int, instances: int, n: int) -> int | float | None:
     path = request.path.with_name(f"{request.path.stem}_optima.txt")
     if not path.is_file():
@@ -102,9 +94,8 @@ def _optimum(request: TraceRequest, k: int, instances: int, n: int) -> int | flo
             return None
     values = read_text(path)[0].split()
     if len(values) != instances:
-        raise InputError(
-            "wrong number of optima", file=path, value=len(values), legal=f"{instances} numbers, one an instance"
-        )
+        legal = f"{instances} numbers, one an instance"
+        raise InputError("wrong number of optima", file=path, value=len(values), legal=legal)
     try:
         value = float(values[k - 1])
     except ValueError:

@@ -11,7 +11,7 @@ column        unit               becomes
 name          text, unique       ``id``
 time          seconds >= 0       ``arrival``, as it stands
 application   text               ``model``, and with the batch size ``profile``: ``cifar10 (batch size 2048)``; where a
-                                 scaling profile knows the application, ``profile`` is its name (`scaled_models`)
+                                 scaling profile knows the application, ``profile`` is its name (`named_models`)
 num_replicas  integer >= 1       ``gpus``
 batch_size    samples >= 1       ``batch_size``: of one iteration, over all replicas
 ============  =================  ==================================================================================
@@ -82,17 +82,13 @@ def _iterations(rows: Rows, application: pl.Series, batch: pl.Series, path: Path
 def _read_iterations(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     # application -> (batch sizes rising f64[k], iterations f64[k])
     if not path.is_file():
-        raise InputError(
-            "a Pollux workload does not say how long its jobs are",
-            file=path,
-            legal=f"{ITERATIONS_FILE} (application,batch_size,iterations) there, which you write: the artifact has none",
-        )
+        legal = f"{ITERATIONS_FILE} (application,batch_size,iterations) there, which you write: the artifact has none"
+        raise InputError("a Pollux workload does not say how long its jobs are", file=path, legal=legal)
     rows = Rows(read_text_table(path))
     rows.require(("application", "batch_size", "iterations"))
     table = pl.DataFrame([rows.text("application"), rows.positive("batch_size"), rows.positive("iterations")])
-    rows.reject(
-        table.select("application", "batch_size").is_duplicated(), "batch_size", "one row a batch size", "twice"
-    )
+    twice = table.select("application", "batch_size").is_duplicated()
+    rows.reject(twice, "batch_size", "one row a batch size", "twice")
     rows.raise_problems()
     return {
         str(name): (part["batch_size"].to_numpy(), part["iterations"].to_numpy())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -117,14 +117,14 @@ def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Paramete
 
 @dataclass(frozen=True)
 class Draw:
-    """What a recipe drew: a job table (columns of `optsched.problem.job.Job`), a cluster, an objective or None.
+    """What a recipe drew: columns of `optsched.problem.job.Job` but the ids (jobs are numbered from 1), cluster, objective.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap);
     ``profiles``, ``throughputs``, ``tasks`` and ``scalings`` are the speeds that the jobs name, ``contention`` what messages
     cost, ``interference`` what two jobs on a GPU cost each other.
     """
 
-    table: pl.DataFrame
+    table: Mapping[str, Any] | pl.DataFrame
     cluster: Cluster
     objective: str | None = None
     derived: dict[str, Any] = field(default_factory=dict)
@@ -136,6 +136,7 @@ class Draw:
     interference: Interference | None = None
 
 
+T = TypeVar("T")
 Values = Mapping[str, Any]  # of parameters, by name
 Drawing = Callable[[np.random.Generator, Values], Draw]
 
@@ -182,6 +183,12 @@ def shown(value: Any) -> Any:
     return value.spec if isinstance(value, Cluster) else value
 
 
-def named(count: int) -> pl.Series:
-    """Ids 1..count as text, String[count]."""
-    return pl.int_range(1, count + 1, eager=True).cast(pl.String).alias("id")
+def in_proportion(jobs: int, counts: Mapping[T, int]) -> list[T]:
+    """Keys of ``counts``, in its order: job k = 0 .. jobs-1 has the one at the place (k + 1/2) / jobs of the counts.
+
+    So that of sum(counts) jobs exactly counts[key] get a key, and of any other number at most one more or less than their
+    share. Whole numbers throughout; O(jobs log len(counts)).
+    """
+    upper, keys = np.cumsum(np.array(list(counts.values()), dtype=np.int64)), list(counts)
+    place = (2 * np.arange(jobs, dtype=np.int64) + 1) * upper[-1]  # (k + 1/2) / jobs, times 2 jobs and all counts
+    return [keys[i] for i in np.searchsorted(2 * jobs * upper, place, side="right").tolist()]

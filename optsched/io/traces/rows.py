@@ -51,12 +51,8 @@ class Rows:
         missing = [name for name in wanted if name not in self.columns]
         if missing:
             there = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in self.columns)
-            raise InputError(
-                f"wrong dialect? missing: {', '.join(missing)}; there are: {there}{hint}",
-                file=self.file,
-                field="columns",
-                legal=f"a header with {', '.join(wanted)}",
-            )
+            said = f"wrong dialect? missing: {', '.join(missing)}; there are: {there}{hint}"
+            raise InputError(said, file=self.file, field="columns", legal=f"a header with {', '.join(wanted)}")
 
     def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "invalid") -> None:
         """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row."""
@@ -73,10 +69,8 @@ class Rows:
 
     def text(self, field: str, *, required: bool = True) -> pl.Series:
         """Text without surrounding blanks; null where it is empty, which is bad only when ``required``."""
-        stripped = self._fields[field].str.strip_chars()
-        stripped = stripped.to_frame().select(
-            pl.when(pl.col(field) != "").then(pl.col(field)).otherwise(None).alias(field)
-        )[field]
+        text = self._fields[field].str.strip_chars().to_frame()
+        stripped = text.select(pl.when(pl.col(field) != "").then(pl.col(field)).alias(field))[field]
         if required:
             self.reject(stripped.is_null(), field, "a text that is not empty", "missing")
         return stripped

@@ -115,7 +115,9 @@ def read_text_table(
         raise InputError("the file is empty", file=path, legal="at least one row")
     if names is None:
         header = [str(name).strip() for name in fields.row(0)[: width[0]]]
-        _check_header(path, header)
+        for name in header:
+            if header.count(name) > 1:
+                raise InputError("the header names a column twice", file=path, row=1, field=name, legal="unique names")
         line, width, fields = line[1:], width[1:], fields[1:]
     else:
         header = list(_header_for(path, width, names))
@@ -159,23 +161,12 @@ def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tu
     return pl.Series("line", lines, dtype=pl.Int64), width, fields
 
 
-def _check_header(path: str | os.PathLike[str], header: list[str]) -> None:
-    for name in header:
-        if header.count(name) > 1:
-            raise InputError("the header names a column twice", file=path, row=1, field=name, legal="unique names")
-
-
 def _header_for(path: str | os.PathLike[str], width: pl.Series, names: Mapping[int, Sequence[str]]) -> Sequence[str]:
     common = int(width.value_counts(sort=True, name="rows")[width.name][0])
     if common not in names:
-        counts = ", ".join(str(count) for count in sorted(names))
-        raise InputError(
-            "wrong dialect? no header is expected and the number of columns is unknown",
-            file=path,
-            field="columns",
-            value=common,
-            legal=f"rows of {counts} tab-separated columns",
-        )
+        why = "wrong dialect? no header is expected and the number of columns is unknown"
+        legal = f"rows of {', '.join(map(str, sorted(names)))} tab-separated columns"
+        raise InputError(why, file=path, field="columns", value=common, legal=legal)
     return names[common]
 
 
@@ -188,12 +179,6 @@ def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]
 
 
 def _with_columns(fields: pl.DataFrame, header: Sequence[str]) -> pl.DataFrame:
-    columns = [
-        (
-            fields.to_series(k).rename(name)
-            if k < fields.width
-            else pl.Series(name, [None], dtype=pl.String).new_from_index(0, fields.height)
-        )
-        for k, name in enumerate(header)
-    ]
-    return pl.DataFrame(columns)
+    there = [fields.to_series(k).rename(name) for k, name in enumerate(header[: fields.width])]
+    missing = [pl.Series(name, [None] * fields.height, dtype=pl.String) for name in header[fields.width :]]
+    return pl.DataFrame([*there, *missing])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optsched.parameters import made, parameters_of
+from optsched.parameters import made, parameters_of, written
 from optsched.registry import Registry
 from optsched.simulation.policy import Predictor
 
@@ -32,11 +32,5 @@ def spelled(name: str, predictor: Any, always: tuple[str, ...] = ()) -> str:
     for key, default in parameters_of(type(predictor)).items():
         value = getattr(predictor, key)
         if value != default or key in always:
-            parts.append(f"{key}={_short(value)}")
+            parts.append(f"{key}={int(value) if isinstance(value, float) and value.is_integer() else written(value)}")
     return "/".join(parts)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -50,9 +50,7 @@ class Runs:
     def median(self) -> float:
         """Median of y; of an even number of runs the mean of the two in the middle."""
         middle = self.count // 2
-        if self.count % 2:
-            return self.ranked[middle]
-        return (self.ranked[middle - 1] + self.ranked[middle]) / 2
+        return self.ranked[middle] if self.count % 2 else (self.ranked[middle - 1] + self.ranked[middle]) / 2
 
     def last(self, back: int) -> float:
         """y of the latest run (``back`` = 1), of the one before (2) ...; of the earliest kept where there are fewer."""

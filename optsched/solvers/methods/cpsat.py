@@ -20,11 +20,9 @@ import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.models.left_shift import starts_of
-from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
-from optsched.speeds.duration import fixed_durations
 
 NAME = "cp-sat"
 LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
@@ -110,9 +108,7 @@ def _run(state: SolveState) -> MethodReport:
 def _hear(state: SolveState, line: dict[str, Any]) -> None:
     grid, step = there(state.grid), there(state.step)
     if line["starts"] is not None:
-        starts = grid.seconds(np.array(line["starts"], dtype=np.int64))
-        duration = fixed_durations(state.instance)
-        state.offer(Schedule.from_starts(state.instance, starts, duration=duration, policy=NAME))
+        state.offer_starts(grid.seconds(np.array(line["starts"], dtype=np.int64)), NAME)
     bound = state.values_from + math.ceil(line["bound"] - 1e-6) * step
     state.raise_bound(bound, "solver")
 

@@ -11,7 +11,7 @@ al., SIAM J. Discrete Math. 15 (2002), 165-192.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 from optsched.problem.schedule import Schedule
@@ -49,7 +49,8 @@ def _run(state: SolveState) -> MethodReport:
     seconds = fixed_durations(instance).tolist()
     program = LpSchedule.of(instance.arrival.tolist(), seconds, smith_ranks(seconds, weight))
     orders = list(lp_orders(program))
-    cost = [_cost(program, order, weight) for order in orders]
+    pairs = (zip(map(Fraction, weight), program.one_after_the_other(order), strict=True) for order in orders)
+    cost = [sum((w * c for w, c in each), Fraction(0)) for each in pairs]
     now, starts = 0.0, [0.0] * instance.n
     for j in orders[cost.index(min(cost))]:
         starts[j] = max(now, float(instance.arrival[j]))
@@ -57,11 +58,6 @@ def _run(state: SolveState) -> MethodReport:
     state.offer(Schedule.from_starts(instance, starts, policy=NAME))
     note = f"the best of {len(orders)} orders of the linear program, within 1.7451 of it, or better"
     return MethodReport(NAME, note=note, status="feasible")
-
-
-def _cost(program: LpSchedule, order: Sequence[int], weight: Sequence[float]) -> Fraction:
-    done = program.one_after_the_other(order)
-    return sum((Fraction(w) * c for w, c in zip(weight, done, strict=True)), Fraction(0))
 
 
 add_method(NAME, _applies, _run, exact=False)

@@ -19,14 +19,12 @@ import scipy.sparse as sp
 
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.schedule import Schedule
 from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.machine_schedules import FAR, close_starts, improve, least_after, least_before, paths_to
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.session import Session
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState, common_step
-from optsched.speeds.duration import fixed_durations
 
 NAME = "machine-schedules"
 STATES = 4_000_000  # jobs x slots: 70 MB
@@ -73,14 +71,14 @@ def _jobs(state: SolveState) -> tuple[ParallelJobs | None, Ints, Fraction]:
 
 def _run(state: SolveState) -> MethodReport:
     found, order, step = _jobs(state)
-    jobs, grid, duration = there(found), there(state.grid), fixed_durations(state.instance)
+    jobs, grid = there(found), there(state.grid)
     origin = Fraction(grid.origin)
     unavoidable = sum((cost.base + cost.slope * (origin - cost.kink) for cost in state.costs), Fraction(0))
 
     def better() -> None:
         start = np.zeros(state.instance.n, dtype=np.int64)
         start[order] = jobs.starts(search.machine)
-        state.offer(Schedule.from_starts(state.instance, grid.seconds(start), duration=duration, policy=NAME))
+        state.offer_starts(grid.seconds(start), NAME)
         state.raise_bound(unavoidable + step * search.lower, "solver")
 
     search = MachineBranching(jobs, state.deadline, better)

@@ -9,7 +9,6 @@ from optsched.models.left_shift import starts_of
 from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
 from optsched.problem.arrays import Ints
-from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import FEW
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
@@ -17,7 +16,6 @@ from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
-from optsched.speeds.duration import fixed_durations
 
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
@@ -70,9 +68,7 @@ def _run(state: SolveState) -> MethodReport:
     if state.instance.n > FEW:
         state.search(BUDGET * state.instance.n**2, part=PART)
     reduced = _fix(state)
-    if (
-        reduced.program is None or state.closed
-    ):  # no column of a better schedule is left, or there was no time for an LP
+    if reduced.program is None or state.closed:  # no column of a better schedule is left, or no time for an LP
         return MethodReport(Session.solver, note="" if reduced.finished else LATE)
     if not reduced.finished:
         return MethodReport(Session.solver, reduced.program.program.size, note=LATE)
@@ -85,11 +81,8 @@ def _branch(state: SolveState, program: StartProgram) -> MethodReport:
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
     outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=state.listen)
     if outcome.x is not None:
-        duration = fixed_durations(state.instance)
-        state.offer(Schedule.from_starts(state.instance, program.starts(outcome.x), duration=duration, policy=NAME))
-    if (
-        outcome.bound is not None
-    ):  # of the columns that are left; schedules without them are no better than the incumbent
+        state.offer_starts(program.starts(outcome.x), NAME)
+    if outcome.bound is not None:  # of the columns that are left; what others make is no better than the incumbent
         state.raise_bound(outcome.bound, "solver")
     ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
     note = "" if state.closed else ended

@@ -7,14 +7,12 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.problem.schedule import Schedule
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs
-from optsched.speeds.duration import fixed_durations
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
@@ -70,9 +68,7 @@ def _run(state: SolveState) -> MethodReport:
     order = np.argsort(there(state.schedule).completion, kind="stable")
     proof = prove_single_machine(machine, state.steps(value), order=order, deadline=state.deadline, progress=progress)
     if proof.starts is not None:
-        starts = grid.seconds(proof.starts)
-        duration = fixed_durations(state.instance)
-        state.offer(Schedule.from_starts(state.instance, starts, duration=duration, policy=NAME))
+        state.offer_starts(grid.seconds(proof.starts), NAME)
     jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
     longer = machine_of(state, horizon + int(grid.duration.max()))
     prices = prices_of_multipliers(jobs, longer, proof.multipliers, step)

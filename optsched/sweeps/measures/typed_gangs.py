@@ -62,7 +62,7 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     if run.unfinished:
         return dict.fromkeys((*MEASURES, "kept"), math.nan)
     metrics, instance = run.metrics, run.instance
-    jct_bound = _less_arrivals(proven, run)
+    jct_bound = float(proven.lower("total_completion_time", run.schedule_class) or 0) - float(instance.arrival.sum())
     found = {name: float(metrics[name]) for name in ("mean_jct", "p99_jct", "mean_queueing", "mean_ftf", "max_ftf")}
     return found | {
         "total_time": _total_time(run),
@@ -108,11 +108,6 @@ def _total_time(run: Run) -> float:
 def _least_total_time(proven: OptimumBounds, schedule_class: str) -> float:
     # the makespan counts from 0
     return float(proven.lower("makespan", schedule_class) or 0) - float(proven.instance.arrival.min())
-
-
-def _less_arrivals(proven: OptimumBounds, run: Run) -> float:
-    lower = proven.lower("total_completion_time", run.schedule_class)
-    return float(lower or 0) - float(run.instance.arrival.sum())
 
 
 def _mixed(run: Run) -> float:

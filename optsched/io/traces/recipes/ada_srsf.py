@@ -23,12 +23,20 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.laws import ADADUAL_GPUS
-from optsched.io.traces.quotas import in_proportion
-from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import (
+    Draw,
+    Values,
+    choice,
+    cluster,
+    in_proportion,
+    integer,
+    non_negative,
+    number,
+    recipe,
+)
 from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
-from optsched.problem.contention import Contention
-from optsched.speeds.task_models import GPU_MEMORY, TASK_MODELS, TaskModels
+from optsched.speeds.task_models import GPU_MEMORY, TASK_MODELS
 
 CLUSTER = "16x4"
 MOST = 6  # iterations of the longest job over those of the shortest
@@ -64,7 +72,6 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     milliseconds = np.floor(rng.random(jobs) * (1000.0 * values["window"] * scale))
     table = pl.DataFrame(
         {
-            "id": named(jobs),
             "arrival": np.sort(milliseconds) / 1000.0,
             "gpus": gpus,
             "iterations": iterations.astype(np.float64),
@@ -75,14 +82,11 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         schema_overrides={"gpu_memory": pl.Float64},
     )
     tasks = {name: chosen.models[name].tasks for name in sorted(set(model))}
-    return Draw(table, where, "total_flow_time", tasks=tasks, contention=_contention(chosen, values))
+    given = {name: values[name] for name in ("seconds_per_byte", "penalty") if values[name] is not None}
+    contention = replace(chosen.contention, **given, latency=values["latency"])
+    return Draw(table, where, "total_flow_time", tasks=tasks, contention=contention)
 
 
 def gangs(jobs: int) -> Ints:
     """The gang sizes of so many jobs, ascending, i64[jobs]."""
     return np.array(in_proportion(jobs, ADADUAL_GPUS), dtype=np.int64)
-
-
-def _contention(chosen: TaskModels, values: Values) -> Contention:
-    given = {name: values[name] for name in ("seconds_per_byte", "penalty") if values[name] is not None}
-    return replace(chosen.contention, **given, latency=values["latency"])

@@ -23,18 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import (
-    Draw,
-    Values,
-    cluster,
-    durations,
-    gangs,
-    integer,
-    named,
-    non_negative,
-    number,
-    recipe,
-)
+from optsched.io.traces.recipe import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
 from optsched.io.traces.recipes.ddl_cluster import profiles_of
 from optsched.io.traces.recipes.gavel import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
@@ -97,7 +86,7 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     models = sorted({row["model"] for row in rows if row.get("model")})
     scalings = with_memory(built_in_scalings())
     return Draw(
-        table.with_columns(named(jobs), arrival=pl.Series(arrival - arrival[0])),
+        table.with_columns(arrival=pl.Series(arrival - arrival[0])),
         where,
         "total_flow_time",
         {"gap": gap},

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, Values, gangs, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, gangs, integer, non_negative, recipe
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 
@@ -33,7 +32,7 @@ def machines(rng: np.random.Generator, values: Values) -> Draw:
     latest = np.floor(values["span"] * duration.sum() / machines)
     arrival = uniform_integers(rng, 0, latest, jobs)
     weight = uniform_integers(rng, 1, values["heaviest"], jobs)
-    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "duration": duration, "weight": weight})
+    table = {"arrival": arrival, "duration": duration, "weight": weight}
     objective = "total_completion_time" if values["heaviest"] == 1 else "total_weighted_completion_time"
     return Draw(table, Cluster.machines(machines), objective)
 
@@ -64,7 +63,7 @@ def rigid(rng: np.random.Generator, values: Values) -> Draw:
     size = values["sizes"].at_most(gpus).draw(rng, jobs)
     arrival = uniform_integers(rng, 0, np.floor(values["span"] * float(duration @ size) / gpus), jobs)
     weight = uniform_integers(rng, 1, values["heaviest"], jobs)
-    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "gpus": size, "duration": duration, "weight": weight})
+    table = {"arrival": arrival, "gpus": size, "duration": duration, "weight": weight}
     objective = "total_completion_time" if values["heaviest"] == 1 else "total_weighted_completion_time"
     return Draw(table, Cluster((NodeGroup(gpus=gpus),)), objective)
 
@@ -94,7 +93,7 @@ def tardiness(rng: np.random.Generator, values: Values) -> Draw:
     first = np.ceil(total * (middle - half))
     last = max(first, np.floor(total * (middle + half)))  # a narrow interval may hold no integer
     due = uniform_integers(rng, first, last, jobs)
-    table = pl.DataFrame({"id": named(jobs), "duration": duration, "weight": weight, "due": due})
+    table = {"duration": duration, "weight": weight, "due": due}
     return Draw(table, Cluster.machines(1), "total_weighted_tardiness")
 
 
@@ -122,5 +121,5 @@ def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
     duration = DURATIONS[rng.integers(0, len(DURATIONS), size=jobs)]
     arrival = uniform_integers(rng, 0, values["latest"], jobs)
     size = uniform_integers(rng, 1, widest, jobs).astype(np.int64)
-    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "gpus": size, "duration": duration})
+    table = {"arrival": arrival, "gpus": size, "duration": duration}
     return Draw(table, Cluster((NodeGroup(gpus=gpus),)), "total_completion_time")

@@ -13,10 +13,9 @@ so where jobs have to spread, the cluster is busier than that. ``nic`` and ``int
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, Values, durations, gangs, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, durations, gangs, integer, number, recipe
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile
 from optsched.speeds.model_zoo import MODELS, PARALLELISM, zoo_profile
@@ -65,16 +64,13 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     iterations = np.ceil(duration / pace)
     work = float(np.sum(size * iterations * pace))
     gap = work / (cluster.gpus * values["load"] * jobs)
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": np.floor(np.cumsum(rng.standard_exponential(jobs) * gap)),
-            "gpus": size,
-            "iterations": iterations,
-            "profile": names,
-            "model": [every[m] for m in models],
-        }
-    )
+    table = {
+        "arrival": np.floor(np.cumsum(rng.standard_exponential(jobs) * gap)),
+        "gpus": size,
+        "iterations": iterations,
+        "profile": names,
+        "model": [every[m] for m in models],
+    }
     used = {name: profiles[name] for name in sorted(set(names))}
     return Draw(table, cluster, derived={"gap": gap}, profiles=used)
 

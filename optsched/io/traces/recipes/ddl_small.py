@@ -12,9 +12,8 @@ d_j the duration at alpha_min.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from optsched.io.traces.recipe import Draw, Values, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import Draw, Values, integer, non_negative, number, recipe
 from optsched.io.traces.recipes.classical import uniform_integers
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
@@ -57,15 +56,12 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         seconds.append(alpha_min(profile, network))
     size = np.array([profiles[name].gpus for name in names], dtype=np.int64)
     work = float(np.sum(size * iterations * np.array(seconds)))
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": uniform_integers(rng, 0, np.floor(values["span"] * work / cluster.gpus), jobs),
-            "gpus": size,
-            "iterations": iterations,
-            "profile": names,
-        }
-    )
+    table = {
+        "arrival": uniform_integers(rng, 0, np.floor(values["span"] * work / cluster.gpus), jobs),
+        "gpus": size,
+        "iterations": iterations,
+        "profile": names,
+    }
     return Draw(table, cluster, "total_completion_time", profiles=profiles)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.recipe import (
@@ -13,7 +12,6 @@ from optsched.io.traces.recipe import (
     durations,
     gangs,
     integer,
-    named,
     non_negative,
     number,
     recipe,
@@ -69,7 +67,6 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
     job_type = [names[int(x * len(names))] for names, x in zip(choices, u.tolist(), strict=True)]
     seconds = values["duration"].draw(of_duration, jobs)
     columns = {
-        "id": named(jobs),
         "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
         "gpus": gpus,
         "iterations": steps_on_v100(job_type, gpus, seconds),
@@ -81,7 +78,7 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
     if values["deadlines"]:
         factor = of_more.choice(DEADLINES, size=jobs, p=DEADLINE_SHARES)
         columns["due"] = columns["arrival"] + factor * seconds
-    return Draw(pl.DataFrame(columns), where, throughputs=speeds_on(where, job_type, gpus))
+    return Draw(columns, where, throughputs=speeds_on(where, job_type, gpus))
 
 
 def largest_type(where: Cluster) -> int:
@@ -156,14 +153,11 @@ def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
     several = np.array([is_distributed(name) for name in job_type])
     gpus = np.where(several, values["gpus"].at_most(largest_type(where)).draw(of_gang, jobs), 1)
     possible = np.linspace(values["shortest"], values["longest"], values["values"])
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
-            "gpus": gpus,
-            "iterations": steps_on_v100(job_type, gpus, of_duration.choice(possible, size=jobs)),
-            "profile": job_type,
-            "model": model_names(job_type),
-        }
-    )
+    table = {
+        "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
+        "gpus": gpus,
+        "iterations": steps_on_v100(job_type, gpus, of_duration.choice(possible, size=jobs)),
+        "profile": job_type,
+        "model": model_names(job_type),
+    }
     return Draw(table, where, throughputs=speeds_on(where, job_type, gpus))

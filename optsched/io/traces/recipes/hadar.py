@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.gpu_hour_classes import NAMES, modelled
 from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, named, non_negative, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, non_negative, number, recipe
 from optsched.io.traces.recipes.gavel import largest_type, model_names, speeds_on
 from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
@@ -54,17 +53,14 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
     gpus = _gangs(rng, kind)
     arrival = np.sort(np.floor(rng.random(jobs) * (values["hours"] * 3600.0)))
     made = modelled(rng, gpus, gpu_hours, largest_type(where))
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": arrival - arrival[0],
-            "gpus": made.gpus,
-            "iterations": made.iterations,
-            "profile": made.job_type,
-            "model": model_names(made.job_type),
-            "group": [NAMES[k] for k in kind],
-        }
-    )
+    table = {
+        "arrival": arrival - arrival[0],
+        "gpus": made.gpus,
+        "iterations": made.iterations,
+        "profile": made.job_type,
+        "model": model_names(made.job_type),
+        "group": [NAMES[k] for k in kind],
+    }
     return Draw(table, where, throughputs=speeds_on(where, made.job_type, made.gpus))
 
 
@@ -135,15 +131,12 @@ def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
     fastest = {name: max(table.entries[name, gpu, 1].together for gpu in where.gpu_types) for name in MODELS}
     seconds = rng.uniform(values["shortest"], values["longest"], jobs)
     iterations = np.ceil(seconds * np.array([fastest[name] for name in job_type]))
-    jobs_table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "gpus": np.ones(jobs, dtype=np.int64),
-            "iterations": iterations,
-            "profile": job_type,
-            "model": model_names(job_type),
-        }
-    )
+    jobs_table = {
+        "gpus": np.ones(jobs, dtype=np.int64),
+        "iterations": iterations,
+        "profile": job_type,
+        "model": model_names(job_type),
+    }
     return Draw(jobs_table, where, "makespan", throughputs=table.restricted(set(job_type)))
 
 

@@ -10,9 +10,8 @@ of completion times.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from optsched.io.traces.recipe import Draw, Values, cluster, integer, named, non_negative, recipe
+from optsched.io.traces.recipe import Draw, Values, cluster, integer, non_negative, recipe
 from optsched.io.traces.recipes.classical import uniform_integers
 from optsched.io.traces.recipes.gavel import largest_type
 from optsched.problem.throughputs import Key, Throughput, Throughputs
@@ -42,13 +41,10 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     iterations = WHOLE * uniform_integers(rng, 1, values["longest"], jobs)
     best = [max(rate.together for key, rate in entries.items() if key[0] == f"model-{j + 1}") for j in range(jobs)]
     latest = np.floor(values["span"] * float(gpus @ (iterations / np.array(best))) / where.gpus)
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": uniform_integers(rng, 0, latest, jobs),
-            "gpus": gpus,
-            "iterations": iterations,
-            "profile": [f"model-{j + 1}" for j in range(jobs)],
-        }
-    )
+    table = {
+        "arrival": uniform_integers(rng, 0, latest, jobs),
+        "gpus": gpus,
+        "iterations": iterations,
+        "profile": [f"model-{j + 1}" for j in range(jobs)],
+    }
     return Draw(table, where, "total_completion_time", throughputs=Throughputs(entries))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.laws import gang_law
@@ -17,7 +16,6 @@ from optsched.io.traces.recipe import (
     durations,
     gangs,
     integer,
-    named,
     number,
     recipe,
     yes_or_no,
@@ -60,16 +58,15 @@ def poisson(rng: np.random.Generator, values: Values) -> Draw:
     weight = 1.0 + np.floor(rng.random(jobs) * values["heaviest"])
     if values["whole"]:
         arrival, duration = np.floor(arrival), np.ceil(duration)
-    table = pl.DataFrame({"id": named(jobs), "arrival": arrival, "gpus": gpus, "duration": duration, "weight": weight})
+    table = {"arrival": arrival, "gpus": gpus, "duration": duration, "weight": weight}
     return Draw(table, where, derived={"gap": gap, "load": gang.mean * law.mean / (where.gpus * gap)})
 
 
 def mean_gap(values: Values, work_per_gpu: float) -> float:
     """Seconds between arrivals: ``gap`` as given, else E[GPU-seconds of a job] / (G load)."""
     if values["gap"] is not None and values["load"] is not None:
-        raise InputError(
-            "gap and load say the same thing twice", field="load", value=values["load"], legal="one of them"
-        )
+        why = "gap and load say the same thing twice"
+        raise InputError(why, field="load", value=values["load"], legal="one of them")
     if values["gap"] is not None:
         return float(values["gap"])
     return work_per_gpu / float(values["load"] or DEFAULT_LOAD)
@@ -133,7 +130,7 @@ def philly_like(rng: np.random.Generator, values: Values) -> Draw:
     arrival = bursts(rng, jobs, gap) if values["arrivals"] == "bursty" else arrivals(rng, "poisson", jobs, gap)
     gpus = gang.draw(rng, jobs)
     duration = _durations(rng, gpus)
-    table = pl.DataFrame({"id": named(jobs), "arrival": np.floor(arrival), "gpus": gpus, "duration": duration})
+    table = {"arrival": np.floor(arrival), "gpus": gpus, "duration": duration}
     return Draw(table, where, derived={"gap": gap, "load": work / (where.gpus * gap)})
 
 

@@ -33,22 +33,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.laws import GangLaw
-from optsched.io.traces.recipe import (
-    Draw,
-    Values,
-    cluster,
-    gangs,
-    integer,
-    named,
-    non_negative,
-    number,
-    recipe,
-    yes_or_no,
-)
+from optsched.io.traces.recipe import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
@@ -84,7 +72,8 @@ MODELS = ("vgg19", "resnet152", "inception-v3", "bert-large", "xlnet-large", "gp
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Recurring training jobs: scripts with Zipf popularity, log-normal lengths that drift, and one-off jobs."""
-    where = _with_bandwidths(values["cluster"], values["nic_bandwidth"], values["intra_bandwidth"])
+    links = {name: values[name] for name in ("nic_bandwidth", "intra_bandwidth")}
+    where = Cluster(tuple(dataclasses.replace(group, **links) for group in values["cluster"].nodes))
     law, jobs, one_off = values["gpus"].at_most(where.gpus), values["jobs"], values["one_off"]
     if one_off > 1:
         raise InputError("recipe recurring", field="one_off", value=one_off, legal="a share, at most 1")
@@ -95,19 +84,15 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     arrival = arrivals(rng, "poisson", jobs, gap)
     script = runs.scripts(rng, jobs, one_off)
     recurs = script < runs.count
-    duration = np.where(recurs, runs.durations(rng, script), _one_off(rng, jobs, values["seconds"]))
+    of_runs = runs.durations(rng, script)
+    once = values["seconds"] * np.exp(ONE_OFF * rng.standard_normal(jobs) - ONE_OFF**2 / 2)
+    duration = np.where(recurs, of_runs, once)
     scripts = scripts.and_(_Scripts.draw(rng, law, int((~recurs).sum()), values["groups"]))
-    table = scripts.table(script).with_columns(named(jobs), pl.Series("arrival", arrival))
+    table = scripts.table(script) | {"arrival": arrival}
     if values["plain"]:
-        table = table.with_columns(pl.Series("duration", duration))
-        return Draw(table, where, "total_completion_time", {"gap": gap})
-    table, profiles = _profiled(table, [KINDS[k] for k in scripts.kind[script]], duration, where)
-    return Draw(table, where, "total_completion_time", {"gap": gap}, profiles=profiles)
-
-
-def _with_bandwidths(where: Cluster, nic: float, intra: float) -> Cluster:
-    nodes = (dataclasses.replace(group, nic_bandwidth=nic, intra_bandwidth=intra) for group in where.nodes)
-    return Cluster(tuple(nodes))
+        return Draw(table | {"duration": duration}, where, "total_completion_time", {"gap": gap})
+    columns, profiles = _profiled(table, [KINDS[k] for k in scripts.kind[script]], duration, where)
+    return Draw(table | columns, where, "total_completion_time", {"gap": gap}, profiles=profiles)
 
 
 @dataclass(frozen=True)
@@ -154,10 +139,6 @@ class _Runs:
         return np.asarray(self.centre[which] * np.exp(drift + self.sigma[which] * noise))
 
 
-def _one_off(rng: np.random.Generator, jobs: int, seconds: float) -> Floats:
-    return np.asarray(seconds * np.exp(ONE_OFF * rng.standard_normal(jobs) - ONE_OFF**2 / 2))
-
-
 @dataclass(frozen=True)
 class _Scripts:
     """What all runs of a script have in common: arrays over the scripts."""
@@ -181,27 +162,25 @@ class _Scripts:
         """These scripts, then the others."""
         return _Scripts(*(np.append(getattr(self, f.name), getattr(others, f.name)) for f in dataclasses.fields(self)))
 
-    def table(self, script: Ints) -> pl.DataFrame:
+    def table(self, script: Ints) -> dict[str, Any]:
         """Columns gpus, user, group and model of jobs that run these scripts."""
-        return pl.DataFrame(
-            {
-                "gpus": self.gpus[script],
-                "user": [f"u{user + 1}" for user in self.user[script]],
-                "group": [f"g{k + 1}" for k in script],
-                "model": [MODELS[model] for model in self.model[script]],
-            }
-        )
+        return {
+            "gpus": self.gpus[script],
+            "user": [f"u{user + 1}" for user in self.user[script]],
+            "group": [f"g{k + 1}" for k in script],
+            "model": [MODELS[model] for model in self.model[script]],
+        }
 
 
 def _profiled(
-    table: pl.DataFrame, kinds: list[str], duration: Floats, where: Cluster
-) -> tuple[pl.DataFrame, dict[str, Profile]]:
+    table: dict[str, Any], kinds: list[str], duration: Floats, where: Cluster
+) -> tuple[dict[str, Any], dict[str, Profile]]:
     # iterations of a profile for every job, such that it lasts its duration where the profile runs best
     network = Network.of(where)
     profiles: dict[str, Profile] = {}
     alpha: dict[str, float] = {}
     names = []
-    for model, gpus, kind in zip(table["model"], table["gpus"], kinds, strict=True):
+    for model, gpus, kind in zip(table["model"], table["gpus"].tolist(), kinds, strict=True):
         possible = _possible(model, gpus, kind)
         name = f"{model}-{gpus}-{possible}"
         if name not in profiles:
@@ -209,7 +188,7 @@ def _profiled(
             alpha[name] = alpha_min(profiles[name], network)
         names.append(name)
     iterations = np.ceil(duration / np.array([alpha[name] for name in names]))
-    return table.with_columns(pl.Series("iterations", iterations), pl.Series("profile", names)), profiles
+    return {"iterations": iterations, "profile": names}, profiles
 
 
 def _possible(model: str, gpus: int, kind: str) -> str:

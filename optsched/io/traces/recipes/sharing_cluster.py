@@ -38,11 +38,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.quotas import in_proportion
-from optsched.io.traces.recipe import Draw, Values, choice, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, in_proportion, integer, number, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -105,27 +103,18 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     elif load is not None:
         iterations = np.ceil(iterations * (3600.0 * hours * cluster.gpus * load / work))
         work = float(np.sum(gpus * iterations * seconds))
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": np.sort(np.floor(of_arrivals.random(jobs) * (3600.0 * hours))),
-            "gpus": gpus,
-            "iterations": iterations,
-            "batch_size": batch,
-            "profile": model,
-            "model": model,
-        }
-    )
+    table = {
+        "arrival": np.sort(np.floor(of_arrivals.random(jobs) * (3600.0 * hours))),
+        "gpus": gpus,
+        "iterations": iterations,
+        "batch_size": batch,
+        "profile": model,
+        "model": model,
+    }
     kinds = sorted(set(model))
     derived = {"hours": hours, "load": work / (3600.0 * hours * cluster.gpus)}
-    return Draw(
-        table,
-        cluster,
-        "total_flow_time",
-        derived,
-        scalings={name: scalings[name] for name in kinds},
-        interference=interference_of(values["xi"], sorted(MODELS), of_xi),
-    )
+    interference, used = interference_of(values["xi"], sorted(MODELS), of_xi), {name: scalings[name] for name in kinds}
+    return Draw(table, cluster, "total_flow_time", derived, scalings=used, interference=interference)
 
 
 def with_memory(scalings: Mapping[str, Scaling]) -> dict[str, Scaling]:
@@ -165,13 +154,9 @@ def _pollux(rng: Random, jobs: int, most: int, widest: int | None, scalings: Map
     for j, (name, u) in enumerate(zip(model, rng.random(jobs).tolist(), strict=True)):
         upper = np.cumsum([GANGS.get(g, 1) for g, _ in known[name]])
         gpus[j], batch[j] = known[name][int(np.searchsorted(upper / upper[-1], u, side="right"))]
-    iterations = [_to_completion(scalings[name], b) for name, b in zip(model, batch.tolist(), strict=True)]
+    rows = zip(model, batch.tolist(), strict=True)
+    iterations = [float(np.interp(b, *np.array(scalings[name].iterations).T)) for name, b in rows]
     return model, gpus, batch, np.ceil(iterations)
-
-
-def _to_completion(scaling: Scaling, batch: int) -> float:
-    sizes, counts = zip(*scaling.iterations, strict=True)
-    return float(np.interp(batch, sizes, counts))
 
 
 def _testbed(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:

@@ -13,12 +13,10 @@ ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordere
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from optsched.io.traces.recipe import Draw, Values, choice, durations, gangs, integer, named, number, recipe
+from optsched.io.traces.recipe import Draw, Values, choice, durations, gangs, integer, number, recipe
 from optsched.io.traces.recipes.gavel import is_distributed, model_names, steps_on_v100
 from optsched.io.traces.slowdowns import interference_of, slowdowns
-from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.colocation import built_in_interference, measured_gpus
@@ -57,30 +55,21 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         names[int(x * len(names))] for names, x in zip(choices, of_type.random(gang.size).tolist(), strict=True)
     ]
     iterations = steps_on_v100(job_type, gang, values["duration"].draw(of_duration, jobs))
-    work = float(np.sum(gang * iterations / _rates(job_type, gang, speeds, gpu)))
+    rates = [_rate(speeds, name, gpu, g) for name, g in zip(job_type, gang.tolist(), strict=True)]
+    work = float(np.sum(gang * iterations / np.array(rates)))
     arrival = np.cumsum(of_gap.standard_exponential(jobs))
     last = work / (cluster.gpus * values["load"])
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": arrival * (last / arrival[-1]),
-            "gpus": gang,
-            "iterations": iterations,
-            "profile": job_type,
-            "model": model_names(job_type),
-        }
-    )
+    table = {
+        "arrival": arrival * (last / arrival[-1]),
+        "gpus": gang,
+        "iterations": iterations,
+        "profile": job_type,
+        "model": model_names(job_type),
+    }
     kinds = sorted(set(job_type))
     xi = interference_of(values["xi"], built_in().job_types, of_xi, {"measured": built_in_interference(gpu)})
-    derived = {"gap": last / jobs}
-    return Draw(
-        table,
-        cluster,
-        "total_flow_time",
-        derived,
-        throughputs=speeds.restricted(set(kinds)),
-        interference=xi.restricted(kinds),
-    )
+    used, gap = speeds.restricted(set(kinds)), {"gap": last / jobs}
+    return Draw(table, cluster, "total_flow_time", gap, throughputs=used, interference=xi.restricted(kinds))
 
 
 def _rate(speeds: Throughputs, job_type: str, gpu: str, gpus: int) -> float:
@@ -88,8 +77,3 @@ def _rate(speeds: Throughputs, job_type: str, gpu: str, gpus: int) -> float:
     if found is None:
         return 0.0
     return max(found.together, found.over_nodes) if gpus <= GPUS else found.over_nodes  # some were faster spread
-
-
-def _rates(job_type: list[str], gang: Ints, speeds: Throughputs, gpu: str) -> Floats:
-    rows = zip(job_type, gang.tolist(), strict=True)
-    return np.array([_rate(speeds, name, gpu, g) for name, g in rows])

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from optsched.io.traces.recipe import (
-    Draw,
-    Parameter,
-    Values,
-    durations,
-    integer,
-    named,
-    non_negative,
-    recipe,
-    yes_or_no,
-)
-from optsched.io.traces.slowdowns import interference_of, slowdowns
+from optsched.io.traces.recipe import Draw, Values, durations, integer, non_negative, recipe, yes_or_no
+from optsched.io.traces.slowdowns import EXPONENTIAL, interference_of, slowdowns
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.interference import MOST, Interference
 
 SHORTEST, LONGEST = 0.1, 10.0  # s alone
 AT_ONCE = 0.4  # share of the jobs that are released at 0
 MEAN = 0.5  # of the exponential variate
-EXPONENTIAL = "exp"
 SCALE, EIGHTHS = 10.0, 8.0
-
-
-def slowdown(default: str, meaning: str) -> Parameter:
-    """A number from 1, or ``exp``."""
-
-    def parse(value: Any) -> str | float:
-        if value == EXPONENTIAL:
-            return EXPONENTIAL
-        ratio = float(value)
-        if isinstance(value, bool) or not 1 <= ratio <= MOST:
-            raise ValueError(value)
-        return ratio
-
-    return Parameter(default, f"a number from 1 to {MOST:g}, or {EXPONENTIAL}", meaning, parse)
 
 
 @recipe(
     "sharing-small",
     jobs=integer(4, "number of jobs", most=10**4),
     gpus=integer(1, "G, GPUs of the one node; gangs are uniform in 1..G", most=10**4),
-    xi=slowdown(EXPONENTIAL, "slow-down of every pair, or exp: 1 + Exp(mean 1/2) for every ordered pair of jobs"),
+    xi=replace(
+        slowdowns(EXPONENTIAL),
+        legal=f"a number from 1 to {MOST:g}, or {EXPONENTIAL}",
+        meaning="slow-down of every pair, or exp: 1 + Exp(mean 1/2) for every ordered pair of jobs",
+    ),
     span=non_negative(0.7, "late releases fill this share of the total work"),
     per_gpu=yes_or_no(False, "total work sum n_j e_j / G instead of sum e_j"),
     whole=yes_or_no(False, "whole seconds, ten times as many, and slow-downs drawn in eighths"),
@@ -69,11 +48,10 @@ def sharing_small(rng: np.random.Generator, values: Values) -> Draw:
     arrival = np.where(late, rng.random(jobs) * values["span"] * total, 0.0)
     if values["whole"]:
         duration, arrival = np.ceil(SCALE * duration), np.ceil(SCALE * arrival)
-    ids = named(jobs)
-    table = pl.DataFrame({"id": ids, "arrival": arrival, "gpus": gang, "duration": duration})
+    table: dict[str, Any] = {"arrival": arrival, "gpus": gang, "duration": duration}
     interference = Interference(2.0 if xi == EXPONENTIAL else xi)
     if xi == EXPONENTIAL:
-        table = table.with_columns(("job-" + ids).alias("model"))
+        table["model"] = [f"job-{k}" for k in range(1, jobs + 1)]
         ratios = 1.0 + rng.exponential(MEAN, (jobs, jobs))
         if values["whole"]:
             ratios = np.ceil(EIGHTHS * ratios) / EIGHTHS
@@ -100,14 +78,11 @@ def sharing_partners(rng: np.random.Generator, values: Values) -> Draw:
     p = values["jobs"] - 1
     of_running, of_gang, of_xi = rng.spawn(3)
     kinds = [f"running-{k}" for k in range(1, p + 1)] + ["gang"]
-    table = pl.DataFrame(
-        {
-            "id": named(p + 1),
-            "arrival": [0.0] * p + [values["delay"]],
-            "gpus": [1] * p + [p],
-            "duration": np.concatenate([values["running"].draw(of_running, p), values["gang"].draw(of_gang, 1)]),
-            "model": kinds,
-        }
-    )
+    table: dict[str, Any] = {
+        "arrival": [0.0] * p + [values["delay"]],
+        "gpus": [1] * p + [p],
+        "duration": np.concatenate([values["running"].draw(of_running, p), values["gang"].draw(of_gang, 1)]),
+        "model": kinds,
+    }
     cluster = Cluster((NodeGroup(gpus=p),))
     return Draw(table, cluster, "total_flow_time", interference=interference_of(values["xi"], kinds, of_xi))

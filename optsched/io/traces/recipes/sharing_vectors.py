@@ -18,10 +18,8 @@ measurement; one number; or ``exp``, drawn for every ordered pair of models.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from optsched.io.traces.quotas import in_proportion
-from optsched.io.traces.recipe import Draw, Values, integer, named, recipe
+from optsched.io.traces.recipe import Draw, Values, in_proportion, integer, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -59,16 +57,13 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     low, high = ITERATIONS
     iterations = np.floor(low * (high / low) ** of_iterations.random(jobs))
     first, last = ARRIVALS
-    table = pl.DataFrame(
-        {
-            "id": named(jobs),
-            "arrival": np.sort(np.floor(first + (last - first) * of_arrival.random(jobs))),
-            "gpus": gang,
-            "duration": iterations * _seconds(model, gang),
-            "model": model,
-            "gpu_memory": [1e6 * MODELS[name][1] for name in model],
-        }
-    )
+    table = {
+        "arrival": np.sort(np.floor(first + (last - first) * of_arrival.random(jobs))),
+        "gpus": gang,
+        "duration": iterations * _seconds(model, gang),
+        "model": model,
+        "gpu_memory": [1e6 * MODELS[name][1] for name in model],
+    }
     tables = {"resources": resource_interference()}
     kinds = sorted(set(model))
     interference = interference_of(values["xi"], sorted(MODELS), of_xi, tables).restricted(kinds)
