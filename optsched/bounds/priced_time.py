@@ -76,7 +76,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
         return None
     found = [
         (value, data | more)
-        for modes, more in _modes(instance, schedule_class)
+        for modes, more in modes_for(instance, schedule_class)
         if (priced := best_priced_time(costs, modes)) is not None
         if (proof := _Stated(costs, modes, priced).proof()) is not None
         for value, data in [proof]
@@ -97,7 +97,7 @@ def priced_certificate(
     ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
     every type, in the order of `optsched.bounds.modes.Modes.types`.
     """
-    costs, (modes, more) = sum_costs(instance, objective), _modes(instance, schedule_class)[0]
+    costs, (modes, more) = sum_costs(instance, objective), modes_for(instance, schedule_class)[0]
     found = _Stated(costs, modes, PricedTime(moments, price)).proof()
     if found is None:
         return None
@@ -105,7 +105,8 @@ def priced_certificate(
     return Certificate(instance.digest, objective, schedule_class, KIND, value, found[1] | more)
 
 
-def _modes(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
+def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
+    """Modes of jobs to choose from, with what else a certificate says: some where GPUs are shared, else one."""
     if schedule_class in GPU_SHARING_CLASSES:
         if instance.interference is None:
             return []

@@ -13,7 +13,8 @@ jobs on a GPU, each slowed down by the other (verify_sharing.py); task-sharing: 
 seconds costs n a times their price, the least that suits; U: what all GPUs cost a second. shared: of n only a part, its
 charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs that fit on a GPU together. task, link: compute
 on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
-and of jobs' own time, over all that these pay. **priced-time**: prices of GPUs over time (verify_time_prices.py).
+and of jobs' own time, over all that these pay. **priced-time**, **priced-deadlines**: prices of GPUs over time
+(verify_time_prices.py).
 **priced-gangs**: and of running jobs, of which not all fit together (verify_gang_prices.py).
 **Not known here**: measured steps of scalings, and models of speeds that somebody added to optsched. `optsched verify` runs
 this program, too, and gives it the speeds of such jobs (`SpeedSource`).
@@ -36,7 +37,7 @@ if TYPE_CHECKING or __package__:
     from optsched.check.verify_scalings import ScalingProfile, with_memory
     from optsched.check.verify_sharing import Charges, Needs, Partners, whole
     from optsched.check.verify_stage_graphs import graph_of, least_iteration
-    from optsched.check.verify_time_prices import LARGEST_PRICE, Rates, priced_time, useful
+    from optsched.check.verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_time, useful
 else:  # copied
     import verify_case as reading
     import verify_certificate as plain
@@ -49,7 +50,7 @@ else:  # copied
     from verify_scalings import ScalingProfile, with_memory
     from verify_sharing import Charges, Needs, Partners, whole
     from verify_stage_graphs import graph_of, least_iteration
-    from verify_time_prices import LARGEST_PRICE, Rates, priced_time, useful
+    from verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_time, useful
 
 MOST_GPUS = 4096  # of elastic jobs
 ROW = {"gpu", "gpus", "together", "spread", "measured"}
@@ -370,7 +371,8 @@ def on_machine(name: str, sides: Data) -> Served:
 def priced(name: str) -> Served:
     """Those for machines by prices, and for prices over time."""
     some = on_machine(name, {f"{name}-busy-time": busy, "priced-time": priced_time})
-    return either(some, {"makespan": {f"{name}-makespan": makespan}, GAIN: {"priced-time": priced_time}})
+    over_time = {GAIN: {"priced-time": priced_time}, FAIR: {"priced-deadlines": priced_deadlines}}
+    return either(some, {"makespan": {f"{name}-makespan": makespan}, **over_time})
 
 
 def either(*some: Served) -> Served:

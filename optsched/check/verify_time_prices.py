@@ -6,6 +6,8 @@ what its utility w N / (C - r) is less than nothing, and pays for the cheapest w
 does more and more work a second along the lower hull of cost over rate or, where copies add up, takes option after option.
 **Theorem** priced-time: the sum of what jobs cost and pay at least, less what all GPUs are worth
 (optsched/bounds/priced_time.py); of utility, which is bounded from above, its negative. The data state these minima.
+**Theorem** priced-deadlines: a ratio R, if work until all r_j + R d_j costs more than all GPUs are worth
+(optsched/bounds/priced_deadlines.py).
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_case import DUAL, EXPONENT, Data, need, the
+    from optsched.check.verify_case import DUAL, EXPONENT, Data, need, ratio, the, written
+    from optsched.check.verify_fair_share import share_of
     from optsched.check.verify_sharing import whole
 else:  # copied
-    from verify_case import DUAL, EXPONENT, Data, need, the
+    from verify_case import DUAL, EXPONENT, Data, need, ratio, the, written
+    from verify_fair_share import share_of
     from verify_sharing import whole
 
 MOST_CELLS = 4096
@@ -62,14 +66,7 @@ class LeastCost(NamedTuple):
 
 def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
     """Every job's minimum is held against all moments at which it may end."""
-    rates, charged = case.rates(data)
-    cells = stated_cells(data, case.count)
-    first = min((Fraction(r, case.unit) for r in case.release), default=Fraction(0))
-    need(cells.moments[0] <= first, "data.moments must begin at the first arrival, or before")
-    need(
-        len(cells.prices) * sum(map(len, rates)) <= MOST_WORK,
-        f"more than {MOST_WORK} cells and options: too many to try",
-    )
+    cells, rates, charged = priced_cells(case, data)
     minima, unit = stated_minima(data, len(rates)), Fraction(2) ** -exponent(data, "minimum_exponent")
     proof = Minima(cells, adds=case.schedule_class == "forking")
     utility = case.objective == "total_utility"
@@ -83,6 +80,32 @@ def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
     names = ("moments", "moment_exponent", "prices", "price_exponent", "minima", "minimum_exponent")
     value = unit * sum(minima) - cells.worth(case.count)
     return -value if utility else value, {**{name: data[name] for name in names}, **charged}
+
+
+def priced_cells(case: Any, data: Data) -> tuple[PricedCells, list[Rates], Data]:
+    """(the cells, the options of every job, what files state), of a size that can be tried."""
+    rates, charged = case.rates(data)
+    cells = stated_cells(data, case.count)
+    first = min((Fraction(r, case.unit) for r in case.release), default=Fraction(0))
+    need(cells.moments[0] <= first, "data.moments must begin at the first arrival, or before")
+    need(
+        len(cells.prices) * sum(map(len, rates)) <= MOST_WORK,
+        f"more than {MOST_WORK} cells and options: too many to try",
+    )
+    return cells, rates, charged
+
+
+def priced_deadlines(case: Any, data: Data) -> tuple[Fraction, Data]:
+    """With a smaller value all jobs meet their deadlines: what they pay until then is held against what GPUs are worth."""
+    cells, rates, charged = priced_cells(case, data)
+    limit, proof = ratio(data.get("limit"), "data.limit"), Minima(cells, adds=case.schedule_class == "forking")
+    columns, paid = zip(case.release, case.work, share_of(case), rates, strict=True), Fraction(0)
+    for r, work, share, own in columns:
+        release = Fraction(r, case.unit)
+        paid += proof.paid(work, release, release + limit * share, own)
+    need(paid > cells.worth(case.count), "data.limit: the jobs can pay for their work until then", DUAL)
+    names = ("moments", "moment_exponent", "prices", "price_exponent")
+    return limit, {"limit": written(limit), **{name: data[name] for name in names}, **charged}
 
 
 def stated_minima(data: Data, count: int) -> list[int]:
@@ -120,6 +143,7 @@ class Minima:
     def __init__(self, cells: PricedCells, adds: bool) -> None:
         self.cells, self.adds = cells, adds
         self.known: dict[Rates, dict[int, Steps]] = {}
+        self.ordered: dict[Rates, list[tuple[Fraction, Fraction, int]]] = {}  # (price of a unit, units a second, cell)
 
     def hold(self, job: LeastCost, rates: Rates) -> bool:
         """Is what the job says true, wherever it ends?
@@ -170,6 +194,21 @@ class Minima:
                     insort(done, piece)
             now = max(now, end)
         raise AssertionError("the last cell has no end")
+
+    def paid(self, missing: Fraction, release: Fraction, until: Fraction, rates: Rates) -> Fraction:
+        """The least that work costs between two moments; of more work than fits there, of what fits."""
+        if rates not in self.ordered:
+            every = range(len(self.cells.moments))
+            self.ordered[rates] = sorted((*step, k) for k in every for step in self.steps(rates, k))
+        ends, paid = [*self.cells.moments[1:], until], Fraction(0)
+        for price, speed, k in self.ordered[rates]:
+            seconds = min(ends[k], until) - max(self.cells.moments[k], release)
+            if seconds > 0:
+                units = min(missing, speed * seconds)
+                paid, missing = paid + price * units, missing - units
+                if not missing:
+                    break
+        return paid
 
     def steps(self, rates: Rates, k: int) -> Steps:
         """The cheapest way to more and more work a second in cell k, rising in price."""

@@ -179,7 +179,7 @@ def test_who_has_the_class() -> None:
     assert bound(instance).schedule_class == "gang"
     for name in BOUNDS.names():
         if "elastic" in BOUNDS.get(name).classes:
-            assert name in (*KINDS, *NEW, "priced-time")
+            assert name in (*KINDS, *NEW, "priced-time", "priced-deadlines")
     for name in (*KINDS, *NEW):
         objective = sorted(BOUNDS.get(name).objectives)[0]
         certificate = BOUNDS.get(name).build(instance, objective, "elastic")
