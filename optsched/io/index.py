@@ -176,7 +176,9 @@ def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(files):
-            archive.writestr(zipfile.ZipInfo(name, FIXED), files[name], zipfile.ZIP_LZMA)  # two thirds of what others take
+            archive.writestr(
+                zipfile.ZipInfo(name, FIXED), files[name], zipfile.ZIP_LZMA
+            )  # two thirds of what others take
     (folder / PROOFS).mkdir(exist_ok=True)
     write_atomic(folder / PROOFS / f"{suite}.zip", out.getvalue())
 
