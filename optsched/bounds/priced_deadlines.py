@@ -13,8 +13,8 @@ parts j pays m_j at least, and all pay what all GPUs are worth at most: there is
 it cannot crowd into the cheapest moments. It buys its work where that is cheapest.
 **Search**: prices are the duals of a program: all jobs meet their deadlines, in parts of their modes, and the largest load
 of a type in a cell is least. A load above 1 is a proof; R rises to where it is 1. Then cells are cut where prices change.
-**Relations**: `fair_share` has one price of a type at all times, and lets a job run on all GPUs at once. This is the optimum
-of all schedules for fluid gangs, but for the cells. Of the makespan that is `makespan_prices`.
+**Relations**: `fair_share` has one price of a type at all times, and lets a job run on all GPUs at once. With cells
+fine enough this is the optimum of all schedules of fluid gangs; of the makespan that is `makespan_prices`.
 **Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; up to 512 jobs.
 **Reference**: Lawler and Labetoulle, J. ACM 25 (1978), the program for unrelated machines; deadlines by intervals.
 """
@@ -28,7 +28,16 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_deadlines_search import Deadlines
-from optsched.bounds.priced_time import CLASSES, MOMENT_BITS, PRICE_BITS, floats, integers, modes_for
+from optsched.bounds.priced_time import (
+    CLASSES,
+    FEWEST_JOBS,
+    MOMENT_BITS,
+    MOST_JOBS,
+    PRICE_BITS,
+    floats,
+    integers,
+    modes_for,
+)
 from optsched.bounds.priced_time_search import PricedTime
 from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import FAIR
@@ -37,7 +46,6 @@ from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
 
 KIND = "priced-deadlines"
-FEWEST_JOBS, MOST_JOBS = 16, 512  # as `optsched.bounds.priced_time`
 
 
 @lower_bound(KIND, objectives=(FAIR,), classes=CLASSES, statement="deadlines cost more than all GPUs, by type and time")

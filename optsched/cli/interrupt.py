@@ -143,8 +143,9 @@ def shield_processes() -> None:
 
         resource_tracker.ensure_running()
     # What the processes share is given back by them or by the process that watches for it: that it came second is no news.
-    warned = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [warned, "ignore:resource_tracker"]))
+    warned, quiet = os.environ.get("PYTHONWARNINGS", ""), "ignore:resource_tracker"
+    if quiet not in warned:
+        os.environ["PYTHONWARNINGS"] = f"{warned},{quiet}" if warned else quiet
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 

@@ -147,8 +147,11 @@ def check(each: LibraryEntry) -> BestKnown:
     return found
 
 
-def assemble(every: Iterable[Planned], work: Path, folder: Path) -> list[LibraryEntry]:
-    """Join results and what the library has, each refereed and verified, the better of both; write index and archives."""
+def assemble(every: Iterable[Planned], work: Path, folder: Path, suite: str | None = None) -> list[LibraryEntry]:
+    """Join results and what the library has, each refereed and verified, the better of both; write index and archives.
+
+    Of other suites than ``suite`` (None: of none) rows and archives stay as they are.
+    """
     known = {each.name: each for each in entries()}
     rows, archives = list[LibraryEntry](), dict[str, dict[str, bytes]]()
     with tempfile.TemporaryDirectory() as place:
@@ -156,6 +159,9 @@ def assemble(every: Iterable[Planned], work: Path, folder: Path) -> list[Library
             kept, old = work / f"{asked.entry.name}{RESULT}", known.get(asked.entry.name)
             if old is None and not kept.is_file():
                 continue  # not proved yet
+            if old is not None and suite not in (None, asked.entry.suite):
+                rows.append(old)
+                continue
             instance = made(asked.entry)
             proofs = []
             if kept.is_file():
@@ -220,7 +226,8 @@ def main() -> None:
     else:
         every = list(recipes())
         prove_all([each for each in every if asked.suite in (None, each.entry.suite)], asked.work)
-        count = len(assemble(every, asked.work, folder))
+        rows = assemble(every, asked.work, folder, asked.suite)
+        count = sum(asked.suite in (None, each.suite) for each in rows)
     print(f"{count} instances: every schedule refereed, every certificate verified")
 
 

@@ -220,6 +220,9 @@ def test_made_again_from_nothing_and_resumed(tmp_path: Path, worse: Path, monkey
     archive = (worse / "proofs" / "gangs-8.zip").read_bytes()
     assert assemble(some, tmp_path / "nothing", worse) == [row]  # what the library has is kept
     assert (worse / "proofs" / "gangs-8.zip").read_bytes() == archive
+    monkeypatch.setattr(study, "in_library", lambda *_: pytest.fail("of another suite"))
+    assert assemble(some, tmp_path / "nothing", worse, suite="rigid") == [index.entry(NAME)]
+    assert (worse / "proofs" / "gangs-8.zip").read_bytes() == archive
 
 
 @pytest.mark.release
