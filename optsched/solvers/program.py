@@ -223,7 +223,7 @@ class _Optimum:
 
 def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: float | None) -> _Optimum:
     session = Session(linear)
-    outcome = session.solve(time_limit=time_limit)
+    outcome = session.solve_finely(time_limit)
     found = _Optimum(outcome.status, session.solver, outcome.value, outcome.bound, linear.size, outcome.nodes)
     if outcome.status.endswith("infeasible"):
         found.status, found.note = "infeasible", conflict_in_words(session, made.name)

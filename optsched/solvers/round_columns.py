@@ -125,13 +125,17 @@ class RoundColumns:
         self.scale = BITS - math.frexp(largest)[1] if largest else 0
         self.worth = np.ceil(np.ldexp(self.utility, self.scale)).astype(np.int64)
         self.units, self.done = np.zeros(len(self.modes), dtype=np.int64), np.zeros(problem.n, dtype=np.int64)
-        self.free = np.tile(self.cells.capacity, (problem.rounds, 1))
-        self.active = np.diff(self.start) > 0
+        self.release()
         self.fine, self.needed = np.full(problem.n, UNITS), problem.work * ENOUGH
         fastest = np.maximum.reduceat(np.append(self.iterations, 1.0), self.start[:-1])
         self.long = (self.needed > LONG * fastest) & self.active
         for j in np.flatnonzero(~self.long).tolist():
             self._count(j)
+
+    def release(self) -> None:
+        """All devices are free, and all jobs that can run active."""
+        self.free = np.tile(self.cells.capacity, (self.problem.rounds, 1))
+        self.active = np.diff(self.start) > 0
 
     @cached_property
     def utility(self) -> Floats:

@@ -4,9 +4,10 @@
 row a block of rounds, then for finer and finer blocks: the LP of a coarse level is a relaxation with a master of few rows,
 its columns are columns of the next level, and its prices, the same in all rounds of a block, are prices there.
 **Integers** price-and-dive: columns of the largest shares become schedules, and the LP of what is left is solved again, with
-new columns; of few columns HiGHS chooses the best (price-and-branch), and the better choice counts. Machines are given to
-gangs round by round, the largest first; whoever finds none, or was left out, is put where it ends first among the others;
-then jobs move to earlier ends one by one until none can.
+new columns; once more, with more of them, where the choice is not within one percent of the bound. Of few columns HiGHS
+chooses the best (price-and-branch). The best choice counts. Machines are given to gangs round by round, the largest first;
+whoever finds none, or was left out, is put where it ends first among the others; then jobs move to earlier ends one by one
+until none can.
 **Guarantee** value <= optimum of integral schedules <= optimum of the LP <= ``bound``, which is exact.
 **Reference** Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918, whose primal and dual these are.
 """
@@ -37,9 +38,10 @@ COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the las
 # Rounds of pricing of a level before the last one, and of the last: of few jobs in many rounds no end is near.
 MOST_PRICED = 150, 50
 KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
-# Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
 FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
-NEARLY, SOME, FIXED, MOST_DIVES, DIVE = 1 - 1e-6, 1e-6, 0.3, 60, 2
+# Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
+NEARLY, SOME, FIXED, MOST_STEPS = 1 - 1e-6, 1e-6, 0.3, 60
+DIVES, NEAR = (2, 6), 1e-2  # rounds of pricing a step, of one dive after another, until a choice is that near to the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,10 @@ def pack_rounds(
     if integer:
         if found.columns.value.size <= FEW_COLUMNS:
             choices.append(_branch(columns, found, deadline))
-        choices.append(_dive(columns, found, duals, deadline))
+        for pricing in DIVES:
+            choices.append(_dive(columns, found, duals, pricing, deadline))
+            if deadline.passed or max(map(RoundPlaces.value, choices)) >= (1 - NEAR) * bound:
+                break
     best = max(choices, key=RoundPlaces.value)
     placed, value = best.placed(), best.value()
     if progress is not None and integer:
@@ -214,10 +219,11 @@ def _branch(columns: RoundColumns, found: Generated, deadline: Deadline) -> Roun
     return places
 
 
-def _dive(columns: RoundColumns, found: Generated, duals: Floats, deadline: Deadline) -> RoundPlaces:
+def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, deadline: Deadline) -> RoundPlaces:
     """Columns become schedules, those of the largest shares first, and the rest of the LP is solved again."""
     pool, share, places = found.columns, found.x, RoundPlaces(columns)
-    for _ in range(MOST_DIVES):
+    columns.release()
+    for _ in range(MOST_STEPS):
         fixed = _largest(columns, pool, share)
         if not fixed:
             break
@@ -231,7 +237,7 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, deadline: Dead
             sense=-1,
             start=_that_fit(columns, pool),
             duals=duals,
-            most_rounds=DIVE,
+            most_rounds=pricing,
             deadline=deadline,
         )
         duals, pool, share = level.duals, level.columns, level.x

@@ -14,8 +14,9 @@ from packing_value import packing_value
 from round_brute_force import best_utility, tiny_problems, ways
 
 import optsched as osd
+from optsched.deadline import NEVER
 from optsched.models.hadar_rounds import RoundProblem, round_problem
-from optsched.solvers import round_columns
+from optsched.solvers import round_columns, round_packing
 from optsched.solvers.round_columns import RoundColumns
 from optsched.solvers.round_packing import RoundPacking, pack_rounds
 from optsched.solvers.session import Progress
@@ -111,6 +112,15 @@ def test_forty_jobs_to_one_percent() -> None:
     assert found.gap < 0.01
     assert 0.98 * float(found.bound) <= found.chosen_value <= float(found.bound)
     require_the_rules(found)
+
+
+def test_a_second_dive_has_all_devices_and_jobs_again() -> None:
+    instance = osd.generate("hadar-60", jobs=12, cluster="1x4:V100+1x4:P100+1x4:K80", hours=0.3, seed=3)
+    columns = RoundColumns(round_problem(instance, 360.0, 60))
+    lp, duals = round_packing._levels(columns, 1e-3, NEVER, None)
+    first, second = (round_packing._dive(columns, lp, duals, 2, NEVER) for _ in range(2))
+    assert first.value() > 0.8 * lp.value
+    assert second.placed() == first.placed()
 
 
 @settings(max_examples=examples(40))

@@ -370,3 +370,34 @@ def test_values_follow_changes_of_the_program() -> None:
     changed = knapsack().c.copy()
     changed[[3, 7]] = 100.0, 1.0
     assert first.value == pytest.approx(float(changed @ first.x))
+
+
+def test_an_lp_whose_duals_are_small_is_solved_to_the_last_digits() -> None:
+    """max rate: thr_m(X) >= rate left_m, shares of time, GPUs of three types; its duals are some 1e-6, its cost is 1."""
+    off = []
+    for seed in range(3):
+        rng, m, capacity = np.random.default_rng(seed), 150, np.full(3, 20.0)
+        rate = rng.uniform(0.1, 1, (m, 1)) * np.array([4.0, 2, 1]) * rng.uniform(0.6, 1, (m, 3))
+        gang, left = rng.choice([1, 1, 1, 2, 4], m).astype(float), rng.uniform(100, 5000, m)
+        jobs = sp.kron(sp.eye_array(m), np.ones((1, 3)))
+        work = sp.hstack([sp.csc_array(-left[:, None]), jobs.multiply(rate.ravel()[None, :])])
+        time = sp.hstack([sp.csc_array((m, 1)), jobs])
+        used = sp.hstack([sp.csc_array((3, 1)), sp.kron(gang[None, :], sp.eye_array(3))])
+        program = LinearProgram.from_arrays(
+            np.eye(1, 3 * m + 1).ravel(),
+            sp.csc_array(sp.vstack([work, time, used])),
+            np.concatenate([np.zeros(m), np.full(m + 3, -np.inf)]),
+            np.concatenate([np.full(m, np.inf), np.ones(m), capacity]),
+            sense=-1,
+        )
+        session = Session(program)
+        outcome = session.solve_finely()
+        duals = session.duals()
+        need, price = np.maximum(-duals[:m], 0), np.maximum(duals[2 * m :], 0)
+        gained = np.maximum((need[:, None] * rate - gang[:, None] * price).max(axis=1), 0).sum()
+        proved = (gained + capacity @ price) / (need @ left)  # by any duals
+        assert outcome.value == outcome.bound == pytest.approx(proved, rel=1e-10)
+        plain = Session(program).solve().value
+        assert plain is not None
+        off.append(abs(plain / proved - 1))
+    assert max(off) > 1e-5  # what it is for
