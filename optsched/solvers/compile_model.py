@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from optsched.errors import InputError, OptschedError
+from optsched.errors import InputError
 from optsched.solvers.linear_program import LinearProgram
-from optsched.solvers.session import Outcome, Session
 
 
 def compile(model: Any) -> LinearProgram:
@@ -30,17 +29,3 @@ def compile(model: Any) -> LinearProgram:
     raise InputError(
         "not a model that compiles", value=type(model).__name__, legal="a pyomo.ConcreteModel or a cvxpy.Problem"
     )
-
-
-def solved(model: Any, what: str) -> Outcome:
-    """The optimum of a model, whose variables, and suffix of duals of an LP, then have their values.
-
-    Raises `OptschedError` that names ``what`` when HiGHS ends otherwise.
-    """
-    program = compile(model)
-    session = Session(program)
-    outcome = session.solve()
-    if outcome.status != "optimal" or outcome.x is None:
-        raise OptschedError(f"HiGHS: the {what} ended {outcome.status}")
-    program.load(outcome.x, None if program.is_mip else session.duals())
-    return outcome

@@ -14,11 +14,11 @@ import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
+from loaded_optimum import loaded_optimum
 from scipy.optimize import linprog
 
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem
 from optsched.policies.gavel_allocations import Setting
-from optsched.solvers.compile_model import solved
 
 Floats = npt.NDArray[np.float64]
 TYPES = ("v100", "p100", "k80")
@@ -83,7 +83,7 @@ def random_jobs(seed: int, n: int | None = None) -> tuple[ActiveJobs, Setting]:
 def optimum(program: Any) -> float:
     """Of a formulation, whose variables and duals then have their values: by HiGHS where it is linear, else by Clarabel."""
     if all(constraint.is_dcp(dpp=False) for constraint in program.constraints) and program.objective.expr.is_affine():
-        return float(solved(program, "allocation program").value or 0.0)
+        return loaded_optimum(program)
     program.solve(solver=cp.CLARABEL)
     assert program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
     return float(program.value)
