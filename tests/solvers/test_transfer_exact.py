@@ -179,15 +179,15 @@ def test_links_that_nothing_connects_are_independent(seed: int) -> None:
     """Also the first of each at the same moment, and rules that are not optimal on either link."""
     waits = TransferProblem([0, 0.5], [10, 1], Contention(1.0, 0.25))
     other = replace(random_transfers(3, seed, 0.25), release=np.array([0.0, 0.0, 0.5]))
-    for part in (waits, other):
-        both = TransferProblem(
-            np.concatenate([waits.release, part.release]),
-            np.concatenate([waits.size, part.size]),
+    for parts in ((waits, waits), (waits, other), (waits, waits, waits)):  # of the last, three start at once
+        beside = TransferProblem(
+            np.concatenate([part.release for part in parts]),
+            np.concatenate([part.size for part in parts]),
             waits.contention,
-            ((0,), (0,), *[(1,)] * part.n),
+            tuple((link,) for link, part in enumerate(parts) for _ in range(part.n)),
         )
-        expected = transfer_optimum(waits, exact=True).value + transfer_optimum(part, exact=True).value
-        assert transfer_optimum(both, exact=True).value == expected
+        expected = sum(transfer_optimum(part, exact=True).value for part in parts)
+        assert transfer_optimum(beside, exact=True).value == expected
 
 
 @settings(max_examples=30)
