@@ -70,7 +70,8 @@ def sweep(
             say(f"a cell failed: {result.key}: {result.error}")
 
     def tell() -> None:
-        say(f"{reached[0]:,} of {reached[1]:,} cells are kept; the same command goes on from there")
+        kept = f"{reached[0]:,} of {reached[1]:,} cells are kept" if reached[1] else "no cell of this run has ended"
+        say(f"{kept}; the same command goes on from there")
 
     with bars() as shown, telling(tell):
         advance = shown.step(f"running the sweep {file.stem}")
