@@ -57,31 +57,8 @@ if TYPE_CHECKING or __package__:
         the,
         written,
     )
-else:  # copied
-    from verify_case import (
-        DUAL,
-        EXACT,
-        EXPONENT,
-        GAIN_BITS,
-        KEPT_BITS,
-        KIND,
-        MOST_LEVELS,
-        MOST_ROWS,
-        UNJUDGED,
-        WIDEST,
-        Case,
-        Data,
-        Machine,
-        below,
-        floors,
-        integers,
-        main,
-        need,
-        ratio,
-        shown,
-        the,
-        written,
-    )
+else:  # copied: the same names
+    from verify_case import *  # noqa: F403
 
 # --- one machine ----------------------------------------------------------------------------------------------------------
 

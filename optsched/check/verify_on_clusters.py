@@ -6,16 +6,15 @@ Copy the files verify_*.py (Python 3.11 or newer, no packages). verify_certifica
 verify_fair_share.py those of max_fair_slowdown; here are more machines of U units for which those theorems hold.
 
 **Seconds** that a job takes at least: its duration; iterations at the best rate of a table by GPU type (together on a node,
-or spread over several), of a graph of stages (verify_stage_graphs.py) or of a scaling profile (verify_scalings.py).
+or spread over several), of a graph of stages or of a scaling profile (verify_seconds.py).
 **Classes**: gang, gang-nonpreemptive; forking: copies on all GPUs of its types at once, whose work adds up; gpu-sharing: two
 jobs on a GPU, each slowed down by the other (verify_sharing.py); task-sharing: iterations of tasks that take turns
 (verify_tasks.py); elastic: any number of GPUs, any batch. **Machines**: typed, elastic: a unit of work that takes n GPUs a
 seconds costs n a times their price, the least that suits; U: what all GPUs cost a second. shared: of n only a part, its
 charge, such that c_a / xi_ab + c_b / xi_ba <= 1 for any two classes of jobs that fit on a GPU together. task, link: compute
 on all GPUs, or bytes on all network interfaces. **makespan**: a moment plus the work that is left then, at prices of GPUs
-and of jobs' own time, over all that these pay. **priced-time**, **priced-deadlines**: prices of GPUs over time
-(verify_time_prices.py).
-**priced-gangs**: and of running jobs, of which not all fit together (verify_gang_prices.py).
+and of jobs' own time, over all that these pay. **priced-time**, **priced-deadlines**: prices of GPUs over time;
+**priced-gangs**: and of running jobs, of which not all fit together (verify_time_prices.py).
 **Not known here**: measured steps of scalings, and models of speeds that somebody added to optsched. `optsched verify` runs
 this program, too, and gives it the speeds of such jobs (`SpeedSource`).
 """
@@ -32,12 +31,17 @@ if TYPE_CHECKING or __package__:
     from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from optsched.check.verify_fair_share import fair_alone, fair_share
-    from optsched.check.verify_gang_prices import priced_gangs
     from optsched.check.verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
-    from optsched.check.verify_scalings import ScalingProfile, with_memory
+    from optsched.check.verify_seconds import ScalingProfile, graph_of, least_iteration, with_memory
     from optsched.check.verify_sharing import Charges, Needs, Partners, whole
-    from optsched.check.verify_stage_graphs import graph_of, least_iteration
-    from optsched.check.verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_time, useful
+    from optsched.check.verify_time_prices import (
+        LARGEST_PRICE,
+        Rates,
+        priced_deadlines,
+        priced_gangs,
+        priced_time,
+        useful,
+    )
 else:  # copied
     import verify_case as reading
     import verify_certificate as plain
@@ -45,12 +49,10 @@ else:  # copied
     from verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from verify_fair_share import fair_alone, fair_share
-    from verify_gang_prices import priced_gangs
     from verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
-    from verify_scalings import ScalingProfile, with_memory
+    from verify_seconds import ScalingProfile, graph_of, least_iteration, with_memory
     from verify_sharing import Charges, Needs, Partners, whole
-    from verify_stage_graphs import graph_of, least_iteration
-    from verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_time, useful
+    from verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_gangs, priced_time, useful
 
 MOST_GPUS = 4096  # of elastic jobs
 ROW = {"gpu", "gpus", "together", "spread", "measured"}

@@ -34,7 +34,7 @@ from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
 from optsched.check import verify_on_clusters
-from optsched.check.verify_gang_prices import most_paid
+from optsched.check.verify_time_prices import most_paid
 from optsched.problem.instance import Instance
 
 FLOW, KIND = "total_flow_time", "priced-gangs"
