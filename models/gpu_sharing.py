@@ -1,7 +1,7 @@
 """Jobs that may share one set of GPUs in pairs: event slots, as a mixed-integer program.
 
-For jobs of which every two meet on some GPU and no three fit (`optsched.models.gang_set`): which two share, when, and with
-which sub-batches.
+For jobs of which every two meet on some GPU and no three fit (`one_gang_set`): which two share, when, and with which
+sub-batches.
 
 Sets: jobs j = 1..n; options o of j (its sub-batches); events q = 0..2n-1, each the start or the end of one job, in order of
 time; the interval q lies between the events q and q+1; states S: nobody, {jo}, {jo, kp} for pairs that may share and fit.
@@ -41,9 +41,8 @@ import pyomo.environ as pyo
 from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
-from optsched.models.gang_set import first_gangs, one_gang_set
 from optsched.models.program import add_program
-from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
+from optsched.models.shared_jobs import SharedJobs, first_gangs, on_events, one_gang_set, shared_completions
 from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule

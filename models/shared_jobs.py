@@ -236,7 +236,11 @@ def _completions(
     work = {j: number(jobs.seconds(j, options[j], gangs[j])) for j in begin}
 
     def slow(running: set[int]) -> dict[int, Number]:
-        _check_residents(jobs, running, gangs, options)
+        for g in sorted({g for j in running for g in gangs[j]}):
+            here = [j for j in sorted(running) if g in gangs[j]]
+            if not may_be_on(jobs, here, g, options):
+                legal = "at most two jobs that may share, with memory for both"
+                raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=here, legal=legal)
         meets = {j: [k for k in running if k != j and not set(gangs[j]).isdisjoint(gangs[k])] for j in running}
         return {j: number(jobs.slowdown(j, others)) for j, others in meets.items()}
 
@@ -249,9 +253,26 @@ def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[i
     return fits and len(here) <= 2 and (len(here) < 2 or jobs.pairs(here[0], here[1]))
 
 
-def _check_residents(jobs: SharedJobs, running: set[int], gangs: Sequence[Gang], options: Sequence[int]) -> None:
-    for g in sorted({g for j in running for g in gangs[j]}):
-        here = [j for j in sorted(running) if g in gangs[j]]
-        if not may_be_on(jobs, here, g, options):
-            legal = "at most two jobs that may share, with memory for both"
-            raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=here, legal=legal)
+# One gang set: jobs of which every two meet on some GPU and no three can run at once, wherever they are put.
+#
+# Then it does not matter which GPUs a job has: at any time at most two run, and they share. That is so if all jobs need
+# all G GPUs, and on one node with n_j + n_k > G for every two and n_i + n_j + n_k > 2 G for every three (a GPU holds two).
+
+
+def one_gang_set(jobs: SharedJobs) -> str | None:
+    """None where the jobs are one gang set, else one sentence why not."""
+    G, sizes = len(jobs.gpu_node), sorted(jobs.gang)
+    if all(size == G for size in sizes):
+        return None
+    if len(jobs.node_memory) > 1:
+        return f"on several nodes every job must need all {G} GPUs, one needs {sizes[0]}"
+    if sum(sizes[:2]) <= G and len(sizes) > 1:
+        return f"gangs of {sizes[0]} and {sizes[1]} GPUs run side by side on {G}"
+    if sum(sizes[:3]) <= 2 * G and len(sizes) > 2:
+        return f"three gangs of {', '.join(map(str, sizes[:3]))} GPUs run at once on {G} GPUs, two jobs on each"
+    return None
+
+
+def first_gangs(jobs: SharedJobs) -> tuple[Gang, ...]:
+    """The GPUs of every job, the first ones: all that matters is how many."""
+    return tuple(tuple(range(size)) for size in jobs.gang)

@@ -88,7 +88,23 @@ def build(order: QueueOrder) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(NAME)
     _jobs(model, order)
     _policy(model, order, _ranks(model, order))
-    _best_schedule(model, order)
+    n, horizon, longest = order.jobs, order.horizon, order.values(0)[-1]
+    jobs, pairs = range(n), list(permutations(range(n), 2))
+    model.begin = pyo.Var(jobs, bounds=(0, horizon))
+    model.precedes = pyo.Var([(i, j) for i, j in pairs if i < j], domain=pyo.Binary)
+    model.work = pyo.Var(pairs, bounds=(0, longest))
+    before = {(i, j): model.precedes[i, j] if i < j else 1 - model.precedes[j, i] for i, j in pairs}
+    p, r = _column(model, 0, jobs), _column(model, 2, jobs)
+    # (8)
+    model.released = pyo.Constraint(jobs, expr={j: model.begin[j] >= r[j] for j in jobs})
+    disjoint = {(i, j): model.begin[j] >= model.begin[i] + p[i] - horizon * (1 - before[i, j]) for i, j in pairs}
+    model.disjoint = pyo.Constraint(pairs, expr=disjoint)
+    # (9), (10)
+    behind = {j: model.begin[j] >= sum(model.work[i, j] for i in jobs if i != j) for j in jobs}
+    model.behind = pyo.Constraint(jobs, expr=behind)
+    pushed = {(i, j): model.work[i, j] >= p[i] - longest * (1 - before[i, j]) for i, j in pairs}
+    model.pushed = pyo.Constraint(pairs, expr=pushed)
+    model.some = pyo.Constraint(pairs, expr={(i, j): model.work[i, j] >= before[i, j] for i, j in pairs})
     _totals(model, order)
     model.objective = pyo.Objective(expr=model.value - model.best, sense=pyo.maximize)  # (0)
     return model
@@ -146,26 +162,6 @@ def _policy(model: Any, order: QueueOrder, rank: list[Any]) -> None:
     if most:
         first = {(k, j): rank[k] <= rank[j] + most * (1 - model.there[k, j]) for k, j in after}
         model.first = pyo.Constraint(after, expr=first)
-
-
-def _best_schedule(model: Any, order: QueueOrder) -> None:
-    n, horizon, longest = order.jobs, order.horizon, order.values(0)[-1]
-    jobs, pairs = range(n), list(permutations(range(n), 2))
-    model.begin = pyo.Var(jobs, bounds=(0, horizon))
-    model.precedes = pyo.Var([(i, j) for i, j in pairs if i < j], domain=pyo.Binary)
-    model.work = pyo.Var(pairs, bounds=(0, longest))
-    before = {(i, j): model.precedes[i, j] if i < j else 1 - model.precedes[j, i] for i, j in pairs}
-    p, r = _column(model, 0, jobs), _column(model, 2, jobs)
-    # (8)
-    model.released = pyo.Constraint(jobs, expr={j: model.begin[j] >= r[j] for j in jobs})
-    disjoint = {(i, j): model.begin[j] >= model.begin[i] + p[i] - horizon * (1 - before[i, j]) for i, j in pairs}
-    model.disjoint = pyo.Constraint(pairs, expr=disjoint)
-    # (9), (10)
-    behind = {j: model.begin[j] >= sum(model.work[i, j] for i in jobs if i != j) for j in jobs}
-    model.behind = pyo.Constraint(jobs, expr=behind)
-    pushed = {(i, j): model.work[i, j] >= p[i] - longest * (1 - before[i, j]) for i, j in pairs}
-    model.pushed = pyo.Constraint(pairs, expr=pushed)
-    model.some = pyo.Constraint(pairs, expr={(i, j): model.work[i, j] >= before[i, j] for i, j in pairs})
 
 
 def _totals(model: Any, order: QueueOrder) -> None:

@@ -21,19 +21,23 @@ fine enough this is the optimum of all schedules of fluid gangs; of the makespan
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Certificate, ratio_text, register_kind
 from optsched.bounds.modes import Modes
-from optsched.bounds.priced_deadlines_search import Deadlines
 from optsched.bounds.priced_time import (
     CLASSES,
     FEWEST_JOBS,
     MOMENT_BITS,
     MOST_JOBS,
     PRICE_BITS,
+    SAFE,
+    SAFE_TIME,
     floats,
     integers,
     modes_for,
@@ -44,6 +48,191 @@ from optsched.bounds.sum_costs import FAIR
 from optsched.problem.arrays import Floats
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
+
+# A search for prices of GPUs by type and time at which jobs cannot pay for their work until their deadlines.
+#
+# Floats only, on the safe side: `Payments.least` is what jobs pay less what rounding may have added. So what is found
+# holds, and the verifier says the same of it.
+
+CELLS, MOST_CELLS = 16, 64  # at first, at last
+ROUNDS, LAST, PROGRAMS = 8, 2, 5  # of cuts, of these without much gain; in each of them
+MOST_VARIABLES = 100_000  # of a program: seconds
+CLOSE, CHANGE, FLATTEST = 1e-3, 1e-6, -0.1  # of ratios; of prices, in parts of the largest; of slopes
+ABOVE, FINE = 1 + 1e-5, 1e-7  # less than what a job takes alone no program has; steps of ratios
+
+
+class Deadlines:
+    """r_j + R d_j for ratios R, with d_j = ``fair`` f64[n] s; `alone`: the largest R of a job that never waits."""
+
+    def __init__(self, modes: Modes, fair: Floats) -> None:
+        self.modes, self.fair, self.release = modes, fair, modes.release
+        self.alone = float(np.max(modes.alone / fair)) * ABOVE
+        self.slope = -1.0  # of the logarithm of a load over that of R
+
+    def search(self) -> PricedTime | None:
+        """The prices that prove most, of those in finer and finer cells; None where there are none."""
+        best, low, closed = None, self.alone, 0
+        moments = np.linspace(self.release.min(), self._ends(low).max(), CELLS + 1)
+        for _ in range(ROUNDS):
+            found = self._highest(moments, low)
+            if found is None:
+                break
+            closed, (low, best) = closed + 1 if found[0] <= low * (1 + CLOSE) else 0, found
+            if closed == LAST:
+                break
+            moments = _cut(best)
+        return best
+
+    def _highest(self, moments: Floats, low: float) -> tuple[float, PricedTime] | None:
+        """(R, prices that prove it) from ``low`` on, with cells between these moments; by secants. None: there is none."""
+        best, high, limit, before = None, math.inf, low, None
+        for _ in range(PROGRAMS):
+            ends = self._ends(limit)
+            few = self.release.size <= MOST_CELLS // 2
+            cells = np.union1d(self.release, ends) if few else np.union1d(moments, max(moments[-1], ends.max()))
+            found = self.least_load(cells, limit)
+            if found is None:
+                break
+            load, priced = found
+            reached = self.reach(priced, limit) if load > 1 else None
+            if load <= 1:
+                high = limit
+            elif reached is not None and reached >= low:
+                low, best = reached, (reached, priced)
+            if high <= low * (1 + CLOSE):
+                break
+            if before is not None:
+                self.slope = min(math.log(load / before[1]) / math.log(limit / before[0]), FLATTEST)
+            before = limit, load
+            limit *= (load / (1 + CLOSE / 2)) ** (-1 / self.slope)  # a little less is proved, a little more is not
+            if not low < limit < high:
+                limit = (low + high) / 2 if high < math.inf else low * (1 + CLOSE)
+        return best
+
+    def _ends(self, ratio: float) -> Floats:
+        return self.release + ratio * self.fair
+
+    def reach(self, priced: PricedTime, low: float | None = None) -> float | None:
+        """A ratio that the prices prove, the largest at ``low`` (None: `alone`) or above; None: none."""
+        payments, low, step = Payments(self.modes, priced), self.alone if low is None else low, CLOSE
+        worth = float((priced.price * priced.lengths * self.modes.capacity).sum())
+
+        def proved(ratio: float) -> bool:
+            paid = payments.least(self._ends(ratio))
+            return bool(np.isfinite(paid).all() and paid.sum() > worth * (1 + SAFE))
+
+        if not proved(low):
+            return None
+        while proved(low * (1 + step)):
+            low, step = low * (1 + step), 2 * step
+        while step > FINE:
+            step /= 2
+            low = low * (1 + step) if proved(low * (1 + step)) else low
+        return low
+
+    def least_load(self, moments: Floats, ratio: float) -> tuple[float, PricedTime] | None:
+        """(The least largest load of a type in a cell with all deadlines met, prices that prove it); None: no answer.
+
+        Variables: the part of its time in a cell in which a job is in a mode, and the load.
+        """
+        from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+        from scipy.sparse import csr_array, vstack
+
+        modes, work, types = self.modes, self.modes.work, self.modes.capacity.size
+        begin = np.maximum(moments[:-1], self.release[:, None])
+        spans = np.minimum(moments[1:], self._ends(ratio)[:, None]) - begin
+        job, cell = np.nonzero(spans > 0)
+        seconds = spans[job, cell]
+        count = np.diff(modes.start)[modes.kind[job]]
+        pair = np.repeat(np.arange(job.size), count)
+        mode = np.arange(pair.size) - np.repeat(np.cumsum(count) - count - modes.start[modes.kind[job]], count)
+        size = pair.size + 1
+        if size > MOST_VARIABLES:
+            return None
+        done = modes.rate[mode] * seconds[pair] / work[job[pair]]
+        column = np.arange(pair.size)
+        works = csr_array((-done, (job[pair], column)), shape=(work.size, size))
+        least = np.full(job.size, np.inf)
+        np.minimum.at(least, pair, done)
+        crowded = (least < 1)[pair] & (not modes.adds)  # else no mode could be chosen for longer
+        single = csr_array((np.ones(crowded.sum()), (pair[crowded], column[crowded])), shape=(job.size, size))
+        room = (np.diff(moments)[:, None] * modes.capacity).reshape(-1)
+        place = cell[pair] * types + modes.gpu_type[mode]
+        entries = np.concatenate([modes.gpus[mode] * seconds[pair] / room[place], -np.ones(room.size)])
+        lines = np.concatenate([place, np.arange(room.size)]), np.concatenate([column, np.full(room.size, size - 1)])
+        loads = csr_array((entries, lines), shape=(room.size, size))
+        limits = np.concatenate([-np.ones(work.size), np.ones(job.size), np.zeros(room.size)])
+        last = np.arange(size) == size - 1
+        bounds = np.column_stack([np.zeros(size), np.where(last, np.inf, 1.0)])
+        found = linprog(last, A_ub=vstack([works, single, loads]), b_ub=limits, bounds=bounds, method="highs-ipm")
+        if found.x is None:
+            return None
+        dual = np.maximum(-found.ineqlin.marginals[-room.size :], 0.0)
+        return float(found.fun), PricedTime(moments, (dual / room).reshape(-1, types))
+
+
+def _cut(priced: PricedTime) -> Floats:
+    """Cells end where prices change, and halfway to the moments beside these."""
+    change = np.abs(np.diff(priced.price, axis=0)).sum(axis=1)
+    largest = np.argsort(-change, kind="stable")[: MOST_CELLS // 3]
+    here = 1 + np.sort(largest[change[largest] > CHANGE * priced.price.max()])
+    moments = priced.moments
+    beside = [(moments[here] + moments[here - 1]) / 2, (moments[here] + moments[here + 1]) / 2]
+    return np.unique(np.concatenate([moments[[0, -1]], moments[here], *beside]))
+
+
+class Payments:
+    """What the work of jobs costs at prices, job by job: pieces by rising price of a unit, f64[n, P] units a second."""
+
+    def __init__(self, modes: Modes, priced: PricedTime) -> None:
+        self.modes, self.moments = modes, priced.moments
+        free = np.zeros((1, modes.capacity.size))  # after the last moment
+        unit, speed = _pieces(modes, np.vstack([priced.price, free]))
+        order = np.argsort(unit, axis=1, kind="stable")
+        self.cell = (order // (unit.shape[1] // priced.moments.size))[modes.kind]
+        self.unit = np.take_along_axis(unit, order, axis=1)[modes.kind]
+        self.speed = np.take_along_axis(speed, order, axis=1)[modes.kind]
+        self.dearest = modes.most_gpus * float(priced.price.max(initial=0.0))
+
+    def least(self, ends: Floats) -> Floats:
+        """What jobs pay at least that are done by ``ends`` f64[n]; inf: they cannot be."""
+        begin, end = self.moments, np.append(self.moments[1:], np.inf)
+        spans = np.minimum(end, ends[:, None]) - np.maximum(begin, self.modes.release[:, None])
+        units = self.speed * np.take_along_axis(np.maximum(spans, 0.0), self.cell, axis=1)
+        reached = np.minimum(np.cumsum(units, axis=1), self.modes.work[:, None])
+        bought = np.diff(reached, axis=1, prepend=0.0)
+        paid = (self.unit * bought).sum(axis=1)
+        dearest = np.where(bought > 0, self.unit, 0.0).max(axis=1)
+        time = max(float(np.abs(self.moments).max()), float(np.abs(ends).max()))
+        lost = SAFE * paid + SAFE_TIME * (time * self.dearest + self.modes.work * dearest)
+        return np.where(reached[:, -1] < self.modes.work, np.inf, paid - lost)
+
+
+def _pieces(modes: Modes, price: Floats) -> tuple[Floats, Floats]:
+    """(price of a unit, units a second) f64[K, C M] of a kind's steps to higher rates in a cell, the cheapest first."""
+    count = np.diff(modes.start)
+    kind = np.repeat(np.arange(count.size), count)
+    place = np.arange(kind.size) - modes.start[kind]
+    rate, cost = np.zeros((count.size, 1, count.max())), np.full((count.size, len(price), count.max()), np.inf)
+    rate[kind, 0, place] = modes.rate
+    cost[kind, :, place] = (price[:, modes.gpu_type] * modes.gpus).T
+    rates = np.broadcast_to(rate, cost.shape)
+    unit, speed = np.zeros(cost.shape), np.zeros(cost.shape)
+    if modes.adds:
+        unit[kind, :, place], speed[kind, :, place] = cost[kind, :, place] / modes.rate[:, None], modes.rate[:, None]
+    reached, paid = np.zeros((*cost.shape[:2], 1)), np.zeros((*cost.shape[:2], 1))
+    for m in range(0 if modes.adds else cost.shape[2]):
+        more = rates - reached
+        slope = np.divide(cost - paid, more, out=np.full(cost.shape, np.inf), where=more > 0)
+        least = slope.min(axis=2, keepdims=True)
+        to = np.argmax(np.where(slope == least, rates, -1.0), axis=2)[:, :, None]
+        live = np.isfinite(least)
+        unit[:, :, m] = np.where(live, np.maximum(least, 0.0), 0.0)[:, :, 0]
+        speed[:, :, m] = np.where(live, np.take_along_axis(more, to, axis=2), 0.0)[:, :, 0]
+        reached = np.where(live, np.take_along_axis(rates, to, axis=2), reached)
+        paid = np.where(live, np.take_along_axis(cost, to, axis=2), paid)
+    return unit.reshape(count.size, -1), speed.reshape(count.size, -1)
+
 
 KIND = "priced-deadlines"
 

@@ -29,8 +29,8 @@ def all_of(*assumptions: Assumption) -> Assumptions:
 
 
 def policy_is(holds: Callable[[Any], bool], otherwise: str) -> Assumption:
-    """Of the parameters of the policy."""
-    return lambda policy, placement, instance: None if holds(policy) else otherwise
+    """Of the parameters of the policy, which ``otherwise`` may name as ``{policy.NAME}``."""
+    return lambda policy, placement, instance: None if holds(policy) else otherwise.format(policy=policy)
 
 
 def instance_is(holds: Callable[[Instance], Any], otherwise: str) -> Assumption:

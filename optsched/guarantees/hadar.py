@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -28,14 +29,14 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
-from optsched.guarantees.families import sold_out
+from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
+from optsched.guarantees.optimum import stating
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.policies.specification import specify
 from optsched.problem.arrays import Floats, Ints
-from optsched.problem.instance import Instance
-from optsched.simulation.placing import Placement
+from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 from optsched.speeds.type_speeds import type_speeds
 
@@ -242,10 +243,6 @@ def factor(policy: Any, run: Run) -> float:
     return max(ratio, solution.every_schedule / solution.primal)
 
 
-def _adds_up_throughputs(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    return None if policy.utility == "throughput" else f"utility={policy.utility} is not what total_utility adds up"
-
-
 def _audit(policy: Any, run: Run) -> list[str]:
     solution = _dual_solution(policy, run)
     return list(_findings(solution)) if run.instance.n else []
@@ -305,6 +302,29 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
             )
 
 
+@family(
+    "two jobs on one GPU, n = 2^k - 1: the first to come takes it for n s, the other one is worth n times as much",
+    policy="hadar-commit:round=1",
+    objective="total_utility",
+    ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
+    limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
+    theorem="hadar-commit",
+    sizes=(1, 2, 3, 4, 6),
+)
+def sold_out(k: int = 4) -> Instance:
+    """Two jobs at once on one GPU, n = 2^k - 1: one of n s and weight 1, one of 1 s and weight n.
+
+    The first is offered a plan when nothing is sold, and buys all seconds up to n; the second gets the one after, where it
+    is worth n / (n + 1). The other way round they are worth n and n / (n + 1), and no schedule has more, since one of them
+    is done last.
+    """
+    check_legal(1 <= k <= 12, "k", k, "an integer in 1..12")
+    n = 2**k - 1
+    jobs = [Job("first", duration=n), Job("second", duration=1, weight=n)]
+    optimum = stating(float(n + Fraction(n, n + 1)), "total_utility", "gang", "the second job first")
+    return Instance(jobs, "1x1", f"sold-out-{n}", "total_utility", optimum=optimum)
+
+
 HADAR_COMMIT = guarantee(
     id="hadar-commit",
     statement=(
@@ -325,7 +345,10 @@ HADAR_COMMIT = guarantee(
     objective="total_utility",
     policies=("hadar-commit",),
     assumptions=all_of(
-        _adds_up_throughputs,
+        policy_is(
+            lambda policy: policy.utility == "throughput",
+            "utility={policy.utility} is not what total_utility adds up",
+        ),
         policy_is(lambda policy: policy.price_exponent == "safe", "naive prices: their dual is not feasible"),
         instance_is(
             lambda instance: not instance.jobs_at("profiles").size,

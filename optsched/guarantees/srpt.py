@@ -37,7 +37,6 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late, late_findings
 from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
 from optsched.simulation.run import Run
 
 
@@ -76,10 +75,6 @@ SRPT = guarantee(
 )
 
 
-def _in_turn(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    return None if policy.overtake == 0 else f"overtake={policy.overtake:g} leaves the order of SRPT"
-
-
 def _audit(policy: Any, run: Run) -> list[str]:
     run = run.relative
     arrival, length = run.instance.arrival, run.instance.duration
@@ -109,7 +104,7 @@ SRPT_ORDER = guarantee(
         one_machine,
         known_durations,
         policy_is(lambda policy: policy.beta == 1, "jobs join the queue before SRPT has completed them"),
-        _in_turn,
+        policy_is(lambda policy: policy.overtake == 0, "overtake={policy.overtake:g} leaves the order of SRPT"),
         policy_is(lambda policy: policy.predictor == "perfect", "lengths are predicted"),
     ),
     ratio=lambda policy, run: Fraction(2),

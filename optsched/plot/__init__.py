@@ -10,8 +10,7 @@ from optsched.plot.gantt import gantt
 from optsched.plot.interactive import interactive
 from optsched.plot.occupancy import occupancy, over_time, overview
 from optsched.plot.proofs import convergence, prices
-from optsched.plot.ratios import ratios
-from optsched.plot.robustness import robustness
+from optsched.plot.ratios import ratios, robustness
 from optsched.plot.sliders import sliders
 from optsched.plot.task_gantt import tasks
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES
 from optsched.policies.slot_queues import Slot, SlotQueues, sites
 from optsched.policies.ties import leading_of
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import Decision, Knowledge, Start, View
-from optsched.solvers.assignment_rounding import rounded_assignment
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.session import Session
 
 
 @POLICIES.register("lenstra-shmoys-tardos")
@@ -21,9 +26,9 @@ from optsched.solvers.assignment_rounding import rounded_assignment
 class LenstraShmoysTardos:
     """LST rounding, not preemptive: jobs that arrive together are bound to GPUs by rounding a vertex of a linear program.
 
-    The program is that of `optsched.solvers.assignment_rounding`, on GPUs that are busy with what was bound before. A gang
-    is bound before them, where it is done first: to GPUs of one node if one is large enough, else of one type; so is a job
-    that comes alone. On every GPU jobs run in the order in which they were bound.
+    The program is that of `rounded_assignment`, on GPUs that are busy with what was bound before. A gang is bound before
+    them, where it is done first: to GPUs of one node if one is large enough, else of one type; so is a job that comes alone.
+    On every GPU jobs run in the order in which they were bound.
 
     **Problem** R || C_max; here also with release dates and gangs. **Knowledge** clairvoyant.
 
@@ -93,3 +98,112 @@ class LenstraShmoysTardos:
     def _bind(self, view: View, job: int, slots: list[Slot], seconds: float) -> bool:
         start = max(view.now, *(self._queues.ready[slot] for slot in slots))
         return self._queues.bind(job, slots, start + seconds)
+
+
+# Lenstra, Shmoys and Tardos 1990: jobs to unrelated machines by rounding a vertex of a linear program.
+#
+# **Problem** R || C_max, p_ij seconds of job j on machine i, which is busy until b_i; a job stays on one machine.
+# **Program** for a limit tau, over the pairs with p_ij <= tau,
+#
+#     (1) min T     (2) sum_i x_ij = 1 for all j     (3) b_i + sum_j p_ij x_ij <= T for all i     (4) x >= 0.
+#
+# **Method** The least tau among the p_ij whose program needs less than the next larger p_ij is found by bisection, T* =
+# max(tau, T). A vertex of the program has as many positive x_ij as jobs and machines, at most: its jobs in parts and their
+# machines are a forest, but for one cycle a tree, so that each of these jobs can have a machine of its own, on which it
+# has a part. Every machine gets its whole jobs, T at most, and one more of tau at most.
+# **Guarantee** C_max <= T* + tau <= 2 T*, and no schedule without preemption is shorter than T*. Prices y_i >= 0 prove
+# that: a schedule shorter than the least p_ij > tau uses pairs of the program only, and needs sum_i y_i b_i + sum_j min_i
+# y_i p_ij over sum_i y_i at least.
+# **Complexity** O(log(n m)) programs of n m columns. **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms
+# for scheduling unrelated parallel machines, Mathematical Programming 46 (1990), 259-271.
+
+NOTHING = 1e-9  # a part of a job that is no more than rounding
+OPTIONS = {"solver": "simplex", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedAssignment:
+    """``machine`` i64[n] of every job; ``price`` f64[m] >= 0 and ``limit`` tau: what proves that no other is less
+    than half as long."""
+
+    machine: Ints
+    price: Floats
+    limit: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Vertex:
+    """The optimum of the program of one limit: ``share`` f64[m, n], ``price`` f64[m], ``value`` T."""
+
+    limit: float
+    value: float
+    share: Floats
+    price: Floats
+
+
+def rounded_assignment(seconds: Floats, busy: Floats) -> RoundedAssignment:
+    """Assign n jobs to m machines: ``seconds`` f64[m, n] > 0 (inf: not for it), ``busy`` f64[m] >= 0.
+
+    Raises `InputError` for a job that no machine may run.
+    """
+    least = seconds.min(axis=0, initial=math.inf)
+    if not np.isfinite(least).all():
+        raise InputError(f"no machine may run job {int(np.argmax(~np.isfinite(least)))}")
+    if not least.size:
+        return RoundedAssignment(np.zeros(0, dtype=np.int64), np.ones(seconds.shape[0]), 0.0)
+    unit = math.ldexp(1.0, math.frexp(float(least.max()))[1])  # a power of two: the solver's tolerances are absolute
+    p, b = seconds / unit, busy / unit
+    limits = np.unique(p[np.isfinite(p) & (p >= p.min(axis=0).max())])
+    seen: dict[int, _Vertex] = {}
+
+    def vertex(k: int) -> _Vertex:
+        if k not in seen:
+            seen[k] = _program(p, b, float(limits[k]))
+        return seen[k]
+
+    k = _first(limits.size - 1, lambda k: vertex(k).value < limits[k + 1])
+    chosen = vertex(k)
+    proof = chosen if chosen.value >= chosen.limit or k == 0 else vertex(k - 1)
+    return RoundedAssignment(_rounded(p, chosen), proof.price, proof.limit * unit)
+
+
+def _first(last: int, holds: Callable[[int], bool]) -> int:
+    """The first of 0 .. last - 1 that ``holds``, which is false and then true; else last."""
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _program(p: Floats, busy: Floats, limit: float) -> _Vertex:
+    (m, n), (i, j) = p.shape, np.nonzero(p <= limit)
+    pairs, last = np.arange(i.size), i.size  # T is the last column
+    rows = np.concatenate([j, n + i, n + np.arange(m)])
+    columns = np.concatenate([pairs, pairs, np.full(m, last)])
+    entries = np.concatenate([np.ones(last), p[i, j], np.full(m, -1.0)])
+    program = LinearProgram.from_arrays(
+        np.append(np.zeros(last), 1.0),
+        sp.csc_array((entries, (rows, columns)), shape=(n + m, last + 1)),
+        np.concatenate([np.ones(n), np.full(m, -math.inf)]),
+        np.concatenate([np.ones(n), -busy]),
+    )
+    session = Session(program, options=OPTIONS)
+    outcome = session.solve()
+    if outcome.x is None or outcome.value is None or outcome.status != "optimal":
+        raise OptschedError(f"the program of the limit {limit:g} ended with {outcome.status}")
+    share = np.zeros((m, n))
+    share[i, j] = outcome.x[:-1]
+    return _Vertex(limit, outcome.value, share, np.maximum(-session.duals()[n:], 0.0))
+
+
+def _rounded(p: Floats, vertex: _Vertex) -> Ints:
+    """Whole jobs where they are, the others by a matching of the forest."""
+    share = np.where(vertex.share > NOTHING, vertex.share, 0.0)
+    machine = np.asarray(share.argmax(axis=0), dtype=np.int64)
+    parts = np.flatnonzero((share > 0).sum(axis=0) > 1)
+    if parts.size:
+        graph = sp.csr_array(share[:, parts].T > 0)
+        matched = maximum_bipartite_matching(graph, perm_type="column")
+        machine[parts] = np.where(matched >= 0, matched, p[:, parts].argmin(axis=0))
+    return machine

@@ -68,10 +68,6 @@ def table_of(jobs: Any) -> pl.DataFrame:
     if isinstance(jobs, str) or not isinstance(jobs, Iterable):
         legal = "a list of optsched.Job(...), or a polars or pandas table with their columns"
         raise InputError("no jobs", field="jobs", value=jobs, legal=legal)
-    return _table_of_jobs(jobs)
-
-
-def _table_of_jobs(jobs: Iterable[Job]) -> pl.DataFrame:
     rows = list(jobs)
     for position, job in enumerate(rows):
         if not isinstance(job, Job):

@@ -63,7 +63,13 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             legal = "seconds counted from some moment, as numbers"
             raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
         if dtype == pl.Int64 and column.dtype.is_float():
-            _require_whole(column, file)
+            # A cast would cut 2.5 to 2 without a word.
+            broken = (column != column.floor()).fill_null(False).arg_true()
+            if len(broken):
+                row = int(broken[0])
+                raise InputError(
+                    "invalid", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer"
+                )
         try:
             column = column.cast(dtype, strict=True)
         except pl.exceptions.PolarsError:
@@ -74,21 +80,19 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
     return pl.DataFrame(columns)
 
 
-def _require_whole(column: pl.Series, file: str | os.PathLike[str] | None) -> None:
-    # A cast would cut 2.5 to 2 without a word.
-    broken = (column != column.floor()).fill_null(False).arg_true()
-    if len(broken):
-        row = int(broken[0])
-        raise InputError("invalid", file=file, row=row + 1, field=column.name, value=column[row], legal="an integer")
-
-
 def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
     """Every value of a normal table that is invalid on this cluster, by row (1-based position).
 
     ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
     -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
     """
-    problems = _broken_rules(table)
+    # One look at the table says which rules are broken at all; only for those rows are collected.
+    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    problems: list[RowProblem] = []
+    for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
+        if found:
+            rows = table.with_row_index("__row").filter(wrong).head(REPORTED).select("__row", field).iter_rows()
+            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
     gangs = {name: gang for model in models for name in model.names if (gang := model.gang(name)) is not None}
     if gangs:
@@ -143,17 +147,6 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
 
 
 RULES = _rules()
-
-
-def _broken_rules(table: pl.DataFrame) -> list[RowProblem]:
-    # One look at the table says which rules are broken at all; only for those rows are collected.
-    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
-    problems: list[RowProblem] = []
-    for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
-        if found:
-            rows = table.with_row_index("__row").filter(wrong).head(REPORTED).select("__row", field).iter_rows()
-            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
-    return problems
 
 
 def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:

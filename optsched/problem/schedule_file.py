@@ -65,9 +65,9 @@ def write_segments(
         return
     if suffix != ".json":
         raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
-    rows = _rows(
-        _quoted(ids).gather(job), np.diff(gpu_offset), gpu_node, gpu_index, steps, start=start, end=end, work=work
-    )
+    # one call for all ids: a line break inside of one is escaped, so that those between them are the only ones
+    quoted = pl.Series(json.dumps(list(ids), separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
+    rows = _rows(quoted.gather(job), np.diff(gpu_offset), gpu_node, gpu_index, steps, start=start, end=end, work=work)
     head = json.dumps(header, indent=1)[:-2]
     write_atomic(path, f'{head},\n "segments": [\n{rows}\n ]\n}}\n')
 
@@ -83,11 +83,6 @@ def _rows(names: pl.Series, length: Array, node: Array, index: Array, steps: Arr
         several = pl.Series(np.asarray(steps, dtype=np.int64))
         parts.append(pl.when(several != 1).then(pl.format(', "steps": {}', several)).otherwise(pl.lit("")))
     return str(pl.select(pl.concat_str([*parts, pl.lit("}")]).str.join(",\n")).item())
-
-
-def _quoted(texts: Sequence[str]) -> pl.Series:
-    # one call for all of them: a line break inside of a text is escaped, so that those between them are the only ones
-    return pl.Series(json.dumps(list(texts), separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
 
 
 def _short_texts(values: Array) -> pl.Series:

@@ -74,10 +74,21 @@ class Throughputs:
         for name in ("entries", "pairs"):
             object.__setattr__(self, name, dict(getattr(self, name)))
         for key, entry in self.entries.items():
-            _check_key(key)
+            known = isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])
+            check_legal(known, "throughputs", key, "(job type, GPU type, gang size)")
+            legal_gang(key[2], _name(*key))
             check_legal(isinstance(entry, Throughput), _name(*key), entry, "optsched.Throughput(...)")
         for pair, rates in self.pairs.items():
-            _check_pair(pair, rates)
+            legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
+            named = isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] != ""
+            check_legal(named, "pairs", pair, legal)
+            for gang in pair[1:]:
+                named = isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0] != ""
+                check_legal(named, "pairs", pair, legal)
+                legal_gang(gang[1], f"pairs.{gang[0]}")
+            check_legal(isinstance(rates, tuple) and len(rates) == 2, f"pairs.{pair}", rates, "two rates")
+            for rate in rates:
+                legal_rate(rate, f"pairs.{pair}")
         _ = self._rates, self._beside
 
     def __eq__(self, other: object) -> bool:
@@ -215,25 +226,6 @@ def legal_gang(value: Any, name: str = "gpus") -> int:
 
 def _name(job_type: str, gpu: str, gpus: int) -> str:
     return f"throughputs.{job_type} on {gpus} {gpu}"
-
-
-def _check_key(key: Any) -> None:
-    known = isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])
-    check_legal(known, "throughputs", key, "(job type, GPU type, gang size)")
-    legal_gang(key[2], _name(*key))
-
-
-def _check_pair(pair: Any, rates: Any) -> None:
-    legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
-    named = isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] != ""
-    check_legal(named, "pairs", pair, legal)
-    for gang in pair[1:]:
-        named = isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0] != ""
-        check_legal(named, "pairs", pair, legal)
-        legal_gang(gang[1], f"pairs.{gang[0]}")
-    check_legal(isinstance(rates, tuple) and len(rates) == 2, f"pairs.{pair}", rates, "two rates")
-    for rate in rates:
-        legal_rate(rate, f"pairs.{pair}")
 
 
 def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[float, float]]]:

@@ -20,7 +20,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.problem.arrays import Bools, Floats
-from optsched.solvers.size import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows, columns and nonzeros of the last program that was solved (all 0: none was needed)."""
+
+    rows: int = 0
+    columns: int = 0
+    nonzeros: int = 0
+
 
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from optsched.registry import Registry
-from optsched.solvers.size import Size
+from optsched.solvers.linear_program import Size
 
 if TYPE_CHECKING:
     from optsched.solvers.solve_state import SolveState

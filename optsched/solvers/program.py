@@ -31,11 +31,10 @@ from optsched.problem.schedule import Schedule
 from optsched.registry import near_matches
 from optsched.solvers.compile_model import compile
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.linear_program import LinearProgram, Size
 from optsched.solvers.method import METHODS, there
 from optsched.solvers.round_packing import FINE, pack_rounds
 from optsched.solvers.session import AGREES, Progress, Session
-from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 from optsched.speeds.duration import fixed_durations
 

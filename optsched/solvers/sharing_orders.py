@@ -17,8 +17,15 @@ from fractions import Fraction
 from itertools import islice, product
 
 from optsched.errors import InputError
-from optsched.models.gang_set import first_gangs, one_gang_set
-from optsched.models.shared_jobs import Gang, SharedJobs, may_be_on, on_events, shared_completions
+from optsched.models.shared_jobs import (
+    Gang,
+    SharedJobs,
+    first_gangs,
+    may_be_on,
+    on_events,
+    one_gang_set,
+    shared_completions,
+)
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_orders import EventOrders, LeastOrder

@@ -16,7 +16,7 @@ from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
 from optsched.simulation.schedule_tables import jobs_table, segments_table
-from optsched.solvers.size import Size
+from optsched.solvers.linear_program import Size
 
 if TYPE_CHECKING:  # it comes with HiGHS
     from optsched.solvers.session import Progress

@@ -185,15 +185,11 @@ class SolveState:
         share = Fraction(0) if self.step is not None else Fraction(CLOSE)
         return max(self.at_stake * share, self.rounding_of_times)
 
-    def exact_value(self, schedule: Schedule) -> Fraction:
-        """The objective of a schedule, in fractions."""
-        return self.goal.exact_of(self.instance, schedule.completion.tolist())
-
     def offer(self, schedule: Schedule) -> bool:
         """A schedule to keep if it is better; True if it is. One that the referee rejects is an error of ours."""
         if self.horizon is not None and bool(np.any(schedule.completion > self.horizon)):
             return False
-        value = self.exact_value(schedule)
+        value = self.goal.exact_of(self.instance, schedule.completion.tolist())
         if self.value is not None and value >= self.value:
             return False
         broken = check_schedule(self.instance, schedule, preemptive=False)

@@ -81,11 +81,6 @@ class RowFamily:
         """GPUs held, at most G of them."""
         return cls(jobs.gpus, jobs.instance.cluster.gpus)
 
-    @classmethod
-    def of_width(cls, width: Ints, jobs: SlotJobs, slots: Ints | None = None) -> RowFamily:
-        """Any widths: the capacity is the largest total width of gangs that fit together."""
-        return cls(width, row_capacity(width, jobs.gpus, jobs.instance.cluster.gpus), slots)
-
 
 @dataclass(frozen=True)
 class StartProgram:
@@ -198,4 +193,4 @@ def _family(jobs: SlotJobs, e: int, job: int, slots: Ints) -> RowFamily:
     width = jobs.gpus // e
     if job >= 0:
         width[job] = 1
-    return RowFamily.of_width(width, jobs, slots)
+    return RowFamily(width, row_capacity(width, jobs.gpus, jobs.instance.cluster.gpus), slots)

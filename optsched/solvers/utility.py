@@ -28,10 +28,10 @@ from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule, node_first
+from optsched.solvers.linear_program import Size
 from optsched.solvers.round_packing import RoundPacking, pack_rounds
 from optsched.solvers.round_places import Placed
 from optsched.solvers.session import Progress, Session
-from optsched.solvers.size import Size
 from optsched.solvers.solution import Solution
 from optsched.speeds.duration import seconds_alone
 

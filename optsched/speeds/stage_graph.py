@@ -69,11 +69,6 @@ def ring_seconds(volume: float, nodes: Sequence[int], network: Network) -> float
     return volume / float(network.cross[used].min())
 
 
-def replica_seconds(node: int, neighbours: Sequence[tuple[int, float]], network: Network) -> float:
-    """comm_v: what a replica on ``node`` waits for its ``neighbours``, (node, bytes) each."""
-    return sum(size / network.bandwidth(node, other) for other, size in neighbours)
-
-
 def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> float:
     """alpha of a placement: ``nodes[q]`` is the node of replica q, stage after stage. Seconds.
 
@@ -87,7 +82,8 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
         ties = [(u, graph.edges[s, u]["pair"]) for u in graph.successors(s)]
         ties += [(u, graph.edges[u, s]["pair"]) for u in graph.predecessors(s)]
         neighbours = [(node, pair) for u, pair in ties for node in places[u]]
-        wait = max(replica_seconds(node, neighbours, network) for node in places[s])
+        # comm_v: what a replica on a node waits for its neighbours
+        wait = max(sum(size / network.bandwidth(node, other) for other, size in neighbours) for node in places[s])
         slowest = max(slowest, data["compute"] + wait)
         ring = max(ring, ring_seconds(data["ring"], places[s], network))
     return pipeline_factor(profile.depth, profile.micro_batches) * slowest + ring
@@ -182,17 +178,15 @@ class _Search:
         for m in range(least, len(self.nodes)):
             if self.best <= self.goal or self.tried > TRIED:
                 return
-            if self.free[m] == 0 or self._has_a_double_before(m):
+            # alike nodes are adjacent: of those that hold nothing the first will do
+            double = m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
+            if self.free[m] == 0 or double:
                 continue
             self._move(s, m, 1)
             self.tried += 1
             if self.pace() < self.best * FALLS:
                 self.place(s, q + 1, m)
             self._move(s, m, -1)
-
-    def _has_a_double_before(self, m: int) -> bool:
-        # alike nodes are adjacent
-        return m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
 
     def _move(self, s: int, m: int, n: int) -> None:
         self.free[m] -= n

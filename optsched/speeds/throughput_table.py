@@ -193,20 +193,6 @@ class _Gaps:
         if self._table.gang_sizes(job_type, gpu):
             self._sizes.append((job_type, gpu, gpus))
             return self._grown(job_type, gpu, gpus)
-        reference = self._nearest(job_type, gpu, gpus)
-        if reference is None:
-            return Throughput(0.0, measured=False)
-        self._types.setdefault((gpu, reference), []).append((job_type, gpus))
-        known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
-        return _times(known, performance_ratio(gpu, reference))
-
-    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
-        least = self._table.gang_sizes(job_type, gpu)[0]
-        known = self._table.get(job_type, gpu, least)
-        assert known is not None
-        return _times(known, gpus / least)
-
-    def _nearest(self, job_type: str, gpu: str, gpus: int) -> str | None:
         # None: the gang fits no GPU type of the table
         performance_ratio(gpu)  # says what is wrong with it
         ranked: list[tuple[bool, bool, float, float, str]] = []
@@ -224,7 +210,18 @@ class _Gaps:
             ranked.append((exact is None, not compares_by_tensor(gpu, other), abs(math.log(ratio)), ratio, other))
         if not ranked and unknown is not None:
             performance_ratio(unknown)
-        return min(ranked)[-1] if ranked else None
+        reference = min(ranked)[-1] if ranked else None
+        if reference is None:
+            return Throughput(0.0, measured=False)
+        self._types.setdefault((gpu, reference), []).append((job_type, gpus))
+        known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
+        return _times(known, performance_ratio(gpu, reference))
+
+    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
+        least = self._table.gang_sizes(job_type, gpu)[0]
+        known = self._table.get(job_type, gpu, least)
+        assert known is not None
+        return _times(known, gpus / least)
 
     def notes(self) -> list[str]:
         lines = []

@@ -20,7 +20,7 @@ from bounds.test_priced_time import price_of
 from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.modes import Modes, modes_of_gangs
-from optsched.bounds.priced_deadlines_search import Payments
+from optsched.bounds.priced_deadlines import Payments
 from optsched.bounds.priced_time_search import PricedTime
 from optsched.check.verify_time_prices import Minima, PricedCells
 from optsched.policies.simulate import simulate

@@ -9,8 +9,7 @@ from examples import few
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.guarantees.a_srpt import A_SRPT, virtual_srpt
-from optsched.guarantees.families import kappa_family, starvation_family
+from optsched.guarantees.a_srpt import A_SRPT, kappa_family, starvation_family, virtual_srpt
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.io.traces.recipes.ada_srsf import TASK_MODELS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
@@ -15,7 +16,6 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.transfer_instance import transfer_instance
 from optsched.problem.transfers import TransferProblem
 from optsched.simulation.iterations import TaskRun
-from optsched.speeds.task_models import TASK_MODELS
 
 MESSAGE = {name: model.tasks.message or 0.0 for name, model in TASK_MODELS["10g"].models.items()}
 

@@ -16,10 +16,10 @@ from optsched.guarantees.judge import judge
 from optsched.guarantees.lenstra_shmoys_tardos import LENSTRA_SHMOYS_TARDOS, least_makespan
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
+from optsched.policies.lenstra_shmoys_tardos import rounded_assignment
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
-from optsched.solvers.assignment_rounding import rounded_assignment
 from policies.unrelated import shortest, unrelated
 
 MAKESPAN = "makespan"

@@ -14,8 +14,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
-from optsched.solvers.methods.partial_schedules import Search
-from optsched.solvers.partial_schedules import search_states
+from optsched.solvers.methods.partial_schedules import Search, search_states
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND

@@ -18,8 +18,7 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.models.gang_set import one_gang_set
-from optsched.models.shared_jobs import SharedJobs, on_events, shared_completions
+from optsched.models.shared_jobs import SharedJobs, on_events, one_gang_set, shared_completions
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling

@@ -20,8 +20,8 @@ import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.models.left_shift import starts_of
+from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
-from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 
 NAME = "cp-sat"

@@ -12,9 +12,8 @@ from fractions import Fraction
 
 from optsched.errors import InputError
 from optsched.models.formulation import COMPLETION, objective_reason
-from optsched.models.gang_set import one_gang_set
 from optsched.models.gpu_sharing import NAME as PROGRAM, build, schedule
-from optsched.models.shared_jobs import SharedJobs
+from optsched.models.shared_jobs import SharedJobs, one_gang_set
 from optsched.solvers.compile_model import compile
 from optsched.solvers.method import SHARING, MethodReport, add_method
 from optsched.solvers.session import Session
@@ -40,10 +39,6 @@ def _reason(state: SolveState, most: int) -> str | None:
     except InputError as error:
         return str(error)
     return None
-
-
-def _program_reason(state: SolveState) -> str | None:
-    return _reason(state, MOST_EVENTS) or one_gang_set(SharedJobs.of(state.instance))
 
 
 def _orders_reason(state: SolveState) -> str | None:
@@ -104,7 +99,13 @@ def _solve_branching(state: SolveState) -> MethodReport:
     return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
 
 
-add_method(PROGRAM, _program_reason, _solve_program, SHARING, "two jobs a GPU: one mixed-integer program over events")
+add_method(
+    PROGRAM,
+    lambda state: _reason(state, MOST_EVENTS) or one_gang_set(SharedJobs.of(state.instance)),
+    _solve_program,
+    SHARING,
+    "two jobs a GPU: one mixed-integer program over events",
+)
 add_method(ORDERS, _orders_reason, _solve_orders, SHARING, "two jobs a GPU: a linear program for every order of events")
 add_method(
     BRANCHING,

@@ -2,21 +2,274 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificate
-from optsched.deadline import NEVER
+from optsched.compiled import njit
+from optsched.deadline import NEVER, Deadline
+from optsched.problem.arrays import Bools, Ints
+from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
 from optsched.solvers.methods.sequence_branching import machine_of
-from optsched.solvers.partial_schedules import Searched, search_states
-from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
+
+# Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.
+#
+# **States** (S, v, cost): the jobs S have started, in the order of their starts; v_1 <= ... <= v_G says when every GPU is
+# free for the others. The next job j starts at e_j = max(r_j, v_{g_j}), and no GPU is free earlier for those behind it.
+# Every left-shifted schedule is that of its own order. Level k has the states with |S| = k.
+# **What is left out**: of two states with the same S one with no less cost and no earlier GPU; a next job before whose
+# start another one could run and be over (moved there, that one costs no more and starts earlier); of jobs that are alike
+# but for their arrival, the later one before the other; starts that are not open, and states whose bound (over the jobs
+# that are left on the GPUs that are free: `optsched.solvers.start_prices`) is above a limit: schedules that are not as
+# good as wanted. By induction over levels, some state of every level has a completion of optimal cost if that is within
+# the limit: take the one with the smallest sum of starts, and of these the one with jobs that are alike in turn.
+# **Width**: a level keeps the states with the least bounds, at most so many. If none was left out for that, the result is
+# the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
+# is the schedule of a beam search.
+# **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
+# **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
+# and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
+
+WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200  # jobs of a word of S; bits of a hash; states compared with
+TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at hand, times the width
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """``order`` i64[n] of the best schedule within the limit, or None; in units of `StartBounds`: its ``cost``, and the
+    ``bound`` that no schedule is below, or BEYOND where nothing was left out; ``finished`` unless the clock stopped it."""
+
+    order: Ints | None
+    cost: int
+    bound: int
+    finished: bool
+
+
+class States(NamedTuple):
+    """Columns: ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
+    ``job``, i64[M]."""
+
+    gone: Ints
+    free: Ints
+    cost: Ints
+    bound: Ints
+    parent: Ints
+    job: Ints
+
+    @classmethod
+    def empty(cls, states: int, words: int, total: int) -> States:
+        """For as many states."""
+        columns = (np.zeros(states, dtype=np.int64) for _ in range(4))
+        return cls(np.zeros((states, words), dtype=np.int64), np.zeros((states, total), dtype=np.int64), *columns)
+
+    def take(self, chosen: Ints) -> States:
+        """Some states, copied."""
+        return States(*(column[chosen] for column in self))
+
+
+def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadline) -> Searched:
+    """The best schedule that costs at most ``limit`` (units of ``bounds``), as far as ``width`` and ``deadline`` let it."""
+    jobs = bounds.jobs
+    n, words = jobs.release.size, -(-jobs.release.size // WORD)
+    given = jobs.release, jobs.length, jobs.gpus, jobs.before, bounds.costs, bounds.paid, bounds.least, bounds.later
+    spare, table = States.empty(SPARE * width, words, jobs.total), np.full(1 << (2 * SPARE * width).bit_length(), -1)
+    level, left_out = States.empty(1, words, jobs.total), BEYOND
+    level.free[:], level.bound[:] = jobs.release.min(), bounds.value
+    path: list[tuple[Ints, Ints]] = []
+    for _ in range(n):
+        after, count, cut = bounds.after(_in_all(level.gone, n)), 0, limit + 1
+        table[:] = -1
+        for begin in range(0, level.cost.size, TOGETHER):
+            if deadline.passed:
+                least = min(left_out, int(level.bound.min()))
+                return Searched(None, BEYOND, least, False)
+            some = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
+            count, cut = _expand(some, begin, given, after, cut, width, spare, count, table)
+        if cut <= limit:
+            left_out = min(left_out, cut)
+        kept = np.flatnonzero(_undominated(spare.gone[:count], spare.free[:count], spare.cost[:count]))
+        kept = kept[np.argsort(spare.bound[kept], kind="stable")]
+        if kept.size > width:
+            left_out, kept = min(left_out, int(spare.bound[kept[width]])), kept[:width]
+        if not kept.size:
+            return Searched(None, BEYOND, left_out, True)
+        level = spare.take(kept)
+        path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
+    return Searched(_order(path), int(level.cost[0]), left_out, True)
+
+
+def _in_all(gone: Ints, n: int) -> Bools:
+    """The jobs that have started in every state."""
+    common, job = np.bitwise_and.reduce(gone, axis=0), np.arange(n)
+    return np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
+
+
+def _order(path: list[tuple[Ints, Ints]]) -> Ints:
+    """The jobs of the first state of the last level, by start."""
+    order, at = [], 0
+    for parent, job in reversed(path):
+        order.append(int(job[at]))
+        at = int(parent[at])
+    return np.array(order[::-1], dtype=np.int64)
+
+
+# --- compiled ------------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
+    """``free``, ascending, is when GPUs are, once a gang has started on those of ``before``, and nothing starts earlier."""
+    end, k = start + length, gang
+    while k < before.size and before[k] < end:
+        free[k - gang] = max(before[k], start)
+        k += 1
+    for i in range(k, before.size):
+        free[i] = before[i]
+    for i in range(k - gang, k):
+        free[i] = end
+
+
+@njit
+def _expand(states, shift, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
+    """(states found, the bound from which on they are left out): children of states join those ``found`` so far."""
+    gone, free, cost, _, _, _ = states
+    release, length, gpus, before, costs, paid, least, later = given
+    all_gone, all_free, all_cost, all_bound, parent, last_job = found
+    waiting, earliest = np.empty(release.size, dtype=np.int64), np.empty(release.size, dtype=np.int64)
+    mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
+    for q in range(gone.shape[0]):
+        left, over, next_ = 0, BEYOND, 0
+        while next_ < release.size and release[next_] < over:  # those behind arrive when another job could be over
+            if not (gone[q, next_ // WORD] >> (next_ % WORD)) & 1:
+                waiting[left], earliest[left] = next_, max(release[next_], free[q, gpus[next_] - 1])
+                over = min(over, earliest[left] + length[next_])
+                left += 1
+            next_ += 1
+        for x in range(left):
+            j, start = waiting[x], earliest[x]
+            if before[j] >= 0 and not (gone[q, before[j] // WORD] >> (before[j] % WORD)) & 1:
+                continue
+            if start >= min(over, paid.shape[1]) or paid[j, start] == BEYOND:
+                continue
+            _held(free[q], mine, start, gpus[j], length[j])
+            total = cost[q] + costs[j, start]
+            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, least, later, after)
+            if bound >= cut:
+                continue
+            key[:] = gone[q]
+            key[j // WORD] |= 1 << (j % WORD)
+            at = _place(key, mine, all_gone, all_free, table)
+            known = table[at]
+            if known < 0:
+                if count == all_cost.size:
+                    count, cut = _cut(found, width, table)
+                    if bound >= cut:
+                        continue
+                    at = _place(key, mine, all_gone, all_free, table)
+                known, table[at] = count, count
+                all_gone[known], all_free[known], all_cost[known] = key, mine, total + 1
+                count += 1
+            if total < all_cost[known]:
+                all_cost[known], all_bound[known], parent[known], last_job[known] = total, bound, shift + q, j
+    return count, cut
+
+
+@njit
+def _rest(waiting, next_, gone, free, release, gpus, least, later, after):  # type: ignore[no-untyped-def]
+    """What the jobs that wait, and all from ``next_`` on, cost at least; ``free`` rises to the moment at which the first of
+    them can start."""
+    soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
+    for x in range(waiting.size + jobs - next_):
+        i = waiting[x] if x < waiting.size else next_ + x - waiting.size
+        if x >= waiting.size and release[i] >= free[-1]:  # from here on nobody has to wait
+            soonest, bound = min(soonest, release[i]), bound + later[i]
+            break
+        if i != gone:
+            start = max(release[i], free[gpus[i] - 1])
+            soonest = min(soonest, start)
+            bound += least[i, start] if start < least.shape[1] else BEYOND
+            if bound >= BEYOND:
+                return bound
+    if soonest == BEYOND:  # nobody waits
+        return 0
+    for c in range(free.size):
+        free[c] = max(free[c], soonest)
+    for c in range(free.size):  # c + 1 GPUs are free between this moment and the next
+        bound -= after[c + 1, min(free[c], last)]
+        if c + 1 < free.size:
+            bound += after[c + 1, min(free[c + 1], last)]
+    return bound
+
+
+@njit
+def _mixed(words, mixed):  # type: ignore[no-untyped-def]
+    """A hash of integers, of 62 bits."""
+    for word in words:
+        mixed = ((mixed ^ int(word)) * 1000003) & HASH
+        mixed ^= mixed >> 31
+    return mixed
+
+
+@njit
+def _place(key, free, all_gone, all_free, table):  # type: ignore[no-untyped-def]
+    """Where a state is in the hash table, or may be."""
+    at = _mixed(free, _mixed(key, 0)) & (table.size - 1)
+    while table[at] >= 0:
+        same = True
+        for w in range(key.size):
+            same = same and all_gone[table[at], w] == key[w]
+        for c in range(free.size):
+            same = same and all_free[table[at], c] == free[c]
+        if same:
+            break
+        at = (at + 1) & (table.size - 1)
+    return at
+
+
+@njit
+def _cut(found, width, table):  # type: ignore[no-untyped-def]
+    """(states kept, the least bound of those left out): the ``width`` best, in a new hash table."""
+    gone, free, cost, bound, parent, job = found
+    order = np.argsort(bound, kind="mergesort")
+    cut = bound[order[width]]
+    table[:] = -1
+    for to, at in enumerate(np.sort(order[:width])):
+        gone[to], free[to], cost[to], bound[to] = gone[at], free[at], cost[at], bound[at]
+        parent[to], job[to] = parent[at], job[at]
+        table[_place(gone[to], free[to], gone, free, table)] = to
+    return width, cut
+
+
+@njit
+def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
+    """bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
+    kept, mixed = np.ones(cost.size, dtype=np.bool_), np.zeros(cost.size, dtype=np.int64)
+    for q in range(cost.size):
+        mixed[q] = _mixed(gone[q], 0)
+    order = np.argsort(cost, kind="mergesort")
+    order, begin = order[np.argsort(mixed[order], kind="mergesort")], 0
+    for end in range(order.size):
+        b = order[end]
+        begin = end if mixed[b] != mixed[order[begin]] else begin
+        for a in order[begin : min(end, begin + COMPARED)]:
+            if kept[a] and kept[b]:
+                better = True
+                for w in range(gone.shape[1]):
+                    better = better and gone[a, w] == gone[b, w]
+                for c in range(free.shape[1]):
+                    better = better and free[a, c] <= free[b, c]
+                kept[b] = not better
+    return kept
+
 
 NAME = "partial-schedules"
 SLOTS, GPUS, LARGEST = 4_000_000, 128, 1 << 44  # jobs times slots; in units of all gangs; a value in steps

@@ -12,7 +12,7 @@ from optsched.problem.arrays import Ints
 from optsched.solvers.list_schedule import FEW
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
-from optsched.solvers.reduced_cost_fixing import Thinned, polish, thin
+from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs, StartProgram
@@ -42,7 +42,9 @@ def _applies(state: SolveState) -> str | None:
     return None
 
 
-def _fix(state: SolveState) -> Thinned:
+def _run(state: SolveState) -> MethodReport:
+    if state.instance.n > FEW:
+        state.search(BUDGET * state.instance.n**2, part=PART)
     columns = _columns(state)
     grid = columns.grid
     jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
@@ -61,13 +63,6 @@ def _fix(state: SolveState) -> Thinned:
     state.raise_bound(reduced.bound, "solver")
     if state.certificate is None or state.bound is None or state.certificate.value < state.bound:
         state.offer_certificate(polish(reduced, jobs, job, start, state.deadline))
-    return reduced
-
-
-def _run(state: SolveState) -> MethodReport:
-    if state.instance.n > FEW:
-        state.search(BUDGET * state.instance.n**2, part=PART)
-    reduced = _fix(state)
     if reduced.program is None or state.closed:  # no column of a better schedule is left, or no time for an LP
         return MethodReport(Session.solver, note="" if reduced.finished else LATE)
     if not reduced.finished:

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
-from optsched.solvers.size import Size
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs
 

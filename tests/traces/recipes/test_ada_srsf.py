@@ -10,9 +10,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.recipes.ada_srsf import gangs
+from optsched.io.traces.recipes.ada_srsf import TASK_MODELS, gangs
 from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G
-from optsched.speeds.task_models import TASK_MODELS
 
 PUBLISHED = {1: 80, 2: 14, 4: 26, 8: 30, 16: 8, 32: 2}
 

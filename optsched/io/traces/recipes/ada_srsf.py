@@ -1,6 +1,6 @@
 """Recipe ``ada-srsf``: the workload of Ada-SRSF's experiment, 160 jobs on 16 nodes of four GPUs and 10 Gbit/s.
 
-As in the public code of the authors (see `optsched.speeds.task_models`); their job files and seeds are not public.
+As in the public code of the authors (see below); their job files and seeds are not public.
 
 * Gang sizes: of 160 jobs 80, 14, 26, 30, 8, 2 take 1, 2, 4, 8, 16, 32 GPUs, in random order. Of n jobs, in the order of
   size, job k = 0 .. n-1 takes the size at the place (k + 1/2) / n of these shares. A gang larger than the cluster is cut to
@@ -16,7 +16,9 @@ As in the public code of the authors (see `optsched.speeds.task_models`); their 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -36,7 +38,59 @@ from optsched.io.traces.recipe import (
 )
 from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
-from optsched.speeds.task_models import GPU_MEMORY, TASK_MODELS
+from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G, Contention, IterationTasks
+
+# Networks as tasks: forward, backward and message of one iteration, as the authors of Ada-SRSF measured them.
+#
+# Source: the public code HKBU-HPML/dl-scheduling of Q. Wang, S. Shi, C. Wang, X. Chu, "Communication Contention Aware
+# Scheduling of Multiple Deep Learning Training Jobs", arXiv 2002.10105 (facts only; the code bears no licence): its state
+# of January 2020 for 10 Gbit/s, and an older one for 1 Gbit/s, which says nothing of memory. There whole milliseconds and
+# megabytes of 10^6 bytes; here seconds and bytes.
+
+MEGABYTE = 1e6
+GPU_MEMORY = 32768 * MEGABYTE  # of a GPU of the published cluster
+
+
+class TaskModel(NamedTuple):
+    """The ``tasks`` of an iteration and ``memory``, bytes a worker takes on its GPU; None: not stated."""
+
+    tasks: IterationTasks
+    memory: float | None
+
+
+class TaskModels(NamedTuple):
+    """Networks by name, and what their messages cost on the network of the same measurements."""
+
+    models: Mapping[str, TaskModel]
+    contention: Contention
+
+
+def _model(message: float, forward: int, backward: int, memory: float | None) -> TaskModel:
+    # megabytes and milliseconds, divided so that every number is the double nearest to the decimal
+    held = None if memory is None else memory * MEGABYTE
+    return TaskModel(IterationTasks(forward / 1000, backward / 1000, round(message * MEGABYTE)), held)
+
+
+TASK_MODELS: Mapping[str, TaskModels] = {
+    "10g": TaskModels(
+        {
+            "VGG-16": _model(526.4, 36, 54, 4527),
+            "ResNet-50": _model(99.2, 25, 37, 3213),
+            "Inception-V3": _model(103.0, 35, 52, 3291),
+            "LSTM-PTB": _model(251.8, 32, 47, 2751),
+        },
+        ETHERNET_10G,
+    ),
+    "1g": TaskModels(
+        {
+            "ResNet-50": _model(97.7, 38, 67, None),
+            "GoogLeNet": _model(26.7, 60, 92, None),
+            "AlexNet": _model(235, 45, 85, None),
+        },
+        ETHERNET_1G,
+    ),
+}
+
 
 CLUSTER = "16x4"
 MOST = 6  # iterations of the longest job over those of the shortest
