@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+from optsched.bounds.due_dates import due_dates
 from optsched.bounds.gang_machine import GangMachine, gang_machine
 from optsched.bounds.grid import BITS, GridJobs, due_ticks
 from optsched.bounds.relaxation import FastMachine
-from optsched.bounds.srpt_due_dates import due_dates
 from optsched.problem.arrays import Floats, Ints
 
 times = st.floats(0.0, 1e300) | st.sampled_from([0.0, 5e-324, 0.1, 1e-9, 1e9 + 0.3, 3.0, 0.125])
