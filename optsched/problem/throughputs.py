@@ -8,7 +8,7 @@ match case-insensitively; job types are matched as they are written. Readers and
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,6 @@ Gang = tuple[str, int]  # job type, gang size
 PairKey = tuple[str, Gang, Gang]  # GPU type, one gang, the gang on the same GPUs
 
 RATE_LEGAL = "a finite number of iterations/s >= 0"
-_ROW_FIELDS = ("gpu", "gpus", "together", "spread", "measured", "beside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +163,8 @@ class Throughputs:
         """What decides speeds, in an order of its own: [job type, GPU type, gang size, together, spread] of every row."""
         return sorted([*key, entry.together, entry.over_nodes] for key, entry in self._rates.items())
 
-    def to_json(self, *, pairs: bool = False) -> dict[str, list[dict[str, Any]]]:
-        """Job type to rows, as it stands in an instance file; absent fields and ``"measured": true`` are left out.
-
-        ``pairs``: with the co-located rates, in the row of the first gang of each pair (some hundred kilobytes for
-        Gavel's whole table): ``"beside": [[other job type, gang size, own rate, other rate], ...]``.
-        """
-        beside: dict[Key, list[list[Any]]] = {}
-        for (gpu, one, other), rates in self._beside.items() if pairs else ():
-            beside.setdefault((one[0], gpu, one[1]), []).append([*other, *rates])
-        if not beside.keys() <= self._rates.keys():
-            lost = next(key for key in beside if key not in self._rates)
-            raise InputError("a pair without a row of its own", field=_name(*lost), legal="a rate alone for every pair")
+    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+        """Job type to rows, as it stands in an instance file; absent fields, ``"measured": true`` and pairs are left out."""
         document: dict[str, list[dict[str, Any]]] = {job_type: [] for job_type in self.job_types}
         for (job_type, gpu, gpus), entry in self.entries.items():
             row: dict[str, Any] = {"gpu": gpu, "gpus": gpus, "together": entry.together}
@@ -183,29 +172,21 @@ class Throughputs:
                 row["spread"] = entry.spread
             if not entry.measured:
                 row["measured"] = False
-            if (job_type, gpu.casefold(), gpus) in beside:
-                row["beside"] = beside[job_type, gpu.casefold(), gpus]
             document[job_type].append(row)
         return document
 
     @classmethod
-    def from_json(cls, document: Any) -> Throughputs:
-        """The table that `to_json` wrote; `InputError` naming the job type, the field and the value otherwise."""
-        check_legal(isinstance(document, Mapping), "throughputs", document, "an object of job types")
+    def from_json(cls, document: Mapping[str, Sequence[Mapping[str, Any]]]) -> Throughputs:
+        """What `to_json` wrote; `InputError` that names a row which is given twice."""
         entries: dict[Key, Throughput] = {}
-        pairs: dict[PairKey, tuple[float, float]] = {}
         for job_type, rows in document.items():
-            check_legal(isinstance(rows, list), f"throughputs.{job_type}", rows, "a list of rows")
             for position, row in enumerate(rows):
-                try:
-                    key, entry, beside = _row(job_type, row)
-                    if key in entries:
-                        raise InputError("given twice", field="gpu", value=key[1], legal="each (gpu, gpus) once")
-                except InputError as error:
-                    raise InputError(str(error), field=f"throughputs.{job_type}.{position}") from None
-                entries[key] = entry
-                pairs.update(beside)
-        return cls(entries, pairs)
+                key = job_type, row["gpu"], row["gpus"]
+                if key in entries:
+                    twice = InputError("given twice", field="gpu", value=key[1], legal="each (gpu, gpus) once")
+                    raise InputError(str(twice), field=f"throughputs.{job_type}.{position}")
+                entries[key] = Throughput(row["together"], row.get("spread"), row.get("measured", True))
+        return cls(entries)
 
 
 def legal_rate(value: Any, name: str) -> float:
@@ -218,36 +199,10 @@ def legal_rate(value: Any, name: str) -> float:
     raise InputError("invalid", field=name, value=value, legal=RATE_LEGAL)
 
 
-def legal_gang(value: Any, name: str = "gpus") -> int:
-    """``value`` as a gang size; `InputError` naming the field when it is no integer >= 1."""
+def legal_gang(value: Any, name: str = "gpus") -> None:
+    """`InputError` naming the field when ``value``, a gang size, is no integer >= 1."""
     check_legal(type(value) is int and value >= 1, name, value, "an integer >= 1")
-    return int(value)
 
 
 def _name(job_type: str, gpu: str, gpus: int) -> str:
     return f"throughputs.{job_type} on {gpus} {gpu}"
-
-
-def _row(job_type: str, row: Any) -> tuple[Key, Throughput, dict[PairKey, tuple[float, float]]]:
-    if not isinstance(row, Mapping):
-        raise InputError("invalid", value=row, legal="an object")
-    for name in row:
-        if name not in _ROW_FIELDS:
-            raise InputError("unknown field", field=str(name), legal=", ".join(_ROW_FIELDS))
-    for name in ("gpu", "gpus", "together"):
-        if name not in row:
-            raise InputError("missing field", field=name, legal="gpu, gpus and together")
-    gpu = row["gpu"]
-    check_legal(isinstance(gpu, str) and gpu != "", "gpu", gpu, "the name of a GPU type")
-    gang = job_type, legal_gang(row["gpus"])
-    measured = row.get("measured")
-    entry = Throughput(row["together"], row.get("spread"), True if measured is None else measured)
-    beside = row.get("beside")
-    check_legal(isinstance(beside, list | None), "beside", beside, "a list of pairs")
-    pairs = {}
-    for pair in beside or ():
-        four = isinstance(pair, list | tuple) and len(pair) == 4 and isinstance(pair[0], str)
-        check_legal(four, "beside", pair, "[job type, gang size, own rate, its rate]")
-        own, its = legal_rate(pair[2], "beside"), legal_rate(pair[3], "beside")
-        pairs[gpu, gang, (pair[0], legal_gang(pair[1], "beside"))] = own, its
-    return (job_type, gpu, gang[1]), entry, pairs
