@@ -21,7 +21,7 @@ one number for all types), and rates of goodputs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -40,10 +40,23 @@ TypeMode = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs 
 
 
 @dataclass(frozen=True, eq=False)
+class Turns:
+    """What jobs of K kinds take of R resources in turns (`optsched.bounds.task_times.modes_of_tasks`).
+
+    ``taken`` f64[K, R] units on average while the job runs; ``bends`` f64[K, V, R]: where prices change by x[R], turns save
+    at most the largest of 0 and ``bends[k, v] @ x``.
+    """
+
+    taken: Floats
+    bends: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Modes:
     """n jobs of K kinds on T GPU types: ``gang`` i64[K], ``kind`` i64[n], ``work`` and ``release`` f64[n].
 
     ``capacity`` i64[T] GPUs; ``by_kind``: modes of every kind; ``adds``: are modes taken all at once? O modes of all kinds.
+    With ``turns`` the types are resources, of which the one mode of a kind, at pace 1, takes several.
     """
 
     types: tuple[str, ...]
@@ -54,6 +67,7 @@ class Modes:
     release: Floats
     by_kind: list[tuple[TypeMode, ...]]
     adds: bool
+    turns: Turns | None = field(default=None, kw_only=True)
 
     @cached_property
     def start(self) -> Ints:
@@ -94,10 +108,18 @@ class Modes:
         """What the work of every job costs at least where all types cost the same, f64[n]."""
         return self.work * self.least(self.gpu_seconds)[self.kind]
 
+    @property
+    def busy(self) -> float:
+        """Seconds for which the cluster is busy with all work at least, roughly."""
+        if self.turns is not None:
+            return float((self.work @ self.turns.taken[self.kind] / self.capacity).max())
+        return float(self.fewest_gpu_seconds.sum()) / float(self.capacity.sum())
+
     @cached_property
     def most_gpus(self) -> Floats:
         """GPUs that every job pays for at most, f64[n]."""
-        return -self.least(-self.gpus)[self.kind]
+        most = -self.least(-self.gpus) if self.turns is None else self.turns.taken.sum(axis=1)
+        return most[self.kind]
 
     @cached_property
     def fewest_seconds(self) -> list[Fraction]:

@@ -224,7 +224,7 @@ def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
 def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used_own):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n]); books GPU-seconds, and seconds in which jobs run."""
     releases, weights, counts, gains, works, kind = jobs
-    begin, gpu_type, rate, charge = modes
+    begin, gpu_type, rate, charge, _, _ = modes
     types = price.shape[1]
     least, largest = np.empty(releases.size), np.empty(releases.size)
     for j in range(releases.size):

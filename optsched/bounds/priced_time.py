@@ -1,8 +1,9 @@
 """Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
 
 **Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
-(`optsched.bounds.modes`, `optsched.bounds.shared_machine`) | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0),
-and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a sum.
+(`optsched.bounds.modes`, `optsched.bounds.shared_machine`), and of jobs with tasks | sum w_j C_j, sum w_j (C_j - r_j),
+sum w_j max(C_j - d_j, 0), and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a
+sum.
 **Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
 
     sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
@@ -12,6 +13,8 @@ f_j the job's part of the objective; in a second of cell k in a mode with m GPUs
 pay for at most G_t GPUs of every type t (these show it class by class), so all payments together are at most
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
+**Tasks**: GPUs and network interfaces take the place of the types. A job computes and sends in turns, and pays for both as
+on average, less what turns may save where prices change (proof: `optsched.bounds.task_times`).
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
 falls piecewise linearly, f_j has one kink, or is concave (of utility): the minimum is at a breakpoint.
@@ -38,6 +41,7 @@ from optsched.bounds.certificate import (
     ELASTIC_CLASSES,
     EXCLUSIVE_CLASSES,
     GPU_SHARING_CLASSES,
+    TASK_SHARING_CLASSES,
     Certificate,
     register_kind,
 )
@@ -45,7 +49,8 @@ from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, mode
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.proof import prove
 from optsched.bounds.shared_machine import modes_of_shared
-from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, sum_costs
+from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, costs_with, sum_costs
+from optsched.bounds.task_times import modes_of_tasks, task_times
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -53,7 +58,7 @@ KIND = "priced-time"
 OBJECTIVES = (*SUMS, UTILITY)
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
-CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *ELASTIC_CLASSES)
+CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *TASK_SHARING_CLASSES, *ELASTIC_CLASSES)
 MOMENT_BITS, PRICE_BITS, MINIMUM_BITS = (
     53,
     40,
@@ -71,7 +76,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     """
     if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
         return None
-    costs = sum_costs(instance, objective)
+    costs = _costs(instance, objective)
     if objective == UTILITY and not bool((costs.duration > 0).all()):
         return None
     found = [
@@ -97,12 +102,18 @@ def priced_certificate(
     ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
     every type, in the order of `optsched.bounds.modes.Modes.types`.
     """
-    costs, (modes, more) = sum_costs(instance, objective), modes_for(instance, schedule_class)[0]
+    costs, (modes, more) = _costs(instance, objective), modes_for(instance, schedule_class)[0]
     found = _Stated(costs, modes, PricedTime(moments, price)).proof()
     if found is None:
         return None
     value = -found[0] if objective == UTILITY else found[0]
     return Certificate(instance.digest, objective, schedule_class, KIND, value, found[1] | more)
+
+
+def _costs(instance: Instance, objective: str) -> SumCosts:
+    if instance.at_task_level:
+        return costs_with(instance, objective, task_times(instance).path)
+    return sum_costs(instance, objective)
 
 
 def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
@@ -111,6 +122,8 @@ def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict
         if instance.interference is None:
             return []
         return [(each.beside(), each.data()) for each in (way.rounded() for way in modes_of_shared(instance).starts())]
+    if schedule_class in TASK_SHARING_CLASSES:
+        return [(modes_of_tasks(instance), {})] if instance.at_task_level else []
     if schedule_class == ELASTIC:
         return [(modes_of_elastic(instance), {})]
     return [(modes_of_copies(instance) if schedule_class == FORKING else modes_of_gangs(instance), {})]

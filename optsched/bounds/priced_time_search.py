@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.bounds.modes import Modes
+from optsched.bounds.modes import Modes, Turns
 from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
@@ -50,9 +50,10 @@ def job_arrays(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, F
     return release, weight, counted, gain, work, modes.kind.copy()
 
 
-def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
-    """(start, gpu_type, rate, gpus) of the modes, for compiled code."""
-    return modes.start, modes.gpu_type, modes.rate, modes.gpus
+def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats, Floats, Floats]:
+    """(start, gpu_type, rate, gpus, taken, bends) of the modes, for compiled code; the last two empty without turns."""
+    turns = modes.turns or Turns(np.zeros((0, 1)), np.zeros((0, 1, 1)))
+    return modes.start, modes.gpu_type, modes.rate, modes.gpus, turns.taken, turns.bends
 
 
 def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
@@ -81,7 +82,7 @@ def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
 def equal_cells(costs: SumCosts, modes: Modes) -> Floats | None:
     """Moments of cells of equal length, multiples of a power of two, for as long as there may be a queue; None: too far."""
     first, last = float(costs.release.min()), float(costs.release.max())
-    busy = float(modes.fewest_gpu_seconds.sum()) / float(modes.capacity.sum())
+    busy = modes.busy
     length = (max(last - first, busy) + busy / 2) * LONGER / CELLS
     if not 0 < length < math.inf:
         return None
@@ -117,15 +118,49 @@ def ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: i
 def respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, gains, works, kind = jobs
-    start, gpu_type, rate, charge = modes
+    start, gpu_type, rate, charge, taken, bends = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
     for j in range(releases.size):
         a, b = start[kind[j]], start[kind[j] + 1]
         own = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], gains[j], works[j])
-        least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used)
-        cheapest(moments, price, job, own, adds, end, used)
+        if taken.shape[0] == 0:
+            least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used)
+            cheapest(moments, price, job, own, adds, end, used)
+        else:
+            least[j], largest[j] = _in_turns(moments, price, job, own, taken[kind[j]], bends[kind[j]], used)
     return least, largest, used
+
+
+@njit
+def _in_turns(moments, price, job, own, taken, bends, used):  # type: ignore[no-untyped-def]
+    """(least cost and payment less what turns may save, the largest number met); books what is paid for, and saved."""
+    cells, types = price.shape
+    path, seconds = np.zeros((cells, 1)), np.zeros((cells, 1))
+    for k in range(cells):
+        for t in range(types):
+            path[k, 0] += price[k, t] * taken[t]
+    least, largest, end = cheapest(moments, path, job, own, False, np.inf, seconds)
+    cheapest(moments, path, job, own, False, end, seconds)
+    saved = 0.0
+    for k in range(cells):
+        for t in range(types):
+            used[k, t] += seconds[k, 0] * taken[t]
+        if moments[k + 1] > job[0]:
+            most, best = 0.0, -1
+            for v in range(bends.shape[0]):
+                less = 0.0
+                for t in range(types):
+                    less += bends[v, t] * ((price[k + 1, t] if k + 1 < cells else 0.0) - price[k, t])
+                if less > most:
+                    most, best = less, v
+            saved += most
+            for t in range(types):
+                if best >= 0:
+                    used[k, t] += bends[best, t]
+                    if k + 1 < cells:
+                        used[k + 1, t] -= bends[best, t]
+    return least - saved, largest + saved
 
 
 @njit

@@ -29,6 +29,21 @@ compute and M^N_j of bytes,
 
     M^G_j <= C_j - L_j / 2 - c_j / 2,        M^N_j <= C_j - L_j / 2 + (t_j + a) / 2.
 
+**Prices over time** (`optsched.bounds.priced_time`): a second of a GPU costs omega^G, one of an interface omega^N. Let A_j
+and B_j be the iterations of compute (the mean of the workers) and of bytes that j has done so far, and P_j = t_j A_j plus
+what its transfers have done of their c_j seconds: a while they wait for a, then b M_j for all bytes. So P_j, which ends at
+L_j, grows by at most 1 a second. j pays int n_j t_j omega^G dA_j + int m_j beta M_j omega^N dB_j or more. Write A_j = P_j /
+(t_j + c_j) + x and B_j = P_j / (t_j + c_j) + y. Then that is what it pays **on average**,
+
+    int (n_j t_j omega^G + m_j beta M_j omega^N) / (t_j + c_j) dP_j,
+
+and, by parts, - n_j t_j x D^G - m_j beta M_j y D^N at every moment at which prices rise by D^G and D^N, since x = y = 0
+where an iteration begins or ends. Within one (x, y) goes straight to (c_j, -t_j) / (t_j + c_j) while it computes, on to
+(c_j - a, -t_j - a) / (t_j + c_j) while it waits for a, and back while bytes move. So turns **save** at most the largest of 0
+and of what these two corners save, at every change of prices after r_j. All payments together are at most what all GPUs and
+interfaces are worth, as above; and a job costs and pays at least the least over all ways to do L_j seconds at speed <= 1
+and the average price, less all that it may save.
+
 All numbers are computed in fractions and rounded **down** to a float64 (works, releases, paths, distances: a bound becomes
 smaller by it), and are exact rationals afterwards. The engine adds up floats: a run may be below by rounding alone.
 
@@ -48,6 +63,7 @@ import numpy as np
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import TASK_SHARING_CLASSES, Certificate, ratio_text, register_kind, rounded_down
 from optsched.bounds.exact_dot import exact_dot
+from optsched.bounds.modes import Modes, Turns, TypeMode
 from optsched.bounds.proof import prove
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import MAKESPAN, SUMS
@@ -127,6 +143,24 @@ def task_times(instance: Instance) -> TaskTimes:
 
 
 _READ = ("arrival", "iterations", "forward", "backward", "message")
+
+
+def modes_of_tasks(instance: Instance) -> Modes:
+    """Jobs with tasks that pay for GPUs and interfaces by time, in floats; a unit of work is a second of the path."""
+    times = task_times(instance)
+    compute, sent = instance.forward + instance.backward, times.gpus.tail
+    latency = np.where(sent > 0, instance.contention.latency if instance.contention else 0.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        held = np.nan_to_num(times.links.width * times.links.seconds / instance.iterations)
+        taken = np.nan_to_num(np.column_stack([instance.gpus * compute, held]) / (compute + sent)[:, None])
+    computed = np.column_stack([taken[:, 0] * sent, -taken[:, 1] * compute])
+    waited = np.column_stack([taken[:, 0] * (sent - latency), -taken[:, 1] * (compute + latency)])
+    rows, kind = np.unique(np.column_stack([taken, computed, waited]), axis=0, return_inverse=True)
+    turns = Turns(rows[:, :2].copy(), rows[:, 2:].reshape(-1, 2, 2).copy())
+    one: list[tuple[TypeMode, ...]] = [((0, Fraction(1), Fraction(1)),)] * len(rows)
+    gang, capacity = np.ones(len(rows), dtype=np.int64), np.array([times.gpus.capacity, times.links.capacity])
+    jobs = kind.reshape(-1), times.path, instance.arrival
+    return Modes((GPUS, LINKS), capacity, gang, *jobs, one, adds=False, turns=turns)
 
 
 def _capacity_cost(contention: Contention) -> Fraction:

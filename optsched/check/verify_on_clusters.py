@@ -127,7 +127,7 @@ class OnCluster(Case):
             if self.jobs:
                 self.digest.update(self.needs.text.encode())
                 self.learn(link if contention else None)
-            self.gang_seconds = self.needs.gang_seconds
+            self.gang_seconds, self.count = self.needs.gang_seconds, self.needs.capacity
             return self.needs.length
         self.read_speeds(link if contention else None)
         if self.source is not None and any(self.source.speed(j, elastic=False) for j in range(len(self.jobs))):
@@ -332,8 +332,10 @@ class OnCluster(Case):
         groups = [(self.types[node["gpu"].casefold()], node.get("gpu_memory", math.inf)) for node in self.nodes]
         return self.partners.charges(data, needs, self.runs, groups)
 
-    def rates(self, data: Data) -> tuple[list[Rates], Data]:
-        """(the modes of every job by units of work a second, what files state) for prices over time."""
+    def rates(self, data: Data) -> tuple[list[Any], Data]:
+        """(the modes of every job by units of work a second, what files state) for prices over time; of tasks, rounds."""
+        if self.schedule_class == "task-sharing":
+            return self.needs.rounds, {}
         if self.schedule_class != "gpu-sharing":
             known = {id(modes): useful(tuple((t, 1 / a, n) for t, a, n in modes)) for modes in by_id(self.modes)}
             return [known[id(modes)] for modes in self.modes], {}
@@ -400,6 +402,7 @@ KINDS["task-sharing"] = either(
     on_machine("task", SIDES),
     on_machine("link", {}),
     {"makespan": {"task-volume": verify_tasks.volume_from}},
+    {name: {"priced-time": priced_time} for name in (*SUMS, GAIN)},
 )
 THEOREMS: dict[str, Theorem] = {  # by the names that optsched.bounds has for them
     "alone": alone,

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING or __package__:
     from optsched.check import verify_case as reading, verify_certificate as plain
     from optsched.check.verify_case import UNJUDGED, Data, Machine, below, need, ratio, the, written
+    from optsched.check.verify_time_prices import TaskRound
 else:  # copied
     import verify_case as reading
     import verify_certificate as plain
     from verify_case import UNJUDGED, Data, Machine, below, need, ratio, the, written
+    from verify_time_prices import TaskRound
 
 
 class Need(NamedTuple):
@@ -52,7 +54,7 @@ def link_of(given: Data) -> Data:
 
 class TaskNeeds:
     """`length`: the path of every job; `gang_seconds`: the same in floats, as the engine adds it up; `of`: what jobs take of
-    every resource; `capacity`: its units; `text`: for the digest.
+    every resource; `capacity`: its units; `rounds`: what they take in an iteration; `text`: for the digest.
     """
 
     def __init__(self, case: Any, given: Data, link: Data) -> None:
@@ -63,7 +65,7 @@ class TaskNeeds:
             if given[name].get("message") is not None:
                 tasks[name]["message"] = the(float, given[name], "message", UNJUDGED)
         self.text = json.dumps([[name, each] for name, each in tasks.items()])
-        self.length, self.gang_seconds = list[float](), list[float]()
+        self.length, self.gang_seconds, self.rounds = list[float](), list[float](), list[TaskRound]()
         self.of: dict[str, list[Need]] = {"gpus": [], "links": []}
         some, crossed = set[int](), set[int]()
         releases, counts = (case.column[name] for name in ("arrival", "iterations"))
@@ -84,7 +86,9 @@ class TaskNeeds:
         self.length.append(below(path))
         transfer = link.get("latency", 0.0) + link["seconds_per_byte"] * float(size) if size else 0.0
         self.gang_seconds.append(iterations * (tasks["forward"] + tasks["backward"] + transfer))
-        held = Fraction(0) if "kinds" in link else Fraction(below(count * (b + min(eta, Fraction(0))) * size))
+        moved = Fraction(0) if "kinds" in link else (b + min(eta, Fraction(0))) * size
+        self.rounds.append(TaskRound(compute, sent, a if size else Fraction(0), gang, nodes * moved))
+        held = Fraction(below(count * moved))
         rows: dict[str, tuple[Any, ...]] = {
             "gpus": (release, gang if compute else 0, count * compute, sent, path + sent),
             "links": (release + compute + a if size else release, nodes if held else 0, held, 0, path - compute - a),

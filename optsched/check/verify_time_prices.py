@@ -6,6 +6,7 @@ what its utility w N / (C - r) is less than nothing, and pays for the cheapest w
 does more and more work a second along the lower hull of cost over rate or, where copies add up, takes option after option.
 **Theorem** priced-time: the sum of what jobs cost and pay at least, less what all GPUs are worth
 (optsched/bounds/priced_time.py); of utility, which is bounded from above, its negative. The data state these minima.
+Jobs with tasks compute and send in turns (verify_tasks.py): they pay for both as on average, less what they may save by it.
 **Theorem** priced-deadlines: a ratio R, if work until all r_j + R d_j costs more than all GPUs are worth
 (optsched/bounds/priced_deadlines.py).
 **Theorem** priced-gangs: job j also pays own_prices[j] = [k, [p, ...]] for a second in which it runs in cell k, k + 1, ...,
@@ -73,7 +74,8 @@ def priced_time(case: Any, data: Data) -> tuple[Fraction, Data]:
     """Every job's minimum is held against all moments at which it may end."""
     cells, rates, charged = priced_cells(case, data)
     minima, unit = stated_minima(data, len(rates)), Fraction(2) ** -exponent(data, "minimum_exponent")
-    proof = Minima(cells, adds=case.schedule_class == "forking")
+    tasks = case.schedule_class == "task-sharing"
+    proof: Any = RoundMinima(cells) if tasks else Minima(cells, adds=case.schedule_class == "forking")
     utility = case.objective == "total_utility"
     need(not utility or all(work > 0 for work in case.work), "a job takes no time: its utility has no bound")
     works = case.works() if utility else []
@@ -220,6 +222,61 @@ class Minima:
         row = self.cells.prices[k] if k < len(self.cells.prices) else {}
         points = [(rate, row.get(t, Fraction(0)) * gpus) for t, rate, gpus in rates]
         return sorted((cost / rate, rate) for rate, cost in points) if self.adds else lower_hull(points)
+
+
+class TaskRound(NamedTuple):
+    """A job repeats: ``compute`` seconds on ``gpus`` GPUs, then ``sent`` seconds, whose first ``latency`` cost nothing.
+
+    The others cost ``links`` seconds of an interface together.
+    """
+
+    compute: Fraction
+    sent: Fraction
+    latency: Fraction
+    gpus: int
+    links: Fraction
+
+    def taken(self) -> list[Fraction]:
+        """What a second of it takes of GPUs and interfaces, on average."""
+        return [units / (self.compute + self.sent) for units in (self.gpus * self.compute, self.links)]
+
+    def saved(self, gpus: Fraction, links: Fraction) -> Fraction:
+        """The most that turns save where prices rise by so much: a part of a round is done before, the rest after.
+
+        After the compute, or after the latency, GPUs are further ahead of the average, and interfaces behind it, than ever.
+        """
+        (on_gpus, on_links), c = self.taken(), self.sent
+        ahead = [(c, self.compute), (c - self.latency, self.compute + self.latency)]
+        return max(Fraction(0), *(on_gpus * x * gpus - on_links * y * links for x, y in ahead))
+
+
+class RoundMinima:
+    """What cells whose prices are of GPUs and of interfaces cost jobs that take both in rounds."""
+
+    def __init__(self, cells: PricedCells) -> None:
+        self.cells = cells
+        self.known: dict[TaskRound, tuple[Minima, list[Fraction]]] = {}
+
+    def hold(self, job: LeastCost, rounds: TaskRound) -> bool:
+        """Is what the job says true, wherever it ends? Its work is a number of rounds."""
+        seconds = job.work * (rounds.compute + rounds.sent)
+        if not seconds:
+            return job.cost(job.release) >= job.least
+        if rounds not in self.known:
+            self.known[rounds] = self.priced(rounds)
+        minima, saved = self.known[rounds]
+        after = bisect_right(self.cells.moments, job.release) - 1
+        more = job._replace(work=seconds, least=job.least + sum(saved[after:]))
+        return minima.hold(more, (("", Fraction(1), Fraction(1)),))
+
+    def priced(self, rounds: TaskRound) -> tuple[Minima, list[Fraction]]:
+        """The cells at the job's own price of a second, and what it may save at the end of each."""
+        prices = [(row["gpus"], row["links"]) for row in self.cells.prices]
+        on_gpus, on_links = rounds.taken()
+        own = [{"": on_gpus * gpus + on_links * links} for gpus, links in prices]
+        rises = pairwise([*prices, (Fraction(0), Fraction(0))])
+        saved = [rounds.saved(c - a, d - b) for (a, b), (c, d) in rises]
+        return Minima(PricedCells(self.cells.moments, own), adds=False), saved
 
 
 def lower_hull(points: list[tuple[Fraction, Fraction]]) -> Steps:

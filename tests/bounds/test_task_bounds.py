@@ -236,7 +236,7 @@ def test_orders_of_magnitude_of_the_sheet(workload: Instance) -> None:
     for name, (low, high) in zip(SUMS, measured, strict=False):
         assert 0.85 * low < found[name] < 1.15 * high, name
     assert found["split-task-busy-time"] > 1.03 * max(found[name] for name in SUMS[:-1])
-    assert bound(workload).kind == "split-task-busy-time"
+    assert bound(workload).kind == "priced-time"
 
 
 def test_below_the_runs_of_policies(workload: Instance) -> None:
