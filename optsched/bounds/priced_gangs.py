@@ -175,8 +175,8 @@ def _by_gpu_alone(gangs: GangsToPrice, moments: Floats) -> PricedGangs:
     nothing = np.zeros((moments.size - 1, modes.capacity.size))
     _, jobs, arrays = gangs.given
     capacity = modes.capacity.astype(np.float64)
-    _, price = by_gpu.ascent(moments, nothing, jobs, arrays, modes.adds, capacity, scale, FIRST_STEPS)
-    least, _, _ = by_gpu.respond(moments, price, jobs, arrays, modes.adds)
+    _, price = by_gpu.ascent(moments, nothing, jobs, arrays, modes.adds, None, capacity, scale, FIRST_STEPS)
+    least, _, _ = by_gpu.respond(moments, price, jobs, arrays, modes.adds, None)
     lowest = price.min(axis=1)
     first, last = _stays(gangs, moments, least)
     start = np.concatenate([[0], np.cumsum(last - first)])
@@ -224,7 +224,7 @@ def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
 def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used_own):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n]); books GPU-seconds, and seconds in which jobs run."""
     releases, weights, counts, gains, works, kind = jobs
-    begin, gpu_type, rate, charge, _, _ = modes
+    begin, gpu_type, rate, charge = modes
     types = price.shape[1]
     least, largest = np.empty(releases.size), np.empty(releases.size)
     for j in range(releases.size):

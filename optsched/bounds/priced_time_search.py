@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.bounds.modes import Modes, Turns
+from optsched.bounds.modes import Modes
 from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
@@ -38,7 +38,8 @@ class PricedTime:
 
 def responses(costs: SumCosts, modes: Modes, priced: PricedTime) -> tuple[Floats, Floats]:
     """(least cost and payment f64[n], the largest number met on the way f64[n])."""
-    least, largest, _ = respond(priced.moments, priced.price, job_arrays(costs, modes), mode_arrays(modes), modes.adds)
+    given = job_arrays(costs, modes), mode_arrays(modes), modes.adds, turn_arrays(modes)
+    least, largest, _ = respond(priced.moments, priced.price, *given)
     return least, largest
 
 
@@ -50,10 +51,14 @@ def job_arrays(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, F
     return release, weight, counted, gain, work, modes.kind.copy()
 
 
-def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats, Floats, Floats]:
-    """(start, gpu_type, rate, gpus, taken, bends) of the modes, for compiled code; the last two empty without turns."""
-    turns = modes.turns or Turns(np.zeros((0, 1)), np.zeros((0, 1, 1)))
-    return modes.start, modes.gpu_type, modes.rate, modes.gpus, turns.taken, turns.bends
+def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
+    """(start, gpu_type, rate, gpus) of the modes, for compiled code."""
+    return modes.start, modes.gpu_type, modes.rate, modes.gpus
+
+
+def turn_arrays(modes: Modes) -> tuple[Floats, Floats] | None:
+    """(taken, bends), for compiled code; None: no turns."""
+    return None if modes.turns is None else (modes.turns.taken, modes.turns.bends)
 
 
 def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
@@ -69,7 +74,13 @@ def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
     if costs.gain.any():
         scale = float((costs.gain / modes.alone).sum()) / float(modes.fewest_gpu_seconds.sum())
     nothing = np.zeros((CELLS, modes.capacity.size))
-    given = job_arrays(costs, modes), mode_arrays(modes), modes.adds, modes.capacity.astype(np.float64)
+    given = (
+        job_arrays(costs, modes),
+        mode_arrays(modes),
+        modes.adds,
+        turn_arrays(modes),
+        modes.capacity.astype(np.float64),
+    )
     tried = [ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
     (value, price), part = max(zip(tried, MOVES, strict=True), key=lambda pair: pair[0][0])
     for slower, share in ((1.0, 2), (0.3, 3), (0.1, 6)):
@@ -98,13 +109,13 @@ INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
 
 
 @njit(interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
-def ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: ignore[no-untyped-def]
+def ascent(moments, price, jobs, modes, adds, turns, capacity, move, steps):  # type: ignore[no-untyped-def]
     """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
     best, kept = -np.inf, price
     room = (moments[1:] - moments[:-1]).reshape(-1, 1) * capacity
     squares = np.full(price.shape, 1e-12)
     for _ in range(steps):
-        least, _, used = respond(moments, price, jobs, modes, adds)
+        least, _, used = respond(moments, price, jobs, modes, adds, turns)
         value = least.sum() - (price * room).sum()
         if value > best:
             best, kept = value, price
@@ -115,52 +126,49 @@ def ascent(moments, price, jobs, modes, adds, capacity, move, steps):  # type: i
 
 
 @njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
-def respond(moments, price, jobs, modes, adds):  # type: ignore[no-untyped-def]
+def respond(moments, price, jobs, modes, adds, turns):  # type: ignore[no-untyped-def]
     """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
     releases, weights, counts, gains, works, kind = jobs
-    start, gpu_type, rate, charge, taken, bends = modes
+    start, gpu_type, rate, charge = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
     for j in range(releases.size):
         a, b = start[kind[j]], start[kind[j] + 1]
         own = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], gains[j], works[j])
-        if taken.shape[0] == 0:
+        if turns is None:
             least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used)
             cheapest(moments, price, job, own, adds, end, used)
         else:
-            least[j], largest[j] = _in_turns(moments, price, job, own, taken[kind[j]], bends[kind[j]], used)
+            taken, bends = turns[0][kind[j]], turns[1][kind[j]]
+            path, seconds = (price * taken).sum(axis=1).reshape(-1, 1), np.zeros((price.shape[0], 1))
+            least[j], largest[j], end = cheapest(moments, path, job, own, adds, np.inf, seconds)
+            cheapest(moments, path, job, own, adds, end, seconds)
+            used += seconds * taken
+            saved = _saved(moments, price, job[0], bends, used)
+            least[j], largest[j] = least[j] - saved, largest[j] + saved
     return least, largest, used
 
 
 @njit
-def _in_turns(moments, price, job, own, taken, bends, used):  # type: ignore[no-untyped-def]
-    """(least cost and payment less what turns may save, the largest number met); books what is paid for, and saved."""
+def _saved(moments, price, release, bends, used):  # type: ignore[no-untyped-def]
+    """What turns of a job save at most where prices change after its release; books that as paid less, and more."""
     cells, types = price.shape
-    path, seconds = np.zeros((cells, 1)), np.zeros((cells, 1))
-    for k in range(cells):
-        for t in range(types):
-            path[k, 0] += price[k, t] * taken[t]
-    least, largest, end = cheapest(moments, path, job, own, False, np.inf, seconds)
-    cheapest(moments, path, job, own, False, end, seconds)
     saved = 0.0
     for k in range(cells):
-        for t in range(types):
-            used[k, t] += seconds[k, 0] * taken[t]
-        if moments[k + 1] > job[0]:
-            most, best = 0.0, -1
-            for v in range(bends.shape[0]):
-                less = 0.0
-                for t in range(types):
-                    less += bends[v, t] * ((price[k + 1, t] if k + 1 < cells else 0.0) - price[k, t])
-                if less > most:
-                    most, best = less, v
+        most, best = 0.0, -1
+        for v in range(bends.shape[0]):
+            less = 0.0
+            for t in range(types):
+                less += bends[v, t] * ((price[k + 1, t] if k + 1 < cells else 0.0) - price[k, t])
+            if less > most:
+                most, best = less, v
+        if best >= 0 and moments[k + 1] > release:
             saved += most
             for t in range(types):
-                if best >= 0:
-                    used[k, t] += bends[best, t]
-                    if k + 1 < cells:
-                        used[k + 1, t] -= bends[best, t]
-    return least - saved, largest + saved
+                used[k, t] += bends[best, t]
+                if k + 1 < cells:
+                    used[k + 1, t] -= bends[best, t]
+    return saved
 
 
 @njit
