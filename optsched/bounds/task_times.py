@@ -150,11 +150,11 @@ def modes_of_tasks(instance: Instance) -> Modes:
     times = task_times(instance)
     compute, sent = instance.forward + instance.backward, times.gpus.tail
     latency = np.where(sent > 0, instance.contention.latency if instance.contention else 0.0, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         held = np.nan_to_num(times.links.width * times.links.seconds / instance.iterations)
         taken = np.nan_to_num(np.column_stack([instance.gpus * compute, held]) / (compute + sent)[:, None])
-    computed = np.column_stack([taken[:, 0] * sent, -taken[:, 1] * compute])
-    waited = np.column_stack([taken[:, 0] * (sent - latency), -taken[:, 1] * (compute + latency)])
+        computed = np.column_stack([taken[:, 0] * sent, -taken[:, 1] * compute])
+        waited = np.column_stack([taken[:, 0] * (sent - latency), -taken[:, 1] * (compute + latency)])
     rows, kind = np.unique(np.column_stack([taken, computed, waited]), axis=0, return_inverse=True)
     turns = Turns(rows[:, :2].copy(), rows[:, 2:].reshape(-1, 2, 2).copy())
     one: list[tuple[TypeMode, ...]] = [((0, Fraction(1), Fraction(1)),)] * len(rows)
