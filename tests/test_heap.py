@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from optsched.compiled.heap import ENTRY, before, insert, lower, pop, push, remove
+from optsched.compiled.heap import pop, push
+from optsched.simulation.next_event import ENTRY, before, insert, lower, remove
 
 
 @given(st.integers(0, 3), st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=60))

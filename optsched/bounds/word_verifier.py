@@ -32,8 +32,8 @@ from optsched.bounds.word_arithmetic import (
 )
 from optsched.check.verify_case import DUAL, EXACT, EXPONENT, KEPT_BITS, Data, fill, the, written
 from optsched.check.verify_certificate import multiplier_exponent, stated_levels
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, pop, push
+from optsched.compiled import KERNEL, njit
+from optsched.compiled.heap import pop, push
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone

@@ -4,6 +4,10 @@ from numba import types
 
 from optsched.compiled.function import (
     FUNCTIONS,
+    INLINED,
+    INNER,
+    KERNEL,
+    NESTED,
     Function,
     Stopwatch,
     njit,
@@ -18,6 +22,10 @@ from optsched.compiled.function import (
 
 __all__ = [
     "FUNCTIONS",
+    "INLINED",
+    "INNER",
+    "KERNEL",
+    "NESTED",
     "Function",
     "Stopwatch",
     "njit",

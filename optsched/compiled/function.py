@@ -10,7 +10,7 @@ have different forms. What compiling costs is reported on stderr when it takes l
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
 before a call, so that compiling is not counted), ``get_overload`` (to call machine code whose types are known, for
 a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened), and the options of `njit`,
-`optsched.compiled.heap.KERNEL` and ``INNER``, without which loops and compiling take twice as long.
+`KERNEL` and `INNER`, without which loops and compiling take twice as long.
 
 **Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
 calls of large functions say ``np.int64(0)``.
@@ -42,6 +42,16 @@ ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
 LONG = 2.0  # seconds of compiling after which it is said
+
+# How loops over arrays of the caller are compiled: without numba's reference counts. Nothing is
+# allocated in them and the caller's arrays outlive the call, while counting every look at an array, atomically, took
+# seven eighths of the engine's time.
+KERNEL: dict[str, Any] = {"_nrt": False}
+# Of those that only compiled ones call: without an entry for Python, a quarter of the time of compiling.
+NESTED: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Inlined, since a state is many words to hand on; the latter where only compiled code calls it.
+INLINED: dict[str, Any] = {**KERNEL, "forceinline": True}
+INNER: dict[str, Any] = {**NESTED, "forceinline": True}
 
 
 class _Spent(threading.local):

@@ -15,8 +15,8 @@ from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
+from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
-from optsched.simulation.simultaneous_events import last_of_instant
 
 
 class AlphaSchedule:

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
+from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
-from optsched.simulation.simultaneous_events import last_of_instant
 
 
 @POLICIES.register("delayed-spt")

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled import KERNEL, njit
 from optsched.policies.ties import leading, leading_of
 from optsched.problem.arrays import Floats, Ints
 

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.problem.arrays import Floats, Ints
 
 NONE = -1.0  # no rate: there is no such allocation

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL
+from optsched.compiled import KERNEL, njit
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import (
     AGE,

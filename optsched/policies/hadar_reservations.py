@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, pop, push
+from optsched.compiled import KERNEL, njit
+from optsched.compiled.heap import pop, push
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_allocation import SLACK, utility

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.policies.hadar_allocation import ALL_ROUNDS, LEFT, LENGTH, NONE, SLACK, find_allocation, payoff_of
 from optsched.problem.arrays import Bools, Floats, Ints
 

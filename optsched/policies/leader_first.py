@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.task_orders import shortest_service

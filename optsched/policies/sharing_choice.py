@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
@@ -27,7 +26,7 @@ from optsched.policies.sharing_gpus import (
     xi_beside,
 )
 from optsched.policies.ties import TIE, leading_of
-from optsched.simulation.clocks import is_set
+from optsched.simulation.next_event import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace

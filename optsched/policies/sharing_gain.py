@@ -5,8 +5,7 @@ Notation: A the new job, R a running one, ``e`` remaining seconds alone, ``xi`` 
 
 from __future__ import annotations
 
-from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit
 from optsched.policies.sharing_gpus import only_job, xi_beside
 from optsched.policies.ties import TIE
 from optsched.simulation.state import NUMBER, Neighbours, State

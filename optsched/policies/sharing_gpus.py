@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit
 from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about

@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from optsched.compiled import njit, types
-from optsched.compiled.heap import KERNEL
+from optsched.compiled import KERNEL, njit, types
 from optsched.problem.arrays import Floats, Ints
 
 BITS = 62  # free GPUs in a word: the lowest bit of a word is found without a loop, and no sign is in the way

@@ -22,6 +22,7 @@ from optsched.problem.schedule import Schedule
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
+from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import (
@@ -49,7 +50,6 @@ from optsched.simulation.run import (
     schedule_of,
     shared_schedule_of,
 )
-from optsched.simulation.simultaneous_events import last_of_instant
 from optsched.simulation.state import SIZE, ColocationContext, RunContext, Sharing, State, grown, log_reserve, new_state
 from optsched.simulation.view import EngineView
 from optsched.speeds.duration import seconds_alone
@@ -73,7 +73,7 @@ def run_policy(
 
     Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in order
     of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes. All those
-    of one instant (times that differ by rounding alone: `optsched.simulation.simultaneous_events`) are applied, each at its
+    of one instant (times that differ by rounding alone: `optsched.simulation.next_event`) are applied, each at its
     own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A job
     that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
     charged (`optsched.simulation.executions`).

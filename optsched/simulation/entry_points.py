@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from optsched.compiled import njit, runs_compiled, types
-from optsched.compiled.heap import KERNEL
+from optsched.compiled import KERNEL, njit, runs_compiled, types
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation import executions, kernel, moves
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import INLINED, INNER, KERNEL, NESTED
+from optsched.compiled import INLINED, INNER, KERNEL, NESTED, njit
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.clocks import clear_clock
 from optsched.simulation.held_gpus import give_counted, give_named, take_counted, take_named
 from optsched.simulation.interfaces import enter, leave
+from optsched.simulation.next_event import clear_clock, shortened
 from optsched.simulation.queues import (
     begin_running,
     dequeue,
@@ -35,7 +34,6 @@ from optsched.simulation.queues import (
 )
 from optsched.simulation.records import DONE, NOBODY, RUNNING
 from optsched.simulation.settling import set_finish, settle_others, slowdown
-from optsched.simulation.simultaneous_events import shortened
 from optsched.simulation.state import COUNT, POOL, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 

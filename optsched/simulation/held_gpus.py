@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import INNER, NESTED
+from optsched.compiled import INNER, NESTED, njit
 from optsched.simulation.state import COUNT, FREE, NUMBER, POOL, State
 
 

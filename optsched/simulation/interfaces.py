@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit, record
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit, record
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, fill_met

@@ -1,6 +1,6 @@
 """What happens at an event, compiled: the same functions serve compiled orders, rules and policies in plain Python.
 
-Events of one instant (`optsched.simulation.simultaneous_events`): running jobs that finish or drop a level and waiting jobs
+Events of one instant (`optsched.simulation.next_event`): running jobs that finish or drop a level and waiting jobs
 that are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last
 work and whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import INLINED, INNER, before
+from optsched.compiled import INLINED, INNER, njit
 from optsched.simulation.executions import complete
+from optsched.simulation.next_event import before, end_of_instant
 from optsched.simulation.queues import (
     begin_running,
     dequeue,
@@ -25,7 +25,6 @@ from optsched.simulation.queues import (
     to_the_end,
 )
 from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, THRASHES, WAITING
-from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.state import RunContext, State
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit, record
-from optsched.compiled.heap import KERNEL, NESTED, Floats, Ints
-from optsched.simulation.next_event import new_tree, set_clock
+from optsched.compiled import KERNEL, NESTED, njit, record
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.next_event import new_tree, set_time
 
 ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state
 SECONDS_PER_BYTE, PENALTY, LATENCY = 0, 1, 2  # Links.cost
@@ -168,7 +168,7 @@ def _refresh_node(s: Any, node: int) -> None:
                 if s.pace[j] > 0.0:
                     _account(s, j)
                 s.pace[j] = pace
-                set_clock(s.tree, j, s.clock[NOW] + s.left[j] * pace)
+                set_time(s.tree, j, s.clock[NOW] + s.left[j] * pace)
         e = s.after[e]
 
 
@@ -237,7 +237,7 @@ def start_transfer(s: Any, j: int) -> None:
         s.head[node] = e
     if s.cost[LATENCY] > 0.0:
         s.state[j] = LATENT
-        set_clock(s.tree, j, s.clock[NOW] + s.cost[LATENCY])
+        set_time(s.tree, j, s.clock[NOW] + s.cost[LATENCY])
     else:
         begin_moving(s, j)
 
@@ -261,7 +261,7 @@ def end_transfer(s: Any, j: int) -> None:
     s.transfers_left[j] -= 1
     if s.transfers_left[j] == 0:
         _end_sending(s, j)
-    set_clock(s.tree, j, np.inf)
+    set_time(s.tree, j, np.inf)
     for e in range(s.first[j], s.first[j] + s.span[j]):
         node = s.job_node[e]
         s.running[node] -= 1

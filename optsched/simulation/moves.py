@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.simulation.executions import start, start_part, stop
 from optsched.simulation.kernel import may_go_on, next_time
+from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.state import COUNT, FREE, POOL, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import INNER, insert, remove
-from optsched.simulation.clocks import set_clock
+from optsched.compiled import INNER, njit
+from optsched.simulation.next_event import insert, next_tick, remove, set_clock
 from optsched.simulation.records import WAITING
-from optsched.simulation.simultaneous_events import next_tick
 from optsched.simulation.state import State
 
 

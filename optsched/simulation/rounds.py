@@ -1,6 +1,6 @@
 """Rounds as a service: a policy that uses them is asked only at multiples of its ``round`` after the first arrival.
 
-Who arrives at the instant of one (`optsched.simulation.simultaneous_events`) is in it. Where nothing runs after a decision,
+Who arrives at the instant of one (`optsched.simulation.next_event`) is in it. Where nothing runs after a decision,
 the next one is taken when another job has come.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
+from optsched.simulation.next_event import next_tick
 from optsched.simulation.policy import Use
-from optsched.simulation.simultaneous_events import next_tick
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 

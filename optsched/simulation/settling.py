@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import INNER, NESTED
+from optsched.compiled import INNER, NESTED, njit
 from optsched.simulation.interfaces import slowed_by_network
 from optsched.simulation.queues import set_change
 from optsched.simulation.state import State

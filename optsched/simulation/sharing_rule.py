@@ -22,7 +22,7 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a rule for sharing (and kept on disk).
 
     It runs interpreted or compiled, as the work asks for; what numba compiles is allowed, allocating too (our own rules,
-    which allocate nothing, are compiled without numba's reference counts instead: `optsched.compiled.heap.KERNEL`).
+    which allocate nothing, are compiled without numba's reference counts instead: `optsched.compiled.KERNEL`).
     """
     result: Callable[..., Any] = njit(SIGNATURE)(function)
     return result

@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.compiled.heap import ENTRY
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
-from optsched.simulation.clocks import new_clocks
 from optsched.simulation.interfaces import NO_INTERFACES, Interfaces, new_interfaces
+from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import CANDIDATE, ENGINE, EXECUTION, GPU, JOB, NODE, PART, QUEUE, SEGMENT, SHARER
-from optsched.simulation.simultaneous_events import shortened_keys
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
@@ -43,7 +41,7 @@ class State(NamedTuple):
     heap: (
         Any  # ENTRY[]: n that wait, a heap a queue (where a rule chooses one sorted list), those that rise, R that run
     )
-    clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.clocks`)
+    clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.next_event`)
     pools: Ints  # i64[3, P]
     out: Ints  # i64[3, W]: what a placement, or a rule, chose
     numbers: Floats  # thresholds of an order, numbers of a rule

@@ -1,6 +1,6 @@
 """The compiled loop of the task level: forward, backward, barrier, all-reduce, at exact times.
 
-One step: all events of the next instant (`optsched.simulation.simultaneous_events`: tasks that end, transfers that begin to
+One step: all events of the next instant (`optsched.simulation.next_event`: tasks that end, transfers that begin to
 move or end, arrivals, in order of (time, kind, index)); at the last of their times, jobs that wait for memory are placed in
 the order of their queue; transfers that are ready are asked about in order and start at once; idle GPUs take the ready task
 of the job with the smallest key. Nobody is stopped, so that waiting costs no restart. Keys, loads and memory are
@@ -15,8 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.compiled import njit, types
-from optsched.compiled.heap import INLINED, KERNEL, NESTED
+from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -33,9 +32,8 @@ from optsched.simulation.links import (
     set_key,
     start_transfer,
 )
-from optsched.simulation.next_event import ringing, set_clock
+from optsched.simulation.next_event import end_of_instant, ringing, set_time
 from optsched.simulation.placing import Placement
-from optsched.simulation.simultaneous_events import end_of_instant
 from optsched.simulation.task_policy import Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,
@@ -143,7 +141,7 @@ def _end_task(s: Any, g: int) -> None:
     worker = s.workers[s.runs[g]]
     j = worker.job
     s.runs[g] = -1
-    set_clock(s.tree, g, np.inf)
+    set_time(s.tree, g, np.inf)
     _mark_undecided(s, g)
     s.counters[TASKS] += 1
     if worker.phase == FORWARD_RUNS:
@@ -319,7 +317,7 @@ def _start_tasks(s: Any) -> None:
             ends = now + (s.forward[best] if s.workers[chosen].phase == FORWARD else s.backward[best])
             s.workers[chosen].phase += 1
             s.runs[g] = chosen
-            set_clock(s.tree, g, ends)
+            set_time(s.tree, g, ends)
             _log(s, best, chosen - s.first[best], now, ends)
     s.counters[UNDECIDED] = 0
 

@@ -31,8 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance

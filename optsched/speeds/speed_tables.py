@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces

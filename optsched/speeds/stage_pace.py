@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.speeds.speed_records import SpeedTables
 
 

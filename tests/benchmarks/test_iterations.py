@@ -20,7 +20,7 @@ from optsched.io.traces.generate import generate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import run_iterations
-from optsched.simulation.next_event import new_tree, ringing, set_clock
+from optsched.simulation.next_event import new_tree, ringing, set_time
 
 
 @cache
@@ -33,11 +33,11 @@ def clocks_alone(tree: npt.NDArray[np.float64], step: npt.NDArray[np.float64], t
     """``tasks`` times: take the clock that rings next and set it anew."""
     now = 0.0
     for clock in range(step.size):
-        set_clock(tree, clock, step[clock])
+        set_time(tree, clock, step[clock])
     for _ in range(tasks):
         now = tree[1]
         clock = ringing(tree)
-        set_clock(tree, clock, now + step[clock])
+        set_time(tree, clock, now + step[clock])
     return now
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from optsched.simulation.clocks import clear_clock, new_clocks, set_clock
+from optsched.simulation.next_event import clear_clock, new_clocks, set_clock
 
 
 @pytest.mark.parametrize("executions", [1, 2, 3, 7, 8, 33])

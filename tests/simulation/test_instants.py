@@ -15,7 +15,7 @@ from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
-from optsched.simulation.simultaneous_events import last_of_instant, next_tick, shortened, shortened_keys
+from optsched.simulation.next_event import last_of_instant, next_tick, shortened, shortened_keys
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance, replayed
 
 SPECS = (

@@ -21,7 +21,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun, run_iterations
-from optsched.simulation.next_event import new_tree, ringing, set_clock
+from optsched.simulation.next_event import new_tree, ringing, set_time
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
 from simulation.task_instances import random_task_instance
@@ -307,7 +307,7 @@ def test_the_tournament_of_clocks() -> None:
         for _ in range(200):
             clock = int(rng.integers(clocks))
             known[clock] = math.inf if rng.random() < 0.3 else float(rng.integers(10))
-            set_clock(tree, clock, known[clock])
+            set_time(tree, clock, known[clock])
             assert tree[1] == min(known)
             if min(known) < math.inf:
                 assert ringing(tree) == known.index(min(known))

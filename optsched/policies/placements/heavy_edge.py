@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import KERNEL, NESTED
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import InputError
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.mapping import (

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit
 from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.speed_records import SpeedTables
 

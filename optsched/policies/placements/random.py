@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
-from optsched.compiled.heap import NESTED
+from optsched.compiled import NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.simulation.gpu_placing import SharedRule, compiled_shared
