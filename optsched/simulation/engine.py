@@ -76,7 +76,7 @@ def run_policy(
     of one instant (times that differ by rounding alone: `optsched.simulation.next_event`) are applied, each at its
     own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A job
     that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
-    charged (`optsched.simulation.executions`).
+    charged (`optsched.simulation.kernel`).
 
     Parameters
     ----------

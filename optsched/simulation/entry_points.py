@@ -15,7 +15,7 @@ import numpy as np
 
 from optsched.compiled import KERNEL, njit, runs_compiled, types
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation import executions, kernel, moves
+from optsched.simulation import kernel, moves
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.placing import TABLES
 from optsched.simulation.records import RUNNING, WAITING
@@ -27,9 +27,9 @@ INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.
 # What is called, and its arguments after the state and the site.
 _CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "apply_events": (kernel.apply_events, (TIME,)),
-    "start": (executions.start, (INDEX, INDEX, INDEX)),
-    "start_part": (executions.start_part, (INDEX, INDEX, TIME, TIME)),
-    "stop": (executions.stop, (INDEX,)),
+    "start": (kernel.start, (INDEX, INDEX, INDEX)),
+    "start_part": (kernel.start_part, (INDEX, INDEX, TIME, TIME)),
+    "stop": (kernel.stop, (INDEX,)),
     "apply_moves": (moves.apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
     "stop_as_planned": (moves.stop_as_planned, (TIMES, ARRAY, INDEX)),
 }
@@ -42,7 +42,7 @@ def _next_time(s: Any) -> float:
 
 @njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
 def _work_left(s: Any, jobs: Any, left: Any) -> None:
-    executions.work_left(s, jobs, left)
+    kernel.work_left(s, jobs, left)
 
 
 @njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
@@ -107,7 +107,7 @@ class EntryPoints:
         return float(_entry(_next_time)(self.state))
 
     def work_left(self, jobs: Ints) -> Floats:
-        """See `optsched.simulation.executions.work_left`."""
+        """See `optsched.simulation.kernel.work_left`."""
         left = np.empty(jobs.size)
         _entry(_work_left)(self.state, np.ascontiguousarray(jobs, dtype=np.int64), left)
         return left
@@ -117,12 +117,12 @@ class EntryPoints:
         _entry_of_site("apply_events", self._site)(self.state, self.context, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
-        """See `optsched.simulation.executions.start`."""
+        """See `optsched.simulation.kernel.start`."""
         _entry_of_site("start", self._site)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
-        """See `optsched.simulation.executions.start_part`."""
+        """See `optsched.simulation.kernel.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
         _entry_of_site("start_part", self._site)(self.state, self.context, job, entries, work, given)
         if waits:
@@ -144,7 +144,7 @@ class EntryPoints:
         return work
 
     def stop(self, job: int) -> None:
-        """See `optsched.simulation.executions.stop`."""
+        """See `optsched.simulation.kernel.stop`."""
         _entry_of_site("stop", self._site)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)

@@ -1,8 +1,18 @@
-"""What happens at an event, compiled: the same functions serve compiled orders, rules and policies in plain Python.
+"""What happens, compiled: events, starts, stops, completions. The same for compiled orders, rules and plain Python.
 
-Events of one instant (`optsched.simulation.next_event`): running jobs that finish or drop a level and waiting jobs
-that are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last
-work and whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
+**Events** of one instant (`optsched.simulation.next_event`): running jobs that finish or drop a level and waiting jobs that
+are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last work
+and whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
+
+**Executions** are gangs at work. Alone on its GPUs a unit of work takes one ``pace`` seconds; beside others ``slow`` times
+as long, as its slowest neighbour and its slowest network interface make it. When a neighbour, or one on its interfaces,
+comes or goes it is settled (`optsched.simulation.bookkeeping`).
+
+Work is integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly
+what it logs and the last one logs what is left.
+
+A job may run in several *copies* at once, executions that each do a part of its work (`start_part`); what they do adds up.
+It ends when nothing is left; who stops it stops them all. A copy that starts again starts from the beginning.
 """
 
 from __future__ import annotations
@@ -11,21 +21,34 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import INLINED, INNER, njit
-from optsched.simulation.executions import complete
-from optsched.simulation.next_event import before, end_of_instant
-from optsched.simulation.queues import (
+from optsched.compiled import INLINED, INNER, KERNEL, NESTED, njit
+from optsched.problem.arrays import Floats, Ints
+from optsched.simulation.bookkeeping import (
     begin_running,
     dequeue,
     end_running,
     enqueue,
     first_finish,
+    give_counted,
+    give_named,
+    rise_later,
     rise_never,
+    service,
     set_change,
+    set_finish,
+    settle_others,
+    slowdown,
+    take_counted,
+    take_named,
     to_the_end,
 )
-from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, THRASHES, WAITING
-from optsched.simulation.state import RunContext, State
+from optsched.simulation.interfaces import enter, leave
+from optsched.simulation.next_event import before, clear_clock, end_of_instant, shortened
+from optsched.simulation.records import ASKED, DONE, LOG_FULL, NOBODY, PAUSED, RUNNING, THRASHES, WAITING
+from optsched.simulation.state import COUNT, POOL, RunContext, State
+from optsched.speeds.speed_tables import is_timed, pace
+
+# --- events -----------------------------------------------------------------------------------------------------------
 
 
 @njit(**INNER)
@@ -113,3 +136,302 @@ def _promote(s: State, j: int) -> None:
     to_the_end(s, j)
     rise_never(s, j)
     enqueue(s, j)
+
+
+# --- executions -------------------------------------------------------------------------------------------------------
+
+
+@njit(**INLINED)
+def start(s: State, context: RunContext, j: int, entries: int, option: int) -> None:
+    """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
+
+    Where jobs share GPUs: on the first g_j of ``out[NUMBER]``, with sub-batch ``option``.
+    """
+    w, job = s.engine[0], s.jobs[j]
+    dequeue(s, j)
+    rise_never(s, j)
+    job.status = RUNNING
+    x = s.executions[w.active].vacant
+    job.execution = x
+    job.copies = 1
+    begin_running(s, j)
+    _begin(s, context, j, x, entries, option, job.left, 0.0)
+    if w.stop_record > 0 and resumes_in_place(s, j, x):
+        go_on(s, j, x)
+    set_change(s, j)
+
+
+@njit(**KERNEL)
+def start_part(s: State, context: RunContext, j: int, entries: int, work: float, given: float) -> None:
+    """Start a copy of ``j``, which waits or runs, for at most ``work`` units; ``given`` seconds a unit, 0: as tables say."""
+    w, job = s.engine[0], s.jobs[j]
+    x = s.executions[w.active].vacant
+    if job.status == RUNNING:
+        job.attained += service(s, j) * (w.now - job.mark)
+        last = job.execution
+        while s.executions[last].other >= 0:
+            last = s.executions[last].other
+        s.executions[last].other = x
+        job.copies += 1
+    else:
+        dequeue(s, j)
+        job.status = RUNNING
+        job.execution = x
+        job.copies = 1
+        begin_running(s, j)
+    _begin(s, context, j, x, entries, np.int64(0), min(work, job.left), given)
+    set_change(s, j)
+
+
+@njit(**INNER)
+def _begin(s: State, context: RunContext, j: int, x: int, entries: int, option: int, work: float, given: float) -> None:
+    w, job, run = s.engine[0], s.jobs[j], s.executions[x]
+    w.active += 1
+    w.starts += 1
+    run.job, run.begun, run.option, run.slow = j, w.now, option, 1.0
+    run.target = run.left = work
+    run.other = -1
+    overhead = w.restart if job.ran > 0 else w.first_start
+    if job.restart >= 0.0 and (job.ran > 0 or overhead > 0.0):  # it says itself what a start costs, if one does
+        overhead = job.restart
+    run.paid = w.now + overhead
+    job.mark = w.now
+    job.ran += 1
+    _take(s, context, context.colocation, j, x, entries, given)
+
+
+@njit(**INNER)
+def _take(s: State, context: RunContext, colocation: Any, j: int, x: int, entries: int, given: float) -> None:
+    # The GPUs chosen, and how fast it runs there.
+    run = s.executions[x]
+    # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
+    timed = is_timed(context.tables, j)
+    if colocation is None or colocation.neighbours.gpus.size == 0:
+        take_counted(s, j, x, entries)
+        apart = 0
+    else:
+        apart = take_named(s, colocation.neighbours, j, x)
+    if given > 0.0:
+        run.pace = given
+    else:
+        run.pace = 1.0 if timed else pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
+    if colocation is not None and colocation.neighbours.gpus.size > 0:
+        run.pace *= colocation.neighbours.stretch[j, run.option, apart]
+    if colocation is not None and colocation.interfaces.senders.size > 0:
+        gang, option = s.jobs[j].gpus, run.option
+        enter(colocation.interfaces, colocation.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT])
+    run.slow = slowdown(s, colocation, x)
+    settle_others(s, colocation, x)
+    set_finish(s, x)
+
+
+@njit(**INNER)
+def _release(s: State, colocation: Any, x: int, work: float) -> None:
+    # End a segment: log it, and give its GPUs back.
+    w, run, at = s.engine[0], s.executions[x], x * s.engine[0].width
+    j, job = run.job, s.jobs[run.job]
+    if w.now > run.begun:
+        segment = s.segments[w.segments]
+        segment.job, segment.start, segment.end, segment.work = j, run.begun, w.now, work
+        segment.first, segment.entries, segment.option = w.logged, run.entries, run.option
+        for k in range(run.entries):
+            part = s.parts[w.logged + k]
+            part.pool, part.count = s.parts[at + k].pool, s.parts[at + k].count
+        w.logged += run.entries
+        w.segments += 1
+        w.livelock = w.livelock + 1 if livelock(work, job.left) else 0
+    if colocation is None or colocation.neighbours.gpus.size == 0:
+        give_counted(s, j, x)
+    else:
+        give_named(s, colocation.neighbours, j, x)
+    if colocation is not None and colocation.interfaces.senders.size > 0:
+        leave(colocation.interfaces, x)
+    settle_others(s, colocation, x)
+    job.attained += service(s, j) * (w.now - job.mark)
+    job.mark = w.now
+    if job.copies == 1:
+        end_running(s, j)
+    else:
+        _unlink(s, j, x)
+    job.copies -= 1
+    job.execution = run.other if job.execution == x else job.execution
+    w.active -= 1
+    s.executions[w.active].vacant = x
+    clear_clock(s.clocks, x)
+
+
+@njit(**NESTED)
+def _unlink(s: State, j: int, x: int) -> None:
+    # It is no longer among the copies of its job.
+    before = s.jobs[j].execution
+    if before == x:
+        return
+    while s.executions[before].other != x:
+        before = s.executions[before].other
+    s.executions[before].other = s.executions[x].other
+
+
+@njit(**NESTED)
+def work_left(s: State, jobs: Ints, left: Floats) -> None:
+    """What each of these jobs, i64[m], has left now, written to ``left`` f64[m]: units of work."""
+    now = s.engine[0].now
+    for i in range(jobs.size):
+        rest, x = s.jobs[jobs[i]].left, s.jobs[jobs[i]].execution
+        while x >= 0:
+            run = s.executions[x]
+            undone = run.left - max(0.0, now - run.paid) / (run.pace * run.slow)
+            rest = undone if run.target == rest else rest - (run.target - undone)  # else it does a part of it
+            x = run.other
+        left[i] = max(rest, 0.0)
+
+
+@njit(**INNER)
+def complete(s: State, context: RunContext, j: int) -> None:
+    """The running job ``j`` has done its work, or some of its copies theirs."""
+    w, job = s.engine[0], s.jobs[j]
+    if w.copies != 0:
+        _complete_copies(s, context, j)
+        return
+    w.now = max(w.now, s.executions[job.execution].finish)
+    _release(s, context.colocation, job.execution, job.left)
+    _finish(s, j)
+
+
+@njit(**INNER)
+def _finish(s: State, j: int) -> None:
+    w, job = s.engine[0], s.jobs[j]
+    for q in range(s.queues.size):
+        s.queues[q].blocked = 0
+    job.left = 0.0
+    job.status = DONE
+    w.finished += 1
+
+
+@njit(**NESTED)
+def _complete_copies(s: State, context: RunContext, j: int) -> None:
+    w, job, x = s.engine[0], s.jobs[j], s.jobs[j].execution
+    while x >= 0:
+        run = s.executions[x]
+        x, this = run.other, x
+        if run.finish <= w.last:
+            w.now = max(w.now, run.finish)
+            _release(s, context.colocation, this, run.target)
+            job.left -= run.target
+    if job.copies > 0:
+        set_change(s, j)
+    elif job.left <= job.least:
+        _finish(s, j)
+    else:
+        _wait(s, j)
+
+
+@njit(**KERNEL)
+def stop(s: State, context: RunContext, j: int) -> None:
+    """Preempt the running job ``j``, all its copies: it waits again with the work that is left."""
+    w, job = s.engine[0], s.jobs[j]
+    while job.execution >= 0:
+        x = job.execution
+        run = s.executions[x]
+        done = max(0.0, w.now - run.paid) / (run.pace * run.slow)
+        # what it did before it was last settled, too
+        work = done if run.left == run.target else run.target - max(0.0, run.left - done)
+        if w.now <= run.begun:
+            job.ran -= 1  # started and stopped at one instant: nothing happened
+            w.starts -= 1
+        else:
+            w.stops += 1
+            if w.copies == 0:
+                remember(s, j, x)
+        _release(s, context.colocation, x, work)
+        job.left -= work
+        job.origin += job.slope * work
+    job.key = shortened(job.origin) if w.fading != 0 else job.origin
+    if job.left <= job.least and w.copies != 0:
+        _finish(s, j)
+    else:
+        _wait(s, j)
+
+
+@njit(**INNER)
+def _wait(s: State, j: int) -> None:
+    enqueue(s, j)
+    rise_later(s, j)
+
+
+# Resuming in place costs nothing, compiled: a job stopped and started again at one instant where it was goes on.
+#
+# Where it was: on as many GPUs of each pool, where the engine counts them. It was never stopped: it goes on with its
+# segment, pays no restart, and is not counted as preempted.
+
+NEGLIGIBLE = 1e-7  # of what a job has left
+
+
+@njit(**INNER)
+def livelock(work: float, left: float) -> bool:
+    """Did a segment bring a job that had ``left`` units no further? A thousand such in a row, and the run is stopped."""
+    return work <= NEGLIGIBLE * left
+
+
+@njit(**INNER)
+def remember(s: State, j: int, x: int) -> None:
+    """Job ``j`` stops: where its execution ``x`` was, until the instant is over."""
+    w, job, run = s.engine[0], s.jobs[j], s.executions[x]
+    if not _stopped_now(s, j):
+        job.stop_record = s.executions.size // 2 + w.stop_record
+        w.stop_record += 1
+    stop_record = s.executions[job.stop_record]
+    stop_record.job, stop_record.segment, stop_record.option = j, w.segments, run.option
+    stop_record.begun, stop_record.paid = run.begun, run.paid
+    stop_record.finish, stop_record.left = run.finish, run.left
+    stop_record.slow, stop_record.left_then, stop_record.origin = run.slow, job.left, job.origin
+
+
+@njit(**INNER)
+def resumes_in_place(s: State, j: int, x: int) -> bool:
+    """Was ``j`` stopped at this instant, where it starts now as execution ``x``?"""
+    if not _stopped_now(s, j):
+        return False
+    run, stop_record = s.executions[x], s.executions[s.jobs[j].stop_record]
+    if stop_record.segment < 0:
+        return False
+    segment, at = s.segments[stop_record.segment], x * s.engine[0].width
+    if segment.entries != run.entries or stop_record.option != run.option:
+        return False
+    for i in range(run.entries):
+        was, part = s.parts[segment.first + i], s.parts[at + i]
+        if was.pool != part.pool or was.count != part.count:
+            return False
+    return True
+
+
+@njit(**NESTED)
+def go_on(s: State, j: int, x: int) -> None:
+    """Take the stop of ``j`` back: the segment that it logged, its count, and what it changed of the job."""
+    w, job, run, stop_record = s.engine[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stop_record]
+    e = stop_record.segment
+    stop_record.segment = -1
+    if w.livelock > 0 and livelock(s.segments[e].work, stop_record.left_then):
+        w.livelock -= 1
+    if e == w.segments - 1:
+        w.segments = e
+        w.logged = s.segments[e].first
+    else:
+        s.segments[e].job = NOBODY  # left out of the schedule
+    w.stops -= 1
+    w.starts -= 1
+    job.ran -= 1
+    job.left, job.origin = stop_record.left_then, stop_record.origin
+    run.target, run.begun = stop_record.left_then, stop_record.begun
+    run.left, run.paid, run.finish = stop_record.left, stop_record.paid, stop_record.finish
+    if run.slow != stop_record.slow:  # the neighbours are others
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * stop_record.slow))
+            run.paid = w.now
+        set_finish(s, x)
+
+
+@njit(**INNER)
+def _stopped_now(s: State, j: int) -> bool:
+    # Is the stop that it remembers one of this instant?
+    k, first = s.jobs[j].stop_record, s.executions.size // 2
+    return bool(first <= k < first + s.engine[0].stop_record and s.executions[k].job == j)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
-from optsched.simulation.executions import start, start_part, stop
-from optsched.simulation.kernel import may_go_on, next_time
+from optsched.simulation.kernel import may_go_on, next_time, start, start_part, stop
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED

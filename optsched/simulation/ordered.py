@@ -26,12 +26,11 @@ from optsched.compiled import INNER, KERNEL, njit, types
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.simulation.executions import start, stop
-from optsched.simulation.kernel import apply_events, may_go_on, next_time
+from optsched.simulation.bookkeeping import forget_started, queue_of
+from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, stop
 from optsched.simulation.next_event import before, end_of_instant, insert, lower, next_tick, remove, shortened
 from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.simulation.policy import Order
-from optsched.simulation.queues import forget_started, queue_of
 from optsched.simulation.records import ASKED, FINISHED_RUN
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, TRIAL, RunContext, Sharing, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates

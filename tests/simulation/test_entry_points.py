@@ -11,7 +11,7 @@ from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.specification import specify
-from optsched.simulation import entry_points, executions, kernel
+from optsched.simulation import entry_points, kernel
 from optsched.simulation.policy import Order
 from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, new_state
@@ -59,7 +59,7 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
         for j in np.flatnonzero(direct.jobs["status"] == RUNNING).tolist():
             if rng.random() < 0.4 and len(seen) < 60:
                 points.stop(j)
-                executions.stop.py_func(usual, at, j)
+                kernel.stop.py_func(usual, at, j)
                 seen.add(("stop", j, t))
         for j in np.flatnonzero(direct.jobs["status"] == WAITING).tolist():
             if direct.jobs[j].gpus > direct.engine[0].free:
@@ -80,7 +80,7 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
                 assert pace == speed_tables.pace(at.tables, j, gang, out[POOL], out[COUNT])
                 alphas += 1
             points.start(j, entries)
-            executions.start.py_func(usual, at, j, entries, 0)
+            kernel.start.py_func(usual, at, j, entries, 0)
         assert same(direct, usual)
     assert (direct.jobs["left"] == 0).all()
     assert seen
