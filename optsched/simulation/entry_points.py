@@ -1,4 +1,4 @@
-"""The compiled functions of the engine as plain Python callables, for policies in plain Python.
+"""What policies in plain Python call of the engine: its compiled functions, and many moves of theirs in one compiled call.
 
 A call of a numba dispatcher works out the types of all its arguments, which takes longer than what the call does. The types
 are known here, so the machine code is called directly. Arguments must have exactly these types; nothing checks them.
@@ -13,41 +13,145 @@ from typing import Any, cast
 
 import numpy as np
 
-from optsched.compiled import KERNEL, njit, runs_compiled, types
+from optsched.compiled import KERNEL, NESTED, njit, runs_compiled, types
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation import kernel, moves
+from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, start_part, stop, work_left
+from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.placing import TABLES
-from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.records import ASKED, RUNNING, WAITING
+from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
-from optsched.speeds import speed_tables
 from optsched.speeds.speed_records import NO_ROW
+from optsched.speeds.speed_tables import is_timed, pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
+UNLIMITED = np.iinfo(np.int64).max  # events
+
+
+# --- many stops and starts: those that a round of a policy asks for, and stops that it has planned --------------------
+
+
+@njit(**KERNEL)
+def apply_moves(
+    s: State, context: RunContext, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int
+) -> int:
+    """Move i stops ``jobs[i]`` where it names no GPUs, else starts it on ``count[k]`` GPUs of ``node[k]``.
+
+    Its entries are k = first[i] .. first[i + 1] - 1. Where ``work[i]`` is not nan it is a copy, which does so many units,
+    one of at most ``copies`` of its job. In order, until one is not possible. Returns how many were done; nothing of the
+    next one is done.
+    """
+    for i in range(jobs.size):
+        j = jobs[i]
+        if j < 0 or j >= s.jobs.size:
+            return i
+        if first[i] == first[i + 1]:
+            if s.jobs[j].status != RUNNING:
+                return i
+            stop(s, context, j)
+            continue
+        if s.jobs[j].status != WAITING and (s.jobs[j].status != RUNNING or np.isnan(work[i])):
+            return i
+        entries = _named(s, context, j, node[first[i] : first[i + 1]], count[first[i] : first[i + 1]])
+        if entries == 0:
+            return i
+        if np.isnan(work[i]):
+            start(s, context, j, entries, np.int64(0))
+        elif _may_copy(s, context, j, entries, work[i], copies):
+            start_part(s, context, j, entries, work[i], 0.0)
+        else:
+            return i
+    return int(jobs.size)
+
+
+@njit(**NESTED)
+def _may_copy(s: State, context: RunContext, j: int, entries: int, work: float, copies: int) -> bool:
+    # May ``j`` have a copy on the entries in ``out``: on nodes of its own, of work that no other copy does?
+    job, planned, x = s.jobs[j], work, s.jobs[j].execution
+    if not (work > 0.0 and work < np.inf) or (x >= 0 and job.copies >= copies):
+        return False
+    if not is_timed(context.tables, j) and not np.isfinite(
+        pace(context.tables, j, job.gpus, s.out[POOL], s.out[COUNT])
+    ):
+        return False
+    while x >= 0:
+        run = s.executions[x]
+        for i in range(run.entries):
+            for k in range(entries):
+                if s.parts[x * s.engine[0].width + i].pool == s.out[POOL, k]:
+                    return False
+        planned += run.target
+        x = run.other
+    return planned <= job.left * (1.0 + CONSERVED)
+
+
+@njit(**NESTED)
+def _named(s: State, context: RunContext, j: int, node: Any, count: Any) -> int:
+    # The entries of these GPUs in ``out``; 0 where j may not start there.
+    job, total = s.jobs[j], 0
+    if node.size > s.engine[0].width:
+        return 0
+    for k in range(node.size):
+        p, given = node[k], count[k]
+        if p < 0 or p >= s.pools.shape[1] or given < 1 or not context.eligible[job.kind, p]:
+            return 0
+        total += given
+        for other in range(k):
+            if node[other] == p:
+                given += count[other]
+        if given > s.pools[FREE, p]:
+            return 0
+        s.out[POOL, k], s.out[COUNT, k] = p, count[k]
+    return int(node.size) if total == job.gpus else 0
+
+
+@njit(**KERNEL)
+def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: int) -> int:
+    """Stop the running ``jobs[i]`` at ``until[i]`` (ascending) from i = ``at`` on, as long as nothing else comes before.
+
+    Returns the first i that is left: another event falls into its instant or comes before it, or the log is full.
+    """
+    w = s.engine[0]
+    while at < jobs.size and may_go_on(s, UNLIMITED) == ASKED:
+        t = until[at]
+        if next_time(s) <= end_of_instant(t):
+            return at
+        w.now = w.began = t
+        w.stop_record = 0
+        w.events += 1
+        while at < jobs.size and until[at] == t:
+            stop(s, context, jobs[at])
+            at += 1
+    return at
+
+
+# --- functions of the engine ------------------------------------------------------------------------------------------
+
 # What is called, and its arguments after the state and the site.
 _CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "apply_events": (kernel.apply_events, (TIME,)),
-    "start": (kernel.start, (INDEX, INDEX, INDEX)),
-    "start_part": (kernel.start_part, (INDEX, INDEX, TIME, TIME)),
-    "stop": (kernel.stop, (INDEX,)),
-    "apply_moves": (moves.apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
-    "stop_as_planned": (moves.stop_as_planned, (TIMES, ARRAY, INDEX)),
+    "apply_events": (apply_events, (TIME,)),
+    "start": (start, (INDEX, INDEX, INDEX)),
+    "start_part": (start_part, (INDEX, INDEX, TIME, TIME)),
+    "stop": (stop, (INDEX,)),
+    "apply_moves": (apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
+    "stop_as_planned": (stop_as_planned, (TIMES, ARRAY, INDEX)),
 }
 
 
 @njit(types.float64(STATE_TYPE), **KERNEL)
 def _next_time(s: Any) -> float:
-    return kernel.next_time(s)
+    return next_time(s)
 
 
 @njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
 def _work_left(s: Any, jobs: Any, left: Any) -> None:
-    kernel.work_left(s, jobs, left)
+    work_left(s, jobs, left)
 
 
 @njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
 def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
-    return speed_tables.pace(tables, job, gpus, pool, count)
+    return pace(tables, job, gpus, pool, count)
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -152,7 +256,7 @@ class EntryPoints:
             self.lists.refresh((), [job])
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
-        """See `optsched.simulation.moves.apply_moves`."""
+        """See `apply_moves`."""
         apply = _entry_of_site("apply_moves", self._site)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
@@ -164,7 +268,7 @@ class EntryPoints:
         return moved
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
-        """See `optsched.simulation.moves.stop_as_planned`."""
+        """See `stop_as_planned`."""
         stop = _entry_of_site("stop_as_planned", self._site)
         stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
@@ -187,7 +291,8 @@ class EntryPoints:
         self.state = grown(self.state)
 
 
-# Who waits and who runs, in order of (arrival, index), kept up to date instead of looked for among all jobs.
+# --- who waits and who runs -------------------------------------------------------------------------------------------
+# In order of (arrival, index), kept up to date instead of looked for among all jobs.
 
 MANY = 256  # jobs that are looked at in the time in which one changes its list
 
