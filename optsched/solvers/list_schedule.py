@@ -17,10 +17,9 @@ from optsched.compiled import njit
 from optsched.deadline import NEVER as ENDLESS, Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
-from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, objective_of
-from optsched.problem.schedule import Schedule, node_first
+from optsched.problem.schedule import Schedule, assign_gpus, node_first
 from optsched.registry import Registry
 from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
 from optsched.solvers.local_search import INTERPRETED, improve_order, move_job, next_random

@@ -15,9 +15,8 @@ from hypothesis import given, strategies as st
 
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster
-from optsched.problem.gpu_names import assign_gpus
 from optsched.problem.instance import Instance, Job
-from optsched.problem.schedule import Schedule, Segment, node_first
+from optsched.problem.schedule import Schedule, Segment, assign_gpus, node_first
 from optsched.problem.schedule_file import _lists
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
