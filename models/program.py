@@ -19,10 +19,9 @@ from optsched.errors import InputError, check_legal
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, prices
 from optsched.models.hadar_packing import Packing
 from optsched.models.hadar_rounds import RoundProblem, round_problem
-from optsched.parameters import made
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.registry import Registry
+from optsched.registry import Registry, made
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.type_speeds import type_speeds
 

@@ -11,11 +11,10 @@ from functools import cached_property
 from optsched.adversary.candidate import Candidate, Quantity
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
-from optsched.parameters import made
 from optsched.policies import AnyPolicy
 from optsched.policies.specification import Specification
 from optsched.problem.instance import Instance
-from optsched.registry import Registry
+from optsched.registry import Registry, made
 
 MOST_JOBS = 16
 Reached = tuple[Instance, Fraction | None]  # stating its optimum if that is proved; what a schedule reaches

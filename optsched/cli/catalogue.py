@@ -23,7 +23,7 @@ def _first_line(thing: Any) -> str:
 
 
 def _with_defaults(thing: Any) -> str:
-    from optsched.parameters import parameters_of
+    from optsched.registry import parameters_of
 
     return _with_parameters(_first_line(thing), parameters_of(thing))
 
@@ -40,7 +40,7 @@ def _shown(value: Any) -> str:
 def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
     from optsched.models.program import PROGRAMS
-    from optsched.parameters import parameters_of
+    from optsched.registry import parameters_of
     from optsched.solvers.method import METHODS
 
     rows = {
@@ -308,7 +308,7 @@ _OF_KIND: dict[str, Callable[[str], _Told]] = {"models": _of_model, "dialects": 
 
 
 def _shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
-    from optsched.parameters import legal_of, parameters_of
+    from optsched.registry import legal_of, parameters_of
 
     known = parameters_of(maker).items()
     return tuple(ShownParameter(key, _shown(value), legal_of(maker, key, tried or maker)) for key, value in known)

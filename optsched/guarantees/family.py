@@ -13,9 +13,8 @@ from functools import wraps
 from typing import Any
 
 from optsched.guarantees.optimum import proved_here
-from optsched.parameters import parameters_of, parsed
 from optsched.problem.instance import Instance
-from optsched.registry import Registry
+from optsched.registry import Registry, parameters_of, parsed
 
 
 @dataclass(frozen=True)

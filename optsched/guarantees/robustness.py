@@ -15,9 +15,9 @@ from typing import Any
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.evaluate import PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suite
-from optsched.parameters import parameters_of
 from optsched.policies import POLICIES
 from optsched.policies.specification import Specification, specify
+from optsched.registry import parameters_of
 
 FORMAT = "optsched-robustness/1"
 ERRORS = (1.0, 1.25, 1.5, 2.0, 4.0, 8.0)

@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from optsched.errors import InputError, OptschedError
-from optsched.parameters import made
-from optsched.registry import near_matches
+from optsched.registry import made, near_matches
 
 _WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*))?", re.DOTALL)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.errors import InputError
-from optsched.parameters import made, parameters_of
 from optsched.policies import POLICIES, AnyPolicy
 from optsched.policies.own_policy import names_a_class, own_policy
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance
+from optsched.registry import made, parameters_of
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Knowledge, Use, uses_of
 

@@ -31,11 +31,11 @@ from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
 from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
 from optsched.io.sources import load, made
-from optsched.parameters import written
 from optsched.policies.simulate import simulate
 from optsched.problem.files import write_atomic
 from optsched.problem.instance import Instance
 from optsched.progress import bars
+from optsched.registry import written
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.solve import PREFERRED_SHARING, solve
 

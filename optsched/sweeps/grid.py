@@ -37,11 +37,11 @@ from optsched.errors import InputError, check_legal
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipe import RECIPES
-from optsched.parameters import written
 from optsched.policies.specification import specify
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
+from optsched.registry import written
 from optsched.sweeps.measurement import imported, measurement_of
 
 KEYS = ("name", "objectives", "measure", "seeds", "policies", "instances", "policy")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from optsched.parameters import parameters_of
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.conformal import Conformal
 from optsched.policies.predictors.shrinkage import Shrinkage
@@ -16,6 +15,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.problem.throughputs import Throughputs
+from optsched.registry import parameters_of
 
 # Predictors whose prior is seconds of any job; that of the others is iterations of jobs with a profile.
 IN_SECONDS = ("shrinkage", "boosting")

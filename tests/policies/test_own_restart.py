@@ -19,7 +19,6 @@ from optsched.errors import RowErrors
 from optsched.guarantees.assumptions import no_restart_cost
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.parameters import parameters_of
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
@@ -28,6 +27,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.registry import parameters_of
 from optsched.simulation.policy import Use, uses_of
 from policies.levels import whole_job_policies
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError
-from optsched.parameters import parameters_of
 from optsched.policies.queue_orders import fifo, list_scheduling, srtf, tiresias, wspt
 from optsched.policies.simulate import simulate
 from optsched.policies.specification import specify
 from optsched.problem.instance import Instance, Job
+from optsched.registry import parameters_of
 
 
 @pytest.mark.parametrize(

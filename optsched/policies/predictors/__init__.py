@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optsched.parameters import made, parameters_of, written
-from optsched.registry import Registry
+from optsched.registry import Registry, made, parameters_of, written
 from optsched.simulation.policy import Predictor
 
 # name -> maker(**parameters) -> Predictor

@@ -7,8 +7,8 @@ import inspect
 import pytest
 from hypothesis import given, strategies as st
 
-from optsched.parameters import parameters_of
 from optsched.policies.placements import PLACEMENTS
+from optsched.registry import parameters_of
 from policies.placements.states import Nodes, ask, nodes
 
 pytestmark = pytest.mark.parametrize("name", PLACEMENTS.names())
