@@ -15,7 +15,7 @@ from optsched.adversary.methods.search import ISLANDS, search
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import space_of
 from optsched.deadline import NEVER, Deadline
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.solvers.session import Session
 
 

@@ -19,7 +19,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
 from optsched.policies import AnyPolicy
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, specify
 from optsched.problem.arrays import Floats
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance

@@ -19,8 +19,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.simulation.run import Run

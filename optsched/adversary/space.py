@@ -12,7 +12,7 @@ from optsched.adversary.candidate import Candidate, Quantity
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.policies import AnyPolicy
-from optsched.policies.specification import Specification
+from optsched.policies.simulate import Specification
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, made
 

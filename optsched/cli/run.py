@@ -54,7 +54,7 @@ def run(
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
     """
     reading.look(source)
-    from optsched.policies.specification import seeded, specify
+    from optsched.policies.simulate import seeded, specify
     from optsched.progress import bars
     from optsched.report.comparison import default_policies, evaluate
     from optsched.report.report_files import save_report

@@ -22,8 +22,7 @@ from optsched.contract.instances import real_instance
 from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, changed, faster, later, renamed
 from optsched.contract.subject import Subject
 from optsched.errors import KnowledgeError
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import METHODS, Specification, specify
+from optsched.policies.simulate import METHODS, Specification, simulate, specify
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, parameters_of

@@ -18,7 +18,7 @@ from optsched.contract.instances import (
     real_instance,
 )
 from optsched.errors import InputError
-from optsched.policies.specification import at_task_level, resizes, shares_gpus
+from optsched.policies.simulate import at_task_level, resizes, shares_gpus
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from optsched.contract.levels import Level, level_of
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge, KnownJobs, Wake
 from optsched.simulation.run import Run

@@ -34,7 +34,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, one_gpu_type, own_network, policy_is
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, late_findings
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule

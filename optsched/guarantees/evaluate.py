@@ -15,7 +15,7 @@ from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds, refere
 from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import AnyPolicy
-from optsched.policies.specification import Specification, serves, specify
+from optsched.policies.simulate import Specification, serves, specify
 from optsched.problem.html import number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of

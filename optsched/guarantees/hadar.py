@@ -34,7 +34,7 @@ from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_reservations import Request, Reservations
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run

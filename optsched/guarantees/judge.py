@@ -23,7 +23,7 @@ from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import MISSED, ROUNDING, Guarantee, applicable
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.specification import Specification
+from optsched.policies.simulate import Specification
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.simulation.run import Run

@@ -13,8 +13,7 @@ from fractions import Fraction
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError
 from optsched.guarantees.guarantee import Statement
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.simulation.run import Run

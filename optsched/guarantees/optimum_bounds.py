@@ -15,8 +15,7 @@ from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift, stated_optimum
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification
+from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule

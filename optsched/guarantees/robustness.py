@@ -16,7 +16,7 @@ from optsched.errors import InputError, check_legal
 from optsched.guarantees.evaluate import PolicyLike, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import POLICIES
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, specify
 from optsched.registry import parameters_of
 
 FORMAT = "optsched-robustness/1"

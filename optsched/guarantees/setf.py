@@ -25,8 +25,7 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.lower_bound import Challenge, lower_bound
 from optsched.guarantees.optimum import stating
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification
+from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge

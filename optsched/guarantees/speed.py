@@ -20,7 +20,7 @@ from optsched.guarantees.guarantee import ROUNDING, Statement
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies import POLICIES
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.simulation.placing import Placement

@@ -17,7 +17,7 @@ from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, t
 from optsched.plot.colours import CURVES
 from optsched.plot.curves import frame, log_axis
 from optsched.plot.time_axis import number, time_axis
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.solvers.solution import Solution

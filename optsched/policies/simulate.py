@@ -1,18 +1,44 @@
-"""`simulate`: replay an instance under a policy named in text, or a policy of one's own."""
+"""`simulate`: replay an instance under a policy named in text, or a policy of one's own.
+
+Text names a policy and a placement: ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``. ``NAME`` is that of a registered
+policy, or of a class of somebody's own: ``MODULE:CLASS[:key=value,...]``.
+"""
 
 from __future__ import annotations
 
-from typing import cast
+import importlib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, cast
 
-from optsched.errors import InputError
-from optsched.policies.specification import Specification, at_task_level, on_instance, specify, task_policies
+from optsched.errors import InputError, OptschedError
+from optsched.policies import POLICIES, AnyPolicy
+from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of
+from optsched.registry import made, near_matches, parameters_of
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations
-from optsched.simulation.policy import OrderedPolicy, Policy
+from optsched.simulation.placing import Placement
+from optsched.simulation.policy import PLACES, Knowledge, OrderedPolicy, Policy, Use, uses_of
 from optsched.simulation.run import Run
 from optsched.simulation.task_policy import TaskPolicy
+
+DEFAULT_PLACEMENT = "count"  # of a policy that does not name its own
+METHODS = ("order", "decide", "tasks")  # one of which a policy has
+_WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A policy, a placement, and how the pair is written."""
+
+    text: str
+    policy: AnyPolicy
+    placement: Placement
 
 
 def simulate(
@@ -71,3 +97,196 @@ def _simulate(instance: Instance, chosen: Specification, progress: Advance | Non
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
     whole = cast("Policy | OrderedPolicy", chosen.policy)
     return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)
+
+
+# --- a policy and a placement from text -------------------------------------------------------------------------------
+
+
+def specify(spec: str | AnyPolicy | Specification, placement: str | None = None) -> Specification:
+    """The policy and placement that ``spec`` names; a policy object takes ``placement``.
+
+    Without a placement: the policy's own ``default_placement``, else ``count``.
+
+    Raises `InputError` with near matches for an unknown policy, placement or parameter, and for an illegal value.
+    """
+    if isinstance(spec, Specification):
+        return spec
+    if not isinstance(spec, str):
+        _require_policy(spec)
+        usual = default_placement(spec)
+        place = placement or usual
+        name = spec.name if place == usual else f"{spec.name}+{place}"
+        return Specification(name, spec, made(PLACEMENTS.get, "placement", place))
+    head, plus, tail = spec.partition("+")
+    if plus and placement is not None:
+        raise InputError("a placement is given twice", field="policy", value=spec)
+    policy = _policy_in(head)
+    if plus and names_nodes(policy):
+        raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
+    usual = default_placement(policy)
+    place = tail if plus else placement or usual
+    text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
+    return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
+
+
+def _policy_in(head: str) -> AnyPolicy:
+    if not names_a_class(head) or head.partition(":")[0].strip() in POLICIES:
+        return made(POLICIES.get, "policy", head)
+    mine: AnyPolicy = own_policy(head)
+    _require_policy(mine)
+    return mine
+
+
+def is_policy(thing: object) -> bool:
+    """Is it an object with one of the methods by which a policy decides? (A class is none.)"""
+    return not isinstance(thing, type) and any(callable(getattr(thing, method, None)) for method in METHODS)
+
+
+def _require_policy(spec: object) -> None:
+    """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
+    if not is_policy(spec):
+        made = isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS)
+        methods = "order(jobs), decide(view) or tasks(jobs)"
+        legal = f"text, or an object with {methods}"
+        if isinstance(spec, type) and made:
+            legal = f"an object of it: {spec.__name__}(...)"
+        raise InputError("not a policy", field="policy", value=spec, legal=legal)
+    name, knowledge = getattr(spec, "name", None), getattr(spec, "knowledge", None)
+    kind = type(spec).__name__
+    if not isinstance(name, str) or not name.strip():
+        where = {} if name is None else {"value": name}
+        raise InputError("a policy has a name", field=f"{kind}.name", **where, legal="text, shown in reports")
+    known = [each.value for each in Knowledge]
+    if knowledge not in known:
+        legal = f"one of {', '.join(known)}: what it may ask of jobs that have not completed"
+        where = {} if knowledge is None else {"value": knowledge}
+        raise InputError("a policy says what it knows", field=f"{kind}.knowledge", **where, legal=legal)
+
+
+def seeded(text: str, seed: int) -> str:
+    """``text`` with ``seed`` given to a placement that takes one and does not name its own."""
+    head, plus, place = text.partition("+")
+    name, _, rest = place.partition(":")
+    if not plus or seed == 0 or name not in PLACEMENTS or "seed" not in parameters_of(PLACEMENTS.get(name)):
+        return text
+    if any(part.startswith("seed=") for part in rest.split(",")):
+        return text
+    return f"{head}+{name}:{','.join(filter(None, [rest, f'seed={seed}']))}"
+
+
+# --- a class of somebody's own ----------------------------------------------------------------------------------------
+
+
+def names_a_class(text: str) -> bool:
+    """Is ``text`` written like ``my_module:MyPolicy`` or ``package.module:MyPolicy:key=value``? Nothing is imported."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
+def own_policy(text: str) -> Any:
+    """An object of the class that ``text`` names, with its parameters; modules of the current folder are found, too.
+
+    A name of the module that is no class but a policy already is taken as it is.
+
+    Raises
+    ------
+    InputError
+        The module cannot be imported, there is no such class in it (with near matches), it is not made from these
+        parameters.
+    """
+    written = _WRITTEN.fullmatch(text)
+    if written is None:
+        raise InputError("not a policy of your own", field="policy", value=text, legal="MODULE:CLASS[:key=value,...]")
+    module, name, parameters = written.groups()
+    found = thing_in(module, name)
+    if not isinstance(found, type):
+        if parameters:
+            raise InputError("it is made already and takes no parameters", field="policy", value=text, legal="a class")
+        return found
+    try:
+        return made(lambda _: found, "policy", f"{name}:{parameters or ''}")
+    except OptschedError:
+        raise
+    except Exception as error:  # whatever somebody's constructor raises
+        what = f"cannot make it: {type(error).__name__}: {error}"
+        raise InputError(what, field="policy", value=text, legal="a class that is made without arguments") from error
+
+
+def _imported(module: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does; a program that is installed looks elsewhere
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # whatever somebody's module raises
+        missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
+        what = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
+        legal = "a module of the current folder, of PYTHONPATH, or installed"
+        raise InputError(what, field="module", value=module, legal=legal) from error
+
+
+def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
+    """What a module calls ``name``: a class, or a function. `InputError` without the module, or the name (near matches)."""
+    found = _imported(module)
+    try:
+        return getattr(found, name)
+    except AttributeError:
+        alike = [each for each, thing in vars(found).items() if kind != "class" or isinstance(thing, type)]
+        legal = near_matches(name, sorted(alike), kind=kind)
+        raise InputError(f"there is no {name!r} in {module}", field=field, value=name, legal=legal) from None
+
+
+# --- what a policy is, and for which instances ------------------------------------------------------------------------
+
+
+def form_on(policy: AnyPolicy, instance: Instance) -> AnyPolicy:
+    """What a policy is on an instance: one with ``form(instance)`` is the policy that this makes; any other, itself."""
+    return policy.form(instance) if hasattr(policy, "form") else policy
+
+
+def on_instance(chosen: Specification, instance: Instance) -> Specification:
+    """The same with the policy's form there, which brings its own placement."""
+    policy = form_on(chosen.policy, instance)
+    if policy is chosen.policy:
+        return chosen
+    return Specification(chosen.text, policy, made(PLACEMENTS.get, "placement", default_placement(policy)))
+
+
+def at_task_level(policy: object) -> bool:
+    """Is it (or does the class make) a policy for jobs that have tasks? The others schedule whole jobs."""
+    return hasattr(policy, "tasks")
+
+
+def shares_gpus(policy: object) -> bool:
+    """Is it (or does the class make) a policy under which two jobs may be on a GPU? Its instances state interference."""
+    return Use.SHARING in uses_of(policy)
+
+
+def serves(policy: AnyPolicy, instance: Instance) -> bool:
+    """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
+    policy = form_on(policy, instance)
+    if at_task_level(policy) or instance.at_task_level:
+        return at_task_level(policy) and instance.at_task_level
+    if shares_gpus(policy):
+        return instance.interference is not None
+    rigid = not resizes(policy) or getattr(policy, "rigid", False)
+    return rigid or all(speeds.elastic for speeds in instance.speeds)
+
+
+def resizes(policy: object) -> bool:
+    """Is it (or does the class make) a policy that changes the gangs of jobs? Its jobs have scaling profiles."""
+    return Use.WIDTHS in uses_of(policy)
+
+
+def task_policies() -> list[str]:
+    """Names of the registered policies for jobs that have tasks."""
+    return [name for name, each in POLICIES.items() if at_task_level(each)]
+
+
+def names_nodes(policy: AnyPolicy) -> bool:
+    """Does it say itself on which nodes a job runs? Then no placement is asked."""
+    return bool(uses_of(policy) & PLACES)
+
+
+def default_placement(policy: AnyPolicy) -> str:
+    """The placement of a policy where none is named."""
+    return getattr(policy, "default_placement", DEFAULT_PLACEMENT)

@@ -15,7 +15,7 @@ from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
 from optsched.guarantees.judge import Judgement, judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import Suite, suite
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, read

@@ -22,7 +22,7 @@ import numpy as np
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
-from optsched.policies.specification import Specification, is_policy, serves, specify
+from optsched.policies.simulate import Specification, is_policy, serves, specify
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, write_atomic
 from optsched.problem.instance import Instance
@@ -65,7 +65,7 @@ class GuardedPolicy:
         return self.specification.text
 
     def serves(self, instance: Instance) -> bool:
-        """See `optsched.policies.specification.serves`."""
+        """See `optsched.policies.simulate.serves`."""
         return serves(self.specification.policy, instance)
 
     def run(self, instance: Instance) -> Run:

@@ -13,7 +13,7 @@ from optsched.guarantees.judge import Judgement, chosen, judgements, violated
 from optsched.guarantees.optimum import stated_optimum
 from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed, verified_bound
 from optsched.policies import AnyPolicy
-from optsched.policies.specification import Specification, is_policy, specify
+from optsched.policies.simulate import Specification, is_policy, specify
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.instance_source import Source, instance_of

@@ -38,7 +38,7 @@ from string import Template
 from typing import Any
 
 from optsched.errors import InputError, check_legal
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
 from optsched.studies.estimate import CONFIDENCE

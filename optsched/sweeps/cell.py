@@ -11,7 +11,7 @@ from typing import Any
 from optsched.errors import OptschedError
 from optsched.guarantees.evaluate import measured_run
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.objectives import objective_of
 from optsched.sweeps.grid import Cell
 from optsched.sweeps.measurement import measurement_of

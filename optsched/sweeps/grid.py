@@ -37,7 +37,7 @@ from optsched.errors import InputError, check_legal
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipe import RECIPES
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective

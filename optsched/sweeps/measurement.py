@@ -10,7 +10,7 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.own_policy import thing_in
+from optsched.policies.simulate import thing_in
 from optsched.registry import Registry
 
 # what became of a theorem, under the name ``kept``; nan: none applies

@@ -15,7 +15,7 @@ from optsched.adversary.methods.search import search
 from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import space_of
 from optsched.guarantees.family import family_instance
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 
 MACHINES = "whole-jobs:arrivals=false,gangs=false"
 

@@ -16,7 +16,7 @@ from optsched.adversary.methods.milp import RatioProgram, queue_ranks
 from optsched.adversary.space import space_of
 from optsched.adversary.spaces.whole_jobs import WholeJobs
 from optsched.models.worst_for_an_order import QueueOrder
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.objectives import get_objective
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 

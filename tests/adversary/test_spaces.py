@@ -12,7 +12,7 @@ from optsched.adversary.evaluation import Evaluation, confirmed
 from optsched.adversary.space import SPACES, space_of
 from optsched.guarantees.adadual import ADADUAL
 from optsched.guarantees.optimum import exact_optimum
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.transfer_instance import transfers_of
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.solvers.transfer_search import best_event_order

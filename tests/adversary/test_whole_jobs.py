@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import optsched as osd
 from optsched.adversary.space import space_of
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 
 JOBS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=6)

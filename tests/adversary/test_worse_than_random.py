@@ -10,7 +10,7 @@ import optsched as osd
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.methods.search import search
 from optsched.adversary.space import space_of
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 
 TIMES = 1.3
 

@@ -20,7 +20,7 @@ from numba import njit
 from optsched.compiled import without_interpreting
 from optsched.compiled.heap import pop, push
 from optsched.io.traces.generate import generate
-from optsched.policies.specification import Specification, specify
+from optsched.policies.simulate import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import ordered_loop

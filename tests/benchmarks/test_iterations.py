@@ -17,7 +17,7 @@ from numba import njit
 
 from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time

@@ -19,8 +19,7 @@ from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule

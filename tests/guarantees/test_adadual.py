@@ -19,8 +19,7 @@ from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed, verified_bound
 from optsched.guarantees.suites import suite
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.transfer_instance import transfer_instance

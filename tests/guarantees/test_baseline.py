@@ -17,7 +17,7 @@ from optsched.guarantees.judge import violated
 from optsched.guarantees.optimum_bounds import BoundShown
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import POLICIES
-from optsched.policies.specification import serves, specify
+from optsched.policies.simulate import serves, specify
 
 
 @pytest.mark.study

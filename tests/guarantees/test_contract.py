@@ -12,8 +12,7 @@ from optsched.guarantees import GUARANTEES
 from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.objectives import OBJECTIVES
 
 REACHED = [

@@ -12,8 +12,7 @@ from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.list_scheduling import blocked_long_job
 from optsched.guarantees.suites import suites
 from optsched.io.sources import load
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 
 

@@ -15,8 +15,7 @@ from optsched.guarantees.family import FAMILIES, family_instance, family_member
 from optsched.guarantees.optimum import exact_optimum, is_proved
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import suite
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import serves, specify
+from optsched.policies.simulate import serves, simulate, specify
 from optsched.problem.objectives import OBJECTIVES, get_objective
 
 SIZED = [(name, size) for name, family in FAMILIES.items() for size in family.sizes]

@@ -18,8 +18,7 @@ from optsched.guarantees import GUARANTEES
 from optsched.guarantees.hadar import HADAR_COMMIT, DualSolution, best_payoffs, factor
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 

@@ -17,8 +17,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees.hadar_e import HADAR_E, most_copies, node_rounds, utilisation_audit
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.simulation.run import ForkedRun
 

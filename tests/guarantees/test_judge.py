@@ -14,8 +14,7 @@ from optsched.guarantees.list_scheduling import GRAHAM, LPT, blocked_long_job, t
 from optsched.guarantees.optimum import proved_here
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.srpt import SRPT
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.report.comparison import evaluate
 

@@ -9,8 +9,7 @@ import pytest
 
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Schedule

@@ -10,7 +10,7 @@ from policies.levels import whole_job_policies
 from optsched.errors import InputError
 from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
 from optsched.guarantees.lower_bound import LOWER_BOUNDS
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 
 ONE_MACHINE = [
     name for name in whole_job_policies() if name not in ("gavel", "hadar", "hadar-commit", "hadar-e", "yarn-cs")

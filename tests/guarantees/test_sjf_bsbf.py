@@ -25,8 +25,7 @@ from optsched.guarantees.sjf_bsbf import (
     two_job_ratio,
     two_sharers,
 )
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference

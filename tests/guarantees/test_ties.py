@@ -11,8 +11,7 @@ from examples import studied
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference

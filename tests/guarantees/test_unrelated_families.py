@@ -19,8 +19,7 @@ from optsched.guarantees.lenstra_shmoys_tardos import torn_job
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.alpha_points import APART, COMMON
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 
 
 @pytest.mark.parametrize("m", [2, 3])

@@ -8,7 +8,7 @@ from typing import Any
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.conformal import Conformal
 from optsched.policies.predictors.shrinkage import Shrinkage
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance

@@ -18,8 +18,7 @@ from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.predictors import PREDICTORS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import names_nodes, serves, specify
+from optsched.policies.simulate import names_nodes, serves, simulate, specify
 from optsched.problem.instance import Instance
 
 

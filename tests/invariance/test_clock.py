@@ -17,8 +17,7 @@ from optsched.check.referee import check_schedule
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.problem.schedule import Schedule

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.run import Run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 
 
 def delay_alone(spec: str, seconds: float, gpus: int, cluster_gpus: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optsched.policies import POLICIES
-from optsched.policies.specification import at_task_level, resizes, shares_gpus
+from optsched.policies.simulate import at_task_level, resizes, shares_gpus
 
 
 def whole_job_policies() -> list[str]:

@@ -16,8 +16,7 @@ from examples import explored
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.placements.heavy_edge import map_job
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.run import Run

@@ -10,8 +10,7 @@ from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.guarantees.a_srpt import A_SRPT, kappa_family, starvation_family, virtual_srpt
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance
 
 

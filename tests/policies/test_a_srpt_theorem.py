@@ -22,8 +22,7 @@ from optsched.guarantees.a_srpt import A_SRPT, factors
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces

@@ -14,8 +14,7 @@ from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
 from optsched.guarantees.alpha_points import ALPHA_POINTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 
 GOAL = "total_weighted_completion_time"

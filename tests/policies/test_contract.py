@@ -20,8 +20,7 @@ from optsched.contract.levels import WHOLE
 from optsched.contract.subject import Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import names_nodes, specify
+from optsched.policies.simulate import names_nodes, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run

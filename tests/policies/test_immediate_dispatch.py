@@ -30,8 +30,7 @@ from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.speed import faster
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs

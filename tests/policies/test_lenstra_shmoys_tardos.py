@@ -17,8 +17,7 @@ from optsched.guarantees.lenstra_shmoys_tardos import LENSTRA_SHMOYS_TARDOS, lea
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import UnrelatedMachines
 from optsched.policies.lenstra_shmoys_tardos import rounded_assignment
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from policies.unrelated import shortest, unrelated
 

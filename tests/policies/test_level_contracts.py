@@ -18,7 +18,7 @@ from optsched.contract.subject import Subject
 from optsched.errors import KnowledgeError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.specification import (
+from optsched.policies.simulate import (
     at_task_level,
     default_placement,
     resizes,

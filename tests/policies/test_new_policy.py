@@ -17,8 +17,7 @@ from optsched.cli import main
 from optsched.contract.examine import examine
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from policies import test_contract as contract
 from policies.levels import whole_job_policies

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError
-from optsched.policies.own_policy import names_a_class
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import names_a_class, simulate, specify
 
 MODULE = '''
 from dataclasses import dataclass

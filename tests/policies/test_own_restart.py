@@ -21,8 +21,7 @@ from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling

@@ -19,8 +19,7 @@ from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON, RANDOM
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.alpha_points import APART, COMMON
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.lp_schedule import LpSchedule
 from optsched.solvers.solve import solve

@@ -12,8 +12,7 @@ from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.restricted_greedy import RESTRICTED_GREEDY, factor, tournament
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from policies.unrelated import shortest

@@ -8,8 +8,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.policies.queue_orders import fifo, list_scheduling, srtf, tiresias, wspt
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.registry import parameters_of
 

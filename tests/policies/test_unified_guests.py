@@ -12,8 +12,7 @@ from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import serves
+from optsched.policies.simulate import serves, simulate
 from optsched.policies.unified import Unified
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job

@@ -18,7 +18,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.io.sources import load
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.report.comparison import Report, evaluate
 from optsched.report.report_files import WHOLE, prepare_folder, save_report
 

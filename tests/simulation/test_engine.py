@@ -15,8 +15,7 @@ from policies.levels import whole_job_policies
 from optsched.compiled import without_interpreting
 from optsched.errors import InputError, SimulationError
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import names_nodes, specify
+from optsched.policies.simulate import names_nodes, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation import engine
 from optsched.simulation.engine import run_policy

@@ -10,7 +10,7 @@ import pytest
 from optsched.compiled import without_interpreting
 from optsched.io.traces.generate import generate
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.simulation import entry_points, kernel
 from optsched.simulation.policy import Order
 from optsched.simulation.records import RUNNING, WAITING

@@ -11,8 +11,7 @@ import pytest
 from examples import few, studied
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.next_event import last_of_instant, next_tick, shortened, shortened_keys

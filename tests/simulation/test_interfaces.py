@@ -11,8 +11,7 @@ from examples import explored
 
 import optsched as osd
 from optsched.compiled import without_interpreting
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule

@@ -268,7 +268,7 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     instance = random_task_instance(seed)
     first, second = ran(instance, "srsf:k=2+random:seed=3"), ran(instance, "srsf:k=2+random:seed=3")
     assert told(first) == told(second)
-    from optsched.policies.specification import specify
+    from optsched.policies.simulate import specify
 
     chosen = specify("srsf:k=2+random:seed=3")
     bare = run_iterations(instance, srsf(2), chosen.placement, record=False)

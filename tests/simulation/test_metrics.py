@@ -13,8 +13,7 @@ import pytest
 from examples import few
 
 from optsched.check.referee import check_schedule, schedule_value
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.objectives import OBJECTIVES

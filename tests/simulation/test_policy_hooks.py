@@ -11,7 +11,7 @@ import pytest
 
 from optsched.errors import KnowledgeError, SimulationError
 from optsched.io.traces.generate import generate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import JobFacts, Knowledge, Start, View

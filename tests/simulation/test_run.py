@@ -12,8 +12,7 @@ from examples import few
 
 from optsched.compiled import without_interpreting
 from optsched.errors import SimulationError
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import ordered_loop

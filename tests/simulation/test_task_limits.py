@@ -17,8 +17,7 @@ from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, SimulationError
 from optsched.io.sources import LoadRequest, load, load_counted
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.policies.task_orders import fewer_than, shortest_service, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks

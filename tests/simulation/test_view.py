@@ -12,7 +12,7 @@ from examples import few
 
 from optsched.errors import KnowledgeError, SimulationError
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge, Policy, Start, Stop, View, Wake

@@ -16,8 +16,7 @@ from optsched.cli.study import reproduction_view
 from optsched.errors import SimulationError
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload

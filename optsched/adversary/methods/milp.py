@@ -17,7 +17,7 @@ from optsched.adversary.method import Budget, Found, Watch, add_method
 from optsched.adversary.spaces.whole_jobs import SUMS, WholeJobs
 from optsched.errors import InputError, SimulationError
 from optsched.models.worst_for_an_order import QueueOrder, build, rows
-from optsched.policies.specification import Specification
+from optsched.policies.simulate import Specification
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.objectives import get_objective
 from optsched.simulation.policy import KnownJobs, Order

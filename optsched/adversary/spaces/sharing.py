@@ -15,8 +15,7 @@ from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.optimum_bounds import refereed
 from optsched.guarantees.sjf_bsbf import two_sharers
 from optsched.policies import AnyPolicy
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import shares_gpus, specify
+from optsched.policies.simulate import shares_gpus, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.solvers.sharing_preemptive import meet_in_pairs, preemptive_sharing_optimum

@@ -14,7 +14,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.policies import AnyPolicy
-from optsched.policies.specification import at_task_level
+from optsched.policies.simulate import at_task_level
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfer_instance import transfer_instance, transfers_of

@@ -11,8 +11,7 @@ from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import at_task_level, names_nodes, resizes, shares_gpus
+from optsched.policies.simulate import at_task_level, names_nodes, resizes, shares_gpus, simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Key, Throughput, Throughputs
 

@@ -11,8 +11,7 @@ from optsched.adversary.solved import Modes, branched, solved
 from optsched.adversary.space import SPACES, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.policies import AnyPolicy
-from optsched.policies.simulate import simulate
-from optsched.policies.specification import Specification, at_task_level, resizes, shares_gpus, specify
+from optsched.policies.simulate import Specification, at_task_level, resizes, shares_gpus, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 

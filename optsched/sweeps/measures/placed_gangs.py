@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces

@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.errors import SimulationError
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.simulation.schedule_tables import first_starts

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from simulation.instances import MIXED, random_instance
 
 from optsched.policies.placements.first_fit import count
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.state import pools

@@ -9,7 +9,7 @@ from simulation.instances import history, random_instance
 
 from optsched.errors import InputError
 from optsched.policies.placements.random import random
-from optsched.policies.specification import specify
+from optsched.policies.simulate import specify
 from optsched.simulation.engine import run_policy
 from policies.placements.states import Nodes, ask
 
