@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.registry import Registry, near_matches
 

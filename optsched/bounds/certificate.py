@@ -30,8 +30,7 @@ from optsched.errors import InputError, OptschedError
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, write_atomic
 from optsched.problem.html import html_of, number
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 

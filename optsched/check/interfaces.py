@@ -15,7 +15,8 @@ import numpy as np
 
 from optsched.check.context import CheckContext
 from optsched.problem.arrays import Floats, Ints
-from optsched.speeds.interface_sharing import CommunicationShares, communicating, others_met
+from optsched.speeds.duration import communicating
+from optsched.speeds.interface_sharing import CommunicationShares, others_met
 
 Slow = list[tuple[float, float]]  # (from this moment on, so many times as long), by time
 

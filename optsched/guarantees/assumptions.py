@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.problem.instance import Instance
 from optsched.simulation.placing import Placement
-from optsched.speeds.interface_sharing import communicating
+from optsched.speeds.duration import communicating
 
 Assumption = Callable[[Any, Placement, Instance], str | tuple[str, ...] | None]
 Assumptions = Callable[[Any, Placement, Instance], tuple[str, ...]]

@@ -21,8 +21,7 @@ from optsched.io.traces.generate import generate
 from optsched.io.traces.named_models import SpeedRequest, moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import READERS
+from optsched.problem.instance import READERS, Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs

@@ -20,7 +20,7 @@ from optsched.plot.rows import NodeRows
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Timeline
 from optsched.plot.waiting import band_height
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 
 GAIN, LOSE = HUES["sky"], HUES["red"]

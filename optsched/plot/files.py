@@ -16,8 +16,7 @@ from optsched.plot.canvas import legal_suffix, save
 from optsched.plot.time_axis import moment
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule_file import METADATA
 from optsched.problem.task_log import METADATA as TASK_METADATA

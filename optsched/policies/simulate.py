@@ -17,8 +17,7 @@ from typing import Any, cast
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES, AnyPolicy
 from optsched.policies.placements import PLACEMENTS
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.registry import made, near_matches, parameters_of
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations

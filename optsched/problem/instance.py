@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,6 +31,7 @@ from optsched.problem.job_speeds import JobSpeeds, SubBatch
 from optsched.problem.job_table import job_problems, normal_table
 from optsched.problem.objectives import get_objective
 from optsched.problem.speed_model import LAST, SpeedModel, speed_models
+from optsched.registry import Registry
 
 if TYPE_CHECKING:
     from optsched.problem.contention import IterationTasks
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from optsched.problem.scaling import Scaling
     from optsched.problem.throughputs import Throughputs
 
-__all__ = ["Cluster", "Instance", "Job", "NodeGroup"]
+__all__ = ["READERS", "Cluster", "Instance", "Job", "NodeGroup", "Source", "instance_of"]
 
+_NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # of jobs
+_IF_STATED = ("restart", "checkpoint")
 _LABELS = ("user", "group", "model")  # columns that decide no value, and that policies may look at
 
 
@@ -341,7 +344,32 @@ class Instance(JobColumns):
 
         Independent of file format, name, objective, user, group and model.
         """
-        return digest_of(self)
+        h = hashlib.sha256(b"optsched-instance/1\n")
+
+        def add(document: object, name: bytes = b"") -> None:
+            h.update(name + json.dumps(document).encode())
+
+        h.update(json.dumps(self.cluster.to_json(), sort_keys=True).encode())
+        add(self.ids)
+        stated = [column for column in _IF_STATED if self.table[column].null_count() < self.n]
+        for column in (*_NUMBERS, *stated):
+            h.update(column.encode() + self.floats(column, math.nan).astype("<f8").tobytes())
+        h.update(b"gpus" + self.gpus.astype("<i8").tobytes())
+        for column in ("profile", "gpu_types"):
+            if self.table[column].null_count() < self.n:
+                add(self.table[column].to_list())
+        for model in self.models:
+            jobs = self.jobs_at(model.name)
+            if jobs.size and model.document is not None:
+                names = sorted(set(self.table["profile"].gather(jobs).drop_nulls().to_list()))
+                for document in model.digest(self, names):
+                    add(document, model.name.encode() if model.rank == LAST else b"")
+        if self.interference is not None:
+            table = self.interference.table(list(dict.fromkeys(self.kinds)))
+            add([self.interference.ratio, self.kinds, [row.tolist() for row in table]])
+        if self.contention is not None and any(speeds.communicates for speeds in self.speeds):
+            add(self.contention.to_json(), b"contention")
+        return h.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         """The document of an instance file (``"format": "optsched-instance/1"``)."""
@@ -385,40 +413,21 @@ def _models(given: Mapping[str, Any]) -> tuple[SpeedModel, ...]:
     return models
 
 
-# The digest of an instance: what decides feasibility and value, and nothing else.
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
-
-NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")
-IF_STATED = ("restart", "checkpoint")
+# Whoever takes an instance also takes the text that names one, as on the command line. What text names is read far above the
+# modules that judge and bound: `optsched.io.sources` files its reader here, where everybody can ask for it.
+Source = Instance | str | os.PathLike[str]
+READERS: Registry[Callable[[str | os.PathLike[str]], Instance]] = Registry("reader", package="optsched.io.sources")
 
 
-def digest_of(instance: Instance) -> str:
-    """sha256 (hex) of cluster, jobs' numbers, ids and types, and what gives them their speeds."""
-    h = hashlib.sha256(b"optsched-instance/1\n")
+def instance_of(source: Source) -> Instance:
+    """The instance itself, or the one that a SOURCE text names (`optsched.load`): a file, a shipped name, DIALECT:PATH.
 
-    def add(document: object, name: bytes = b"") -> None:
-        h.update(name + json.dumps(document).encode())
-
-    h.update(json.dumps(instance.cluster.to_json(), sort_keys=True).encode())
-    add(instance.ids)
-    stated = [column for column in IF_STATED if instance.table[column].null_count() < instance.n]
-    for column in (*NUMBERS, *stated):
-        h.update(column.encode() + instance.floats(column, math.nan).astype("<f8").tobytes())
-    h.update(b"gpus" + instance.gpus.astype("<i8").tobytes())
-    for column in ("profile", "gpu_types"):
-        if instance.table[column].null_count() < instance.n:
-            add(instance.table[column].to_list())
-    for model in instance.models:
-        jobs = instance.jobs_at(model.name)
-        if jobs.size and model.document is not None:
-            names = sorted(set(instance.table["profile"].gather(jobs).drop_nulls().to_list()))
-            for document in model.digest(instance, names):
-                add(document, model.name.encode() if model.rank == LAST else b"")
-    if instance.interference is not None:
-        table = instance.interference.table(list(dict.fromkeys(instance.kinds)))
-        add([instance.interference.ratio, instance.kinds, [row.tolist() for row in table]])
-    if instance.contention is not None and any(speeds.communicates for speeds in instance.speeds):
-        add(instance.contention.to_json(), b"contention")
-    return h.hexdigest()
+    Raises `InputError` for a text that names none, and for anything else.
+    """
+    if isinstance(source, Instance):
+        return source
+    found: object = source
+    if isinstance(found, str | os.PathLike):
+        return READERS.get("load")(found)
+    legal = "an Instance, or text: the name of a shipped instance, FILE.json, FILE.parquet, DIALECT:PATH"
+    raise InputError("not an instance", field="instance", value=type(found).__name__, legal=legal)

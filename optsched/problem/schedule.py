@@ -16,8 +16,7 @@ from optsched.compiled import KERNEL, njit, types
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.schedule_file import read_segments, write_segments
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment

@@ -15,8 +15,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
 from optsched.problem.documents import parse_json
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.schedule import Schedule
 

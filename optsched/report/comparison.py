@@ -15,8 +15,7 @@ from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds,
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import Specification, is_policy, specify
 from optsched.problem.html import html_of, number
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.problem.table import Table
 from optsched.simulation.engine import Advance

@@ -16,9 +16,9 @@ from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import CANDIDATE, ENGINE, EXECUTION, GPU, JOB, NODE, PART, QUEUE, SEGMENT, SHARER
-from optsched.speeds.duration import seconds_alone
+from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
-from optsched.speeds.interface_sharing import CommunicationTables, communicating, communication_tables
+from optsched.speeds.interface_sharing import CommunicationTables, communication_tables
 from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import speed_tables
 

@@ -24,8 +24,7 @@ from optsched.models.formulation import Formulation
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.program import PROGRAMS, Program, RoundSchedules, data_of, packing_names
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.problem.schedule import Schedule
 from optsched.registry import near_matches

@@ -13,8 +13,7 @@ from optsched.bounds.regular import regular_cost
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
@@ -24,8 +23,7 @@ from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.utility import UtilitySolve
-from optsched.speeds.duration import seconds_alone
-from optsched.speeds.interface_sharing import communicating
+from optsched.speeds.duration import communicating, seconds_alone
 
 __all__ = ["Solution", "model_names", "solve"]
 

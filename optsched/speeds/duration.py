@@ -1,4 +1,4 @@
-"""How long a job takes alone: at least, at most, and on the best placement that there is."""
+"""What jobs are alone: how long each takes, at least, at most and on the best placement; which of them communicate."""
 
 from __future__ import annotations
 
@@ -73,3 +73,26 @@ def fixed_durations(instance: Instance) -> Floats:
             legal="jobs with durations, or profiles that run equally fast everywhere",
         )
     return instance.work * slowest
+
+
+def communicating(instance: Instance, *, elastic: bool = False) -> Bools:
+    """Which jobs may have communication that contends at the job level, bool[n]: none without a `Contention`.
+
+    ``elastic``: who can may have other gangs than its own, also where that is one GPU.
+    `InputError` where contention is a table of measured ratios, which only the task level knows.
+    """
+    if instance.contention is None or instance.cluster.node_count == 1:
+        return np.zeros(instance.n, dtype=bool)
+    found = instance.gpus > 1
+    for speeds in instance.speeds:
+        if not speeds.communicates:
+            found[speeds.jobs] = False
+        elif elastic and speeds.elastic:
+            found[speeds.jobs] = True
+    if instance.contention.measured and found.any():
+        raise InputError(
+            "whole jobs contend by the linear model, not by measured ratios",
+            field="contention.ratios",
+            legal="seconds_per_byte and penalty",
+        )
+    return found

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import NESTED, njit
-from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Floats
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
+from optsched.speeds.duration import communicating
 from optsched.speeds.speed_records import SpeedTables
 from optsched.speeds.speed_tables import stage_tables
 from optsched.speeds.stage_pace import profile_pace
@@ -44,29 +44,6 @@ SETTLED = 1e-15  # relative
 
 
 # --- the formula, to be read ------------------------------------------------------------------------------------------
-
-
-def communicating(instance: Instance, *, elastic: bool = False) -> Bools:
-    """Which jobs may have communication that contends at the job level, bool[n]: none without a `Contention`.
-
-    ``elastic``: who can may have other gangs than its own, also where that is one GPU.
-    `InputError` where contention is a table of measured ratios, which only the task level knows.
-    """
-    if instance.contention is None or instance.cluster.node_count == 1:
-        return np.zeros(instance.n, dtype=bool)
-    found = instance.gpus > 1
-    for speeds in instance.speeds:
-        if not speeds.communicates:
-            found[speeds.jobs] = False
-        elif elastic and speeds.elastic:
-            found[speeds.jobs] = True
-    if instance.contention.measured and found.any():
-        raise InputError(
-            "whole jobs contend by the linear model, not by measured ratios",
-            field="contention.ratios",
-            legal="seconds_per_byte and penalty",
-        )
-    return found
 
 
 def others_met(shares: Sequence[float], step: float) -> list[float]:

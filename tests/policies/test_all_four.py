@@ -18,7 +18,7 @@ from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.problem.throughputs import Throughputs
 from optsched.simulation.run import Run
-from optsched.speeds.interface_sharing import communicating
+from optsched.speeds.duration import communicating
 from optsched.speeds.type_speeds import type_speeds
 
 pytestmark = [pytest.mark.release, pytest.mark.xdist_group("all-four")]  # one process runs the policies

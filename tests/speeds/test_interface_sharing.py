@@ -13,9 +13,9 @@ from optsched.compiled import without_interpreting
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
+from optsched.speeds.duration import communicating
 from optsched.speeds.interface_sharing import (
     CommunicationShares,
-    communicating,
     communication_share,
     communication_tables,
     fill_met,

@@ -17,8 +17,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
-from optsched.problem.instance import Instance
-from optsched.problem.instance_source import Source, instance_of
+from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.job_speeds import JobSpeeds, Nodes
 from optsched.problem.job_table import LONGEST, REPORTED, SHORTEST
 from optsched.problem.scaling import Scaling
