@@ -1,6 +1,8 @@
-"""What people ask of a schedule: JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours.
+"""What people ask of a schedule: JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours; and its tables.
 
-C_j completion, r_j arrival, g_j gang, G all GPUs; seconds. Sums and means are over finished jobs.
+C_j completion, r_j arrival, g_j gang, G all GPUs; seconds. Sums and means are over finished jobs. Moments (arrival, start,
+end) are on the log's clock; lengths of time are taken counted from the first arrival (`optsched.problem.epoch`), so that the
+epoch of the log costs them no digit.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
+from optsched.problem.table import Table
 from optsched.speeds.duration import solo_times
 from optsched.speeds.segment_paces import segment_paces, segment_sub_steps
 
@@ -237,3 +241,66 @@ def _positive_parts(origin: Floats, at: Floats) -> Floats:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else 0.0
+
+
+# --- tables, for people and data frames; programs read the arrays -----------------------------------------------------
+
+
+def jobs_table(schedule: Schedule) -> Table:
+    """One row a job, in the order of the instance.
+
+    ``id``; ``arrival`` r_j, ``start`` of its first segment, ``end`` C_j, seconds on the log's clock; ``jct`` = C_j - r_j and
+    ``queueing`` = time arrived and not running, in seconds; ``gpus`` g_j. What a job that did not finish, or never started,
+    does not have is null. O(n + S log S).
+    """
+    local, instance = schedule.relative, schedule.instance
+    jct = local.completion - local.instance.arrival
+    columns = {
+        "arrival": instance.arrival,
+        "start": first_starts(schedule),
+        "end": schedule.completion,
+        "jct": jct,
+        "queueing": np.maximum(jct - seconds_running(local), 0.0),
+    }
+    return Table(
+        [
+            pl.Series("id", instance.ids, dtype=pl.String),
+            *(pl.Series(name, values).fill_nan(None) for name, values in columns.items()),
+            pl.Series("gpus", instance.gpus),
+        ]
+    )
+
+
+def segments_table(schedule: Schedule) -> Table:
+    """One row a segment, in the order of the schedule.
+
+    ``job`` its id; ``start``, ``end`` seconds on the log's clock; ``seconds`` how long; ``work`` as in `Instance.work`;
+    ``gpus`` how many; ``node`` and ``index`` lists of which, as in a schedule's ``.parquet`` file; ``steps`` of gradient
+    accumulation where jobs share GPUs. O(K) for K pairs of segment and GPU.
+    """
+    local, ids = schedule.relative, np.array(schedule.instance.ids, dtype=object)
+    columns = [
+        pl.Series("job", ids[schedule.job].tolist(), dtype=pl.String),
+        pl.Series("start", schedule.start),
+        pl.Series("end", schedule.end),
+        pl.Series("seconds", local.end - local.start),
+        pl.Series("work", schedule.work),
+        pl.Series("gpus", schedule.gangs),
+        _lists("node", schedule.gpu_node, schedule.gpu_offset),
+        _lists("index", schedule.gpu_index, schedule.gpu_offset),
+    ]
+    if isinstance(schedule, SharedSchedule):
+        columns.append(pl.Series("steps", schedule.steps))
+    return Table(columns)
+
+
+def first_starts(schedule: Schedule) -> Floats:
+    """When every job started, f64[n] seconds; nan for one that never did."""
+    first = np.full(schedule.instance.n, np.inf)
+    np.minimum.at(first, schedule.job, schedule.start)
+    return np.where(np.isfinite(first), first, np.nan)
+
+
+def _lists(name: str, values: npt.NDArray[np.int64], offset: npt.NDArray[np.int64]) -> pl.Series:
+    rows = [part.tolist() for part in np.split(values, offset[1:-1])] if offset.size > 1 else []
+    return pl.Series(name, rows, dtype=pl.List(pl.Int64))

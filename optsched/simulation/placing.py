@@ -1,4 +1,7 @@
-"""What a placement rule is to the engine: a compiled function from a job and free GPUs to counts per node."""
+"""What a placement rule is to the engine: a compiled function from a job and free GPUs to counts per node.
+
+At the task level, where jobs share GPUs, it is one from a gang to the GPUs that it takes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import numba
 import numpy as np
 
 from optsched.compiled import njit, types
-from optsched.simulation.gpu_placing import SharedRule
 from optsched.speeds.speed_tables import tables_of
 
 TABLES = numba.typeof(tables_of([], np.zeros(0, dtype=np.int64), None))
@@ -26,6 +28,37 @@ SIGNATURE = types.int64(
     types.int64[::1],
     types.int64[::1],
 )
+
+
+# place(gpus, open[G], load[G], gpu_node[G], node_first[N + 1], random[1], numbers, out_gpu) -> gpus, 0: no place
+SHARED_SIGNATURE = types.int64(
+    types.int64,
+    types.boolean[::1],
+    types.float64[::1],
+    types.int64[::1],
+    types.int64[::1],
+    types.uint64[::1],
+    types.float64[::1],
+    types.int64[::1],
+)
+
+
+@dataclass(frozen=True)
+class SharedRule:
+    """A placement rule of the task level.
+
+    ``place(gpus, open, load, gpu_node, node_first, random, numbers, out_gpu)`` writes the GPUs of the workers in order and
+    returns how many, or 0. ``open``: the GPUs that suit the job and have enough free memory (scratch of the engine: it may
+    be changed); ``load`` seconds of work that their residents still have; GPU g is on node ``gpu_node[g]``, node m has the
+    GPUs ``node_first[m]`` .. ``node_first[m + 1] - 1``. A gang fits when as many GPUs are open as it has workers, and then
+    it must be placed.
+    ``seconds_per_byte``: what a byte counts in ``load``: an iteration of a job that spans nodes counts so many seconds a
+    byte of its message, on top of forward and backward; None: b of the instance's contention.
+    """
+
+    place: Callable[..., int]
+    numbers: tuple[float, ...] = ()
+    seconds_per_byte: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,4 +92,10 @@ class Placement:
 def compiled(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a placement rule (and kept on disk)."""
     result: Callable[..., int] = njit(SIGNATURE)(function)
+    return result
+
+
+def compiled_shared(function: Callable[..., int]) -> Callable[..., int]:
+    """``function`` compiled with the signature of a placement rule of the task level (and kept on disk)."""
+    result: Callable[..., int] = njit(SHARED_SIGNATURE)(function)
     return result

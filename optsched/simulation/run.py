@@ -17,10 +17,17 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.problem.table import Table
-from optsched.simulation.metrics import HOUR, metrics, offered_hours, sharing_metrics
+from optsched.simulation.metrics import (
+    HOUR,
+    first_starts,
+    jobs_table,
+    metrics,
+    offered_hours,
+    segments_table,
+    sharing_metrics,
+)
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import NOBODY
-from optsched.simulation.schedule_tables import first_starts, jobs_table, segments_table
 from optsched.simulation.state import FREE, SIZE, ColocationContext, State, pools
 from optsched.speeds.gpu_sharing import SharingRates
 
@@ -74,12 +81,12 @@ class Run:
 
     @cached_property
     def jobs(self) -> Table:
-        """A table, one row a job: see `optsched.simulation.schedule_tables.jobs_table`."""
+        """A table, one row a job: see `optsched.simulation.metrics.jobs_table`."""
         return jobs_table(self.schedule)
 
     @cached_property
     def segments(self) -> Table:
-        """A table, one row a segment: see `optsched.simulation.schedule_tables.segments_table`."""
+        """A table, one row a segment: see `optsched.simulation.metrics.segments_table`."""
         return segments_table(self.schedule)
 
     @property

@@ -19,7 +19,7 @@ from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.simulation import admission, gpu_placing
+from optsched.simulation import admission
 from optsched.simulation.links import (
     LATENT,
     NOW,
@@ -33,7 +33,7 @@ from optsched.simulation.links import (
     start_transfer,
 )
 from optsched.simulation.next_event import end_of_instant, ringing, set_time
-from optsched.simulation.placing import Placement
+from optsched.simulation.placing import SHARED_SIGNATURE, Placement, SharedRule
 from optsched.simulation.task_policy import Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,
@@ -64,12 +64,12 @@ def _state_type() -> Any:
     # The type of a state, taken from a real one.
     jobs = [Job("a", iterations=1, profile="p")]
     instance = Instance(jobs, Cluster.machines(1), tasks={"p": IterationTasks(1, 1)})
-    rule = Placement("none", lambda *_: 0, shared=gpu_placing.SharedRule(lambda *_: 0))
+    rule = Placement("none", lambda *_: 0, shared=SharedRule(lambda *_: 0))
     order = TaskOrder(instance.arrival, Countdown(), Countdown())
     return numba.typeof(new_task_state(instance, order, rule, record=True))
 
 
-PLACE_TYPE = types.FunctionType(gpu_placing.SIGNATURE)
+PLACE_TYPE = types.FunctionType(SHARED_SIGNATURE)
 ADMIT_TYPE = types.FunctionType(admission.SIGNATURE)
 STATE_TYPE = _state_type()
 

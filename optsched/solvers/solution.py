@@ -15,7 +15,7 @@ from optsched.problem.instance_file import short_number
 from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table
-from optsched.simulation.schedule_tables import jobs_table, segments_table
+from optsched.simulation.metrics import jobs_table, segments_table
 from optsched.solvers.linear_program import Size
 
 if TYPE_CHECKING:  # it comes with HiGHS
@@ -103,12 +103,12 @@ class Solution:
 
     @property
     def jobs(self) -> Table:
-        """`optsched.simulation.schedule_tables.jobs_table` of the schedule; `InputError` without one."""
+        """`optsched.simulation.metrics.jobs_table` of the schedule; `InputError` without one."""
         return jobs_table(schedule_in(self))
 
     @property
     def segments(self) -> Table:
-        """`optsched.simulation.schedule_tables.segments_table` of the schedule; `InputError` without one."""
+        """`optsched.simulation.metrics.segments_table` of the schedule; `InputError` without one."""
         return segments_table(schedule_in(self))
 
     def on_clock(self, instance: Instance) -> Solution:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.simulation.gpu_placing import SharedRule, compiled_shared
-from optsched.simulation.placing import Placement, compiled
+from optsched.simulation.placing import Placement, SharedRule, compiled, compiled_shared
 
 
 @compiled

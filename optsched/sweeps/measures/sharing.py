@@ -16,7 +16,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
-from optsched.simulation.schedule_tables import first_starts
+from optsched.simulation.metrics import first_starts
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.sweeps.measurement import Measure, certified_mean, measurement

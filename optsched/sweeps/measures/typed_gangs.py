@@ -12,9 +12,8 @@ import numpy as np
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
-from optsched.simulation.metrics import cluster_utilization
+from optsched.simulation.metrics import cluster_utilization, first_starts
 from optsched.simulation.run import Run
-from optsched.simulation.schedule_tables import first_starts
 from optsched.sweeps.measurement import Measure, kept, measurement
 
 MEASURES = {
