@@ -285,7 +285,7 @@ def _run_python(
     hooks.begin(view)
     reserve, n, w, reported = log_reserve(instance.cluster.gpus), instance.n, state.engine, 0
     arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]
-    # the world's fields, to be read at every event
+    # fields of the engine's record, to be read at every event
     now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
     starts, stops, finished, livelock, events = (
         w[name] for name in ("starts", "stops", "finished", "livelock", "events")

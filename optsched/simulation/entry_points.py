@@ -23,7 +23,7 @@ from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
 from optsched.speeds.speed_records import NO_ROW
-from optsched.speeds.speed_tables import is_timed, pace
+from optsched.speeds.speed_tables import pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
 UNLIMITED = np.iinfo(np.int64).max  # events
@@ -71,9 +71,7 @@ def _may_copy(s: State, context: RunContext, j: int, entries: int, work: float, 
     job, planned, x = s.jobs[j], work, s.jobs[j].execution
     if not (work > 0.0 and work < np.inf) or (x >= 0 and job.copies >= copies):
         return False
-    if not is_timed(context.tables, j) and not np.isfinite(
-        pace(context.tables, j, job.gpus, s.out[POOL], s.out[COUNT])
-    ):
+    if not np.isfinite(pace(context.tables, j, job.gpus, s.out[POOL], s.out[COUNT])):
         return False
     while x >= 0:
         run = s.executions[x]
@@ -128,7 +126,7 @@ def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: in
 
 # --- functions of the engine ------------------------------------------------------------------------------------------
 
-# What is called, and its arguments after the state and the site.
+# What is called, and its arguments after the state and the context.
 _CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "apply_events": (apply_events, (TIME,)),
     "start": (start, (INDEX, INDEX, INDEX)),
@@ -155,7 +153,7 @@ def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled; of those above by name and kind of site
+_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled; of those above by name and kind of context
 
 
 def _entry(function: Any) -> Callable[..., Any]:
@@ -169,15 +167,15 @@ def _machine_code(function: Any) -> Callable[..., Any]:
     return _CODE.setdefault(function, function.machine_code())
 
 
-def _entry_of_site(name: str, context: int) -> Callable[..., Any]:
+def _entry_in(name: str, context: int) -> Callable[..., Any]:
     found = _CODE.get((name, context))
     if found is not None:
         return found
     function: Callable[..., Any] = _CALLED[name][0]
-    return _code_of_site(name, context) if runs_compiled(function) else function
+    return _code_in(name, context) if runs_compiled(function) else function
 
 
-def _code_of_site(name: str, context: int) -> Callable[..., Any]:
+def _code_in(name: str, context: int) -> Callable[..., Any]:
     function, arguments = _CALLED[name]
     return _CODE.setdefault((name, context), function.machine_code((STATE_TYPE, CONTEXT_TYPES[context], *arguments)))
 
@@ -188,7 +186,7 @@ def compile_all() -> None:
         _machine_code(function)
     for name in _CALLED:
         for context in range(len(CONTEXT_TYPES)):
-            _code_of_site(name, context)
+            _code_in(name, context)
 
 
 class EntryPoints:
@@ -196,7 +194,7 @@ class EntryPoints:
 
     def __init__(self, state: State, context: RunContext) -> None:
         self.state, self.context = state, context
-        self._site = context_kind(context)
+        self._context_kind = context_kind(context)
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
@@ -218,17 +216,17 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry_of_site("apply_events", self._site)(self.state, self.context, t)
+        _entry_in("apply_events", self._context_kind)(self.state, self.context, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.kernel.start`."""
-        _entry_of_site("start", self._site)(self.state, self.context, job, entries, option)
+        _entry_in("start", self._context_kind)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.kernel.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry_of_site("start_part", self._site)(self.state, self.context, job, entries, work, given)
+        _entry_in("start_part", self._context_kind)(self.state, self.context, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
@@ -249,7 +247,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.kernel.stop`."""
-        _entry_of_site("stop", self._site)(self.state, self.context, job)
+        _entry_in("stop", self._context_kind)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -257,7 +255,7 @@ class EntryPoints:
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `apply_moves`."""
-        apply = _entry_of_site("apply_moves", self._site)
+        apply = _entry_in("apply_moves", self._context_kind)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
@@ -269,7 +267,7 @@ class EntryPoints:
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `stop_as_planned`."""
-        stop = _entry_of_site("stop_as_planned", self._site)
+        stop = _entry_in("stop_as_planned", self._context_kind)
         stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped

@@ -37,7 +37,7 @@ from optsched.speeds.gpu_sharing import sharing_rates
 
 
 def _types() -> list[Any]:
-    # Those of a real state and of its sites: explicit types let any placement be passed as a function value.
+    # Those of a real state and of its contexts: explicit types let any placement be passed as a function value.
     profile = Profile((Stage(2, 1.0, 1.0, 1.0),))
     links = NodeGroup(count=2, gpus=1, nic_bandwidth=1.0, intra_bandwidth=1.0)
     alone = Instance(
@@ -50,7 +50,7 @@ def _types() -> list[Any]:
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
-STATE_TYPE, *CONTEXT_TYPES = _types()  # of sites: jobs have GPUs and network alone; or they may meet others
+STATE_TYPE, *CONTEXT_TYPES = _types()  # jobs have GPUs and network alone; or they may meet others
 RULE_SIGNATURE = types.int64(STATE_TYPE, CONTEXT_TYPES[1], types.int64)
 RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 

@@ -119,7 +119,7 @@ def new_state(
     sharing: Sharing | None = None,
     uses: frozenset[Use] = frozenset(),
 ) -> tuple[State, RunContext]:
-    """State and site before the first event.
+    """State and context before the first event.
 
     ``sharing``: two jobs may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
     """
