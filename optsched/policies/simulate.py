@@ -144,10 +144,8 @@ def is_policy(thing: object) -> bool:
 def _require_policy(spec: object) -> None:
     """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
     if not is_policy(spec):
-        made = isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS)
-        methods = "order(jobs), decide(view) or tasks(jobs)"
-        legal = f"text, or an object with {methods}"
-        if isinstance(spec, type) and made:
+        legal = "text, or an object with order(jobs), decide(view) or tasks(jobs)"
+        if isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS):
             legal = f"an object of it: {spec.__name__}(...)"
         raise InputError("not a policy", field="policy", value=spec, legal=legal)
     name, knowledge = getattr(spec, "name", None), getattr(spec, "knowledge", None)
