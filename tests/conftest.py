@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from examples import explored
 from hypothesis import HealthCheck, settings
 
 # CI machines are shared and slow: no deadlines. By default derandomised, so that a failure is the same failure tomorrow;
@@ -25,6 +26,15 @@ settings.load_profile("optsched")
 
 
 LONG = ("release", "study", "bench")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one runs a file, so that what its tests share is computed once; a study is too long for that."""
+    if not explored():
+        for item in items:
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @cache
