@@ -26,6 +26,8 @@ settings.load_profile("optsched")
 
 
 LONG = ("release", "study", "bench")
+gc.disable()  # until all is imported and collected
+gc.set_threshold(20_000)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
@@ -50,6 +52,7 @@ def pytest_collection_finish() -> None:
     fast_machine.priority_run.interpreted = False  # half a million calls; compiling it takes a second
     gc.collect()
     gc.freeze()  # what was imported and collected stays: it need not be looked through again and again
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
