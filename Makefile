@@ -18,7 +18,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit compiled release bench study library install-check clusters pages docs site clean
+.PHONY: run test setup extras lint types unit compiled release bench study library install-check clusters pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -60,6 +60,11 @@ $(SITE): $(STAMP)
 $(CLUSTERS): $(STAMP)
 	$(PIP) --no-build-isolation -e '.[dask,ray]'
 	@touch $(CLUSTERS)
+
+# both at once
+extras: $(STAMP)
+	$(PIP) --no-build-isolation -e '.[docs,dask,ray]'
+	@touch $(SITE) $(CLUSTERS)
 
 # the files with tests of a marker: collecting all others takes as long as some of these tests
 marked = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests)

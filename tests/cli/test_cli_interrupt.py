@@ -12,11 +12,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import optsched as osd
-from cli.calls import call
 from optsched.check.referee import check_schedule
 from optsched.cli import interrupt
 from optsched.cli.interrupt import interruptible
@@ -193,7 +193,7 @@ def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(mon
     assert interrupt.ATTEMPTS > 3
 
 
-def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     measure, calls = evaluate.measure, []
 
     def second_is_interrupted(*given: object, **more: object) -> object:
@@ -207,8 +207,8 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: pytes
             tell()
 
     monkeypatch.setattr(evaluate, "measure", second_is_interrupted)
-    assert call("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo") == 0
-    out, err = capsys.readouterr()
+    code, out, err = command("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo")
+    assert code == 0
     assert "1 of 2 instances had been measured" in err
     assert out.count("fifo") == 2
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.calls import call
 
 import optsched as osd
 from optsched.errors import InputError, OptschedError
@@ -147,15 +146,16 @@ def test_what_the_library_has_is_as_good_as_itself(files: dict[str, Path]) -> No
     assert "equals the best value known" in check_submission(files["schedule"]).verdict
 
 
-def test_tampered_files_are_refused(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_tampered_files_are_refused(files: dict[str, Path], command: Any) -> None:
     segments = json.loads(files["schedule"].read_text())["segments"]
     last = max(range(len(segments)), key=lambda s: segments[s]["start"])
     segments[last] |= {"start": segments[last]["start"] - 5, "end": segments[last]["end"] - 5}
     found = check_submission(changed(files["schedule"], segments=segments))
     assert {each.rule for each in found.violations} <= {"capacity", "arrival"} != set()
     assert not found.improves
-    assert call("library", "check", files["schedule"]) == 1
-    assert f"{found.violations[0].rule}: " in capsys.readouterr().err
+    done = command("library", "check", files["schedule"])
+    assert done.code == 1
+    assert f"{found.violations[0].rule}: " in done.err
     value = Fraction(json.loads(files["certificate"].read_text())["value"]) + 1
     found = check_submission(changed(files["certificate"], value=f"{value.numerator}/{value.denominator}"))
     assert [each.rule for each in found.violations] == ["value"]
@@ -248,14 +248,11 @@ def test_tables_fit_in_eighty_columns(screen: Any, arguments: tuple[str, ...]) -
     assert "gangs-8" in done.out
 
 
-def test_json_and_mistakes_of_the_command(capsys: pytest.CaptureFixture[str], files: dict[str, Path]) -> None:
-    assert call("library", "list", "gangs-8", "--solved", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)["instances"]
+def test_json_and_mistakes_of_the_command(command: Any, files: dict[str, Path]) -> None:
+    rows = command("library", "list", "gangs-8", "--solved", "--json").document["instances"]
     assert {row["suite"] for row in rows} == {"gangs-8"}
     assert all(row["solved"] for row in rows)
-    assert call("library", "check", files["certificate"], "--json") == 0
-    document = json.loads(capsys.readouterr().out)
+    document = command("library", "check", files["certificate"], "--json").document
     assert (document["instance"], document["holds"], document["improves"]) == (NAME, True, False)
     for wrong in (("make",), ("check",), ("list", "gang-8")):
-        assert call("library", *wrong) == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        assert command("library", *wrong).mistake
