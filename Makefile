@@ -29,8 +29,8 @@ test: $(STAMP)
 
 setup: $(STAMP)
 
-# $(call install,WHAT): uv when present, plain venv and pip when not. Byte code is made of what is imported, not of everything: half
-# of the time.
+# $(call install,WHAT): uv when present, plain venv and pip when not. Byte code is made of what is imported: to make it
+# of everything takes a third of the time.
 define install
 	@echo 'installing into $(VENV): some minutes, once' >&2
 	@if command -v uv >/dev/null 2>&1; then \
