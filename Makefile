@@ -79,7 +79,8 @@ types: $(STAMP)
 
 # rewriting 8,000 asserts takes longer than most files: only what fails is run again with them, to say what was found
 unit: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed; false; }
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || \
+	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed; false; }
 
 # engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)
