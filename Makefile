@@ -9,6 +9,7 @@ SITE   := $(VENV)/.installed-site
 CLUSTERS := $(VENV)/.installed-clusters
 RUNS   := $(VENV)/.installed-to-run
 TOOLS  := .[test,dev]
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 # what one process of the tests has read, others need not compile again
@@ -17,7 +18,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup lint types unit compiled release bench study library install-check clusters pages docs site clean
+.PHONY: run test setup extras lint types unit compiled release bench study library install-check clusters pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -28,7 +29,8 @@ test: $(STAMP)
 
 setup: $(STAMP)
 
-# $(call install,WHAT): uv when present, plain venv and pip when not
+# $(call install,WHAT): uv when present, plain venv and pip when not. Byte code is made of what is imported: to make it
+# of everything takes a third of the time.
 define install
 	@echo 'installing into $(VENV): some minutes, once' >&2
 	@if command -v uv >/dev/null 2>&1; then \
@@ -37,7 +39,7 @@ define install
 	else \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "optsched needs Python 3.11 or newer: make PYTHON=python3.12")' && \
 	  $(PYTHON) -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '$(1)'; \
+	  $(PIP) -e '$(1)'; \
 	fi
 endef
 
@@ -50,13 +52,19 @@ $(STAMP): pyproject.toml
 	$(call install,$(TOOLS))
 	@touch $(RUNS) $(STAMP)
 
+# what builds the package is there already
 $(SITE): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(PIP) --no-build-isolation -e '.[docs]'
 	@touch $(SITE)
 
 $(CLUSTERS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
+	$(PIP) --no-build-isolation -e '.[dask,ray]'
 	@touch $(CLUSTERS)
+
+# both at once
+extras: $(STAMP)
+	$(PIP) --no-build-isolation -e '.[docs,dask,ray]'
+	@touch $(SITE) $(CLUSTERS)
 
 # the files with tests of a marker: collecting all others takes as long as some of these tests
 marked = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests)
@@ -71,7 +79,8 @@ types: $(STAMP)
 
 # rewriting 8,000 asserts takes longer than most files: only what fails is run again with them, to say what was found
 unit: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || { $(BIN)/pytest -q --last-failed; false; }
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || \
+	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed; false; }
 
 # engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)

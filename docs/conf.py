@@ -28,7 +28,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 # notebooks: run at build time, and kept until they change
 nb_execution_mode = "cache"
 nb_execution_cache_path = os.path.join(os.path.dirname(__file__), "..", "build", "docs", "executed")
-nb_execution_timeout = 170
+nb_execution_timeout = 600  # seconds of the clock for a cell, compiling included: the machine may be busy
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_ipywidgets_js = {}  # would come from another machine: see still_widgets

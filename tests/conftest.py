@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import os
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from examples import explored
 from hypothesis import HealthCheck, settings
 
 # CI machines are shared and slow: no deadlines. By default derandomised, so that a failure is the same failure tomorrow;
@@ -25,6 +27,17 @@ settings.load_profile("optsched")
 
 
 LONG = ("release", "study", "bench")
+gc.disable()  # until all is imported and collected
+gc.set_threshold(20_000)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one runs a file, so that what its tests share is computed once; a study is too long for that."""
+    if not explored():
+        for item in items:
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @cache
@@ -40,6 +53,7 @@ def pytest_collection_finish() -> None:
     fast_machine.priority_run.interpreted = False  # half a million calls; compiling it takes a second
     gc.collect()
     gc.freeze()  # what was imported and collected stays: it need not be looked through again and again
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,6 +92,40 @@ class Outcome(NamedTuple):
         """The one document on stdout."""
         return json.loads(self.out)
 
+    @property
+    def shown(self) -> str:
+        """What is on stdout; it succeeded."""
+        assert self.code == 0, self.err
+        return self.out
+
+    @property
+    def words(self) -> str:
+        """The same on one line, however it was folded."""
+        return " ".join(self.shown.split())
+
+    @property
+    def document(self) -> Any:
+        """The one document on stdout; it succeeded."""
+        return json.loads(self.shown)
+
+    @property
+    def value(self) -> float:
+        """Of the first run of its document."""
+        return float(self.document["runs"][0]["value"])
+
+    @property
+    def refusal(self) -> str:
+        """What is on stderr about bad input, and nothing is on stdout: of rows a summary, and a line each."""
+        assert (self.code, self.out) == (2, ""), self
+        assert "Traceback" not in self.err
+        return self.err
+
+    @property
+    def mistake(self) -> str:
+        """The same where it is one line."""
+        assert self.refusal.count("\n") == 1, self.err
+        return self.err
+
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
@@ -85,8 +133,10 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     from optsched.cli import main  # the tests that need no command line do not wait for it
 
     def call(*arguments: object) -> Outcome:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what the command line has to say, it says itself
+            with pytest.raises(SystemExit) as stopped:
+                main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
 

@@ -202,10 +202,9 @@ def any_of(rng: np.random.Generator, originals: list[Base]) -> Base:
     return alike[int(rng.integers(0, len(alike)))]
 
 
-def spoiled(rng: np.random.Generator, base: Base) -> bytes:
+def spoiled(rng: np.random.Generator, content: bytes, suffix: str) -> bytes:
     """The content with one to four changes: of bytes, of text, or of values in the document."""
-    content = base.content
-    if base.suffix == ".json" and rng.random() < 0.6:
+    if suffix == ".json" and rng.random() < 0.6:
         document = json.loads(content)
         for _ in range(int(rng.integers(1, 4))):
             _change_value(rng, document)
@@ -213,7 +212,7 @@ def spoiled(rng: np.random.Generator, base: Base) -> bytes:
         if rng.random() < 0.8:
             return content
     for _ in range(int(rng.integers(1, 5))):
-        content = _change_bytes(rng, content, text=base.suffix != ".parquet")
+        content = _change_bytes(rng, content, text=suffix != ".parquet")
     return content
 
 

@@ -29,7 +29,7 @@ def read_all(originals: list[Base], seed: int, count: int, folder: Path) -> Coun
     for k in range(count):
         rng = np.random.default_rng([seed, k])
         base = any_of(rng, originals)
-        content = spoiled(rng, base)
+        content = spoiled(rng, base.content, base.suffix)
         begin = time.process_time()
         jobs = read_spoiled(base, content, folder)
         taken = time.process_time() - begin

@@ -157,12 +157,13 @@ def test_never_less_than_prices_by_gpu() -> None:
 
 
 @pytest.mark.release
-def test_cluster_week_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["queue", studied("cluster-week")])
+def test_what_is_open_of_srtf_is_halved(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    before, after = osd.bound("cluster-week"), osd.bound("cluster-week", strong=True)
-    assert (before.kind, after.kind) == ("release-plus-duration", KIND)
-    after.verify("cluster-week")
-    assert after.value > (before.value + 8_456_102) / 2  # of srtf
+    instance = queue(1.0) if name == "queue" else osd.load(name)
+    before, after = osd.bound(instance, FLOW), built(instance)
+    assert after is not None
+    assert after.value > (float(before.value) + osd.simulate(instance, "srtf").value(FLOW)) / 2
 
 
 @pytest.mark.compiled

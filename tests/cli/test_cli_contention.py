@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from cli.calls import call
+from problem.documents import put
 
 pytestmark = pytest.mark.release
 
@@ -33,12 +32,9 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_is_bounded_written_and_verified(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_bounded_written_and_verified(source: Path, tmp_path: Path, command: Any) -> None:
     out = tmp_path / "out"
-    assert call("run", source, "--json", "-o", out) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = command("run", source, "--json", "-o", out).document
     assert [run["policy"] for run in document["runs"]] == ["srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first"]
     for run in document["runs"]:
         assert run["bound"]["class"] == "task-sharing"
@@ -54,8 +50,8 @@ def test_a_run_is_bounded_written_and_verified(
     ]
     for name in written:
         if name != "result.json":
-            assert call("verify", out / name, "--instance", source) == 0, name
-    assert call("bound", source, "--json") == 0
+            assert command("verify", out / name, "--instance", source).code == 0, name
+    assert command("bound", source, "--json").code == 0
 
 
 def changed(change: Callable[[dict[str, Any]], Any], path: Path) -> None:
@@ -64,40 +60,27 @@ def changed(change: Callable[[dict[str, Any]], Any], path: Path) -> None:
     path.write_text(json.dumps(document))
 
 
-def _set(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
-    def change(document: dict[str, Any]) -> None:
-        at: Any = document
-        for key in keys[:-1]:
-            at = at[key]
-        if to is ...:
-            del at[keys[-1]]
-        else:
-            at[keys[-1]] = to
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "arguments", "said"),
     [
-        (_set("contention", "penalty", to=-0.125), ("-p", "ada-srsf"), ["ada-srsf", "eta >= 0", "-0.125"]),
-        (_set("contention", "penalty", to=-0.125), ("-p", "k-way"), ["k-way", "eta >= 0"]),
-        (_set("contention", "penalty", to=-0.5), (), ["contention.penalty", "> -0.5"]),
-        (_set("contention", "seconds_per_byte", to=0), (), ["seconds_per_byte", "0"]),
-        (_set("contention", to=...), (), ["contention", "missing", "'a'"]),
-        (_set("jobs", 1, "gpu_memory", to=17), (), ["row 2", "gpus = 4", "at most 0", "memory"]),
-        (_set("jobs", 1, "gpus", to=5), (), ["row 2", "gpus = 5", "at most 4"]),
-        (_set("tasks", "vgg", "message", to=0), (), ["tasks.vgg.message", "0", "greater than 0"]),
-        (_set("tasks", "vgg", "forward", to=-1), (), ["tasks.vgg.forward", "-1"]),
-        (_set("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
-        (_set("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
-        (_set("jobs", 0, "duration", to=2), ("-p", "ada-srsf"), ["ada-srsf", "some of these jobs have none"]),
+        (put("contention", "penalty", to=-0.125), ("-p", "ada-srsf"), ["ada-srsf", "eta >= 0", "-0.125"]),
+        (put("contention", "penalty", to=-0.125), ("-p", "k-way"), ["k-way", "eta >= 0"]),
+        (put("contention", "penalty", to=-0.5), (), ["contention.penalty", "> -0.5"]),
+        (put("contention", "seconds_per_byte", to=0), (), ["seconds_per_byte", "0"]),
+        (put("contention", to=...), (), ["contention", "missing", "'a'"]),
+        (put("jobs", 1, "gpu_memory", to=17), (), ["row 2", "gpus = 4", "at most 0", "memory"]),
+        (put("jobs", 1, "gpus", to=5), (), ["row 2", "gpus = 5", "at most 4"]),
+        (put("tasks", "vgg", "message", to=0), (), ["tasks.vgg.message", "0", "greater than 0"]),
+        (put("tasks", "vgg", "forward", to=-1), (), ["tasks.vgg.forward", "-1"]),
+        (put("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
+        (put("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
+        (put("jobs", 0, "duration", to=2), ("-p", "ada-srsf"), ["ada-srsf", "some of these jobs have none"]),
         (lambda _: None, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
         (lambda _: None, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
         (lambda _: None, ("-p", "ada-srsf:theta=-1"), ["theta", "-1"]),
         (lambda _: None, ("-p", "ada-srsf+consolidated"), ["consolidated", "whole GPUs", "lwf"]),
         (lambda _: None, ("-p", "srtf"), ["srtf", "whole jobs", "ada-srsf"]),
-        (_set("contention", "kinds", to=["vgg"]), (), ["contention.ratios", "square"]),
+        (put("contention", "kinds", to=["vgg"]), (), ["contention.ratios", "square"]),
     ],
 )
 def test_a_mistake_is_one_clear_line(
@@ -105,32 +88,24 @@ def test_a_mistake_is_one_clear_line(
     arguments: tuple[str, ...],
     said: list[str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    command: Any,
 ) -> None:
     path = tmp_path / "bad.json"
     changed(change, path)
-    assert call("run", path, *arguments, "-o", tmp_path / "out") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
+    err = command("run", path, *arguments, "-o", tmp_path / "out").refusal
     assert len(err.splitlines()) <= 2, err  # bad rows: a summary, then a line a row
     for part in said:
         assert part in err, err
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
 
-def test_eta_below_zero_runs_under_rules_that_need_no_theorem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eta_below_zero_runs_under_rules_that_need_no_theorem(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "in.json"
-    changed(_set("contention", "penalty", to=-0.125), path)
-    assert call("run", path, "-p", "srsf:k=2", "-p", "ada-srsf:theta=0.4", "--json") == 0
-    assert all(run["ratio"] >= 1 for run in json.loads(capsys.readouterr().out)["runs"])
+    changed(put("contention", "penalty", to=-0.125), path)
+    document = command("run", path, "-p", "srsf:k=2", "-p", "ada-srsf:theta=0.4", "--json").document
+    assert all(run["ratio"] >= 1 for run in document["runs"])
 
 
-def test_what_is_not_made_for_jobs_with_tasks_says_so(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_made_for_jobs_with_tasks_says_so(source: Path, command: Any) -> None:
     for arguments in (("solve", source), ("bound", source, "--class", "gang")):
-        assert call(*arguments) == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert "share GPUs" in err
+        assert "share GPUs" in command(*arguments).mistake

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import optsched as osd
-from cli.calls import call, one_line
 from optsched.problem.contention import ETHERNET_10G
 
 pytestmark = pytest.mark.release
@@ -37,10 +36,14 @@ def table(tmp_path: Path) -> Any:
     return write
 
 
-def fitted(kind: str, table: Any, tmp_path: Path, *options: object) -> Path:
-    part = tmp_path / f"{kind}.json"
-    assert call("fit", kind, table(TABLES[kind]), "-o", part, *options) == 0
-    return part
+@pytest.fixture
+def fitted(command: Any, table: Any, tmp_path: Path) -> Any:
+    def fit(kind: str, *options: object) -> tuple[Path, Any]:
+        """The part that it wrote, and what it said."""
+        part = tmp_path / f"{kind}.json"
+        return part, command("fit", kind, table(TABLES[kind]), "-o", part, *options)
+
+    return fit
 
 
 def instance(tmp_path: Path, **parts: Any) -> Path:
@@ -49,12 +52,11 @@ def instance(tmp_path: Path, **parts: Any) -> Path:
     return path
 
 
-def test_contention_from_measurements_to_a_run(table: Any, tmp_path: Path, capsys: Any) -> None:
+def test_contention_from_measurements_to_a_run(fitted: Any, tmp_path: Path, command: Any) -> None:
     """A network of other constants gives, with those fitted, what one of the published constants gives."""
-    part = fitted("contention", table, tmp_path)
-    told = capsys.readouterr().out
+    part, done = fitted("contention")
     for text in ("seconds_per_byte", "8.56e-10", "2.35e-10", "6 rows, R^2 1", "largest relative error", "wrote"):
-        assert text in told
+        assert text in done.shown
     slow = osd.generate("ada-srsf", seed=2, jobs=6, cluster="2x4", scale=1, seconds_per_byte=1e-8, penalty=3e-9)
     slow.save(tmp_path / "slow.json")
     values = []
@@ -62,27 +64,26 @@ def test_contention_from_measurements_to_a_run(table: Any, tmp_path: Path, capsy
         values.append(osd.simulate(source, "ada-srsf").value("total_flow_time"))
     assert values[1] == pytest.approx(values[0], rel=1e-9)
     assert values[2] > 1.5 * values[0]
-    assert call("run", tmp_path / "slow.json", "--contention", part, "-p", "ada-srsf", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["runs"][0]["value"] == pytest.approx(values[0], rel=1e-9)
+    run = command("run", tmp_path / "slow.json", "--contention", part, "-p", "ada-srsf", "--json")
+    assert run.value == pytest.approx(values[0], rel=1e-9)
     whole = osd.load(tmp_path / "slow.json", contention=osd.Contention(1e-9), job_level=True)
     assert whole == osd.at_job_level(slow.replace(contention=osd.Contention(1e-9)))
 
 
-def test_interference_from_measurements_to_a_run(table: Any, tmp_path: Path, capsys: Any) -> None:
-    part = fitted("interference", table, tmp_path)
-    assert "lstm beside vgg" in capsys.readouterr().out
+def test_interference_from_measurements_to_a_run(fitted: Any, tmp_path: Path, command: Any) -> None:
+    part, done = fitted("interference")
+    assert "lstm beside vgg" in done.shown
     jobs = [osd.Job("a", duration=10, model="vgg"), osd.Job("b", duration=10, model="lstm")]
     source = instance(tmp_path, jobs=jobs, cluster="1x1", objective="total_flow_time")
-    assert call("run", source, "--interference", part, "-p", "sjf-ffs", "--json") == 0
     # beside lstm vgg takes 1.25 times as long and ends at 12.5, when lstm, 2.5 times as long, has done half of its 10
-    assert json.loads(capsys.readouterr().out)["runs"][0]["value"] == pytest.approx(12.5 + 17.5)
+    run = command("run", source, "--interference", part, "-p", "sjf-ffs", "--json")
+    assert run.value == pytest.approx(12.5 + 17.5)
 
 
-def test_scaling_from_measurements_to_a_run(table: Any, tmp_path: Path, capsys: Any) -> None:
-    part = fitted("scaling", table, tmp_path)
-    told = capsys.readouterr().out
-    assert "net: within" in told
-    assert "other: not identified by the measurements, taken to be 0: compute" in told
+def test_scaling_from_measurements_to_a_run(fitted: Any, tmp_path: Path, command: Any) -> None:
+    part, done = fitted("scaling")
+    assert "net: within" in done.shown
+    assert "other: not identified by the measurements, taken to be 0: compute" in done.shown
     assert set(json.loads(part.read_text())) == {"net", "other"}
     jobs = [osd.Job("a", gpus=4, iterations=100, profile="net", batch_size=128)]
     own = {"net": osd.Scaling(1.0, 0.0, memory=1e9, most_local=50), "third": osd.Scaling(2.0, 0.0)}
@@ -91,12 +92,12 @@ def test_scaling_from_measurements_to_a_run(table: Any, tmp_path: Path, capsys: 
     assert (made["net"].memory, made["net"].most_local) == (1e9, 50)  # of which the measurements say nothing
     assert made["net"].per_sample == pytest.approx(0.005)
     assert made["third"] == own["third"]
-    assert call("run", source, "--profiles", part, "-p", "fifo", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["runs"][0]["value"] == pytest.approx(100 * 128 / 320)  # over two nodes
+    run = command("run", source, "--profiles", part, "-p", "fifo", "--json")
+    assert run.value == pytest.approx(100 * 128 / 320)  # over two nodes
 
 
-def test_scaling_of_a_trace(table: Any, tmp_path: Path) -> None:
-    part = fitted("scaling", table, tmp_path)
+def test_scaling_of_a_trace(fitted: Any, tmp_path: Path) -> None:
+    part, _ = fitted("scaling")
     (tmp_path / "jobs.csv").write_text("name,time,application,num_replicas,batch_size\na,0,net,1,32\n")
     (tmp_path / "iterations.csv").write_text("application,batch_size,iterations\nnet,32,10\nnet,64,10\n")
     read = osd.load(f"pollux:{tmp_path / 'jobs.csv'}", cluster="1x1", profiles=part)
@@ -104,11 +105,9 @@ def test_scaling_of_a_trace(table: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_json_has_the_constants_their_intervals_and_the_part(
-    kind: str, table: Any, tmp_path: Path, capsys: Any
-) -> None:
-    part = fitted(kind, table, tmp_path, "--json")
-    document = json.loads(capsys.readouterr().out)
+def test_json_has_the_constants_their_intervals_and_the_part(kind: str, fitted: Any) -> None:
+    part, done = fitted(kind, "--json")
+    document = done.document
     assert set(document) == {"kind", "file", "fits", kind}
     assert document[kind] == json.loads(part.read_text())
     for each in document["fits"]:
@@ -118,16 +117,19 @@ def test_json_has_the_constants_their_intervals_and_the_part(
     assert sum(each["rows"] for each in document["fits"]) == TABLES[kind].count("\n") - 1
 
 
-def test_options(table: Any, capsys: Any) -> None:
+def test_options(table: Any, command: Any) -> None:
     one_size = table("bytes,transfers,seconds\n100,1,101\n100,2,241\n100,3,381\n")
-    assert call("fit", "contention", one_size) == 2
-    assert "do not determine 3 numbers (expected: several message sizes (or a given latency)" in one_line(capsys)
-    assert call("fit", "contention", one_size, "--latency", 1, "--json") == 0
-    found = json.loads(capsys.readouterr().out)["contention"]
+    assert (
+        "do not determine 3 numbers (expected: several message sizes (or a given latency)"
+        in command("fit", "contention", one_size).mistake
+    )
+    found = command("fit", "contention", one_size, "--latency", 1, "--json").document["contention"]
     assert found == pytest.approx({"seconds_per_byte": 1, "penalty": 0.4, "latency": 1})
     pairs = table("model,beside,seconds\na,,1\na,a,1.5\nb,,1\n")
-    assert call("fit", "interference", pairs, "--ratio", 3, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["interference"]["ratios"] == [[pytest.approx(1.5), 3], [3, 3]]
+    assert command("fit", "interference", pairs, "--ratio", 3, "--json").document["interference"]["ratios"] == [
+        [pytest.approx(1.5), 3],
+        [3, 3],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +146,8 @@ def test_options(table: Any, capsys: Any) -> None:
         ("scaling", "[1]", "this is JSON, not a table"),
     ],
 )
-def test_a_mistake_is_one_line(kind: str, text: str, told: str, table: Any, capsys: Any) -> None:
-    assert call("fit", kind, table(text)) == 2
-    assert told in one_line(capsys)
+def test_a_mistake_is_one_line(kind: str, text: str, told: str, table: Any, command: Any) -> None:
+    assert told in command("fit", kind, table(text)).mistake
 
 
 @pytest.mark.parametrize(
@@ -163,10 +164,8 @@ def test_a_mistake_is_one_line(kind: str, text: str, told: str, table: Any, caps
         ("scaling", "net,1,1,,80,x", "batch = '': missing"),
     ],
 )
-def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, capsys: Any) -> None:
-    assert call("fit", kind, table(TABLES[kind] + row + "\n")) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
+def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, command: Any) -> None:
+    err = command("fit", kind, table(TABLES[kind] + row + "\n")).refusal
     number = TABLES[kind].count("\n") + 1
     assert f"1 of {number - 1} rows invalid" in err
     assert f"row {number}, {told}" in err
@@ -193,7 +192,7 @@ def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, capsys: 
         (("run", "{source}", "--profiles", "{timeless}"), "timeless.json: compute = 0: an iteration takes no time"),
     ],
 )
-def test_mistakes_with_parts(arguments: tuple[Any, ...], told: str, table: Any, tmp_path: Path, capsys: Any) -> None:
+def test_mistakes_with_parts(arguments: tuple[Any, ...], told: str, table: Any, tmp_path: Path, command: Any) -> None:
     places = {"table": table(TRANSFERS), "source": instance(tmp_path, jobs=[osd.Job("a", duration=1)], cluster="1x1")}
     for name, text in {
         "bad": '{"seconds_per_byte": "x"}',
@@ -203,5 +202,4 @@ def test_mistakes_with_parts(arguments: tuple[Any, ...], told: str, table: Any, 
     }.items():
         places[name] = tmp_path / f"{name}.json"
         places[name].write_text(text)
-    assert call(*(str(each).format(**places) for each in arguments)) == 2
-    assert told in one_line(capsys)
+    assert told in command(*(str(each).format(**places) for each in arguments)).mistake

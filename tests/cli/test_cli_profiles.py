@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from optsched.cli import main
-
 pytestmark = pytest.mark.release
 
 GOOD: dict[str, Any] = {
@@ -49,63 +47,44 @@ TEXTS = {
 }
 
 
-def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What is printed for a user's mistake, by the program as it is started."""
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    out, err = capsys.readouterr()
-    assert (left.value.code, out) == (2, "")
-    assert "Traceback" not in err
-    return err
-
-
 @pytest.mark.parametrize("case", BAD)
-def test_bad_profiles_and_bandwidths(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_profiles_and_bandwidths(case: str, tmp_path: Path, command: Any) -> None:
     change, told = BAD[case]
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(changed(change)))
-    message = refusal(["run", str(path), "-p", "a-srpt", "-o", str(tmp_path / "out")], capsys)
-    assert told in message
-    assert len(message.splitlines()) <= 2  # rows: a summary and one line a row
+    lines = command("run", path, "-p", "a-srpt", "-o", tmp_path / "out").refusal
+    assert told in lines
+    assert lines.count("\n") <= 2  # rows: a summary and one line a row
     assert not (tmp_path / "out" / "result.json").exists()
 
 
 @pytest.mark.parametrize("policy", TEXTS)
-def test_bad_policies_and_predictors(policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_policies_and_predictors(policy: str, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "good.json"
     path.write_text(json.dumps(GOOD))
-    message = refusal(["run", str(path), "-p", policy], capsys)
-    assert TEXTS[policy] in message
-    assert len(message.splitlines()) == 1
+    assert TEXTS[policy] in command("run", path, "-p", policy).mistake
 
 
-def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "good.json"
     path.write_text(json.dumps(GOOD))
-    arguments = ["run", str(path), "-p", "a-srpt", "-p", "spjf", "--objective", "total_completion_time", "--json"]
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 0
-    ours, baseline = json.loads(capsys.readouterr().out)["runs"]
+    asked = ("run", path, "-p", "a-srpt", "-p", "spjf", "--objective", "total_completion_time", "--json")
+    ours, baseline = command(*asked).document["runs"]
     assert ours["guarantee"]["id"] == "a-srpt"
     assert ours["guarantee"]["holds"] is True
     assert ours["guarantee"]["value"] <= ours["guarantee"]["ratio"] * ours["guarantee"]["bound"]
     assert baseline["guarantee"] is None
 
 
-def test_a_factor_beyond_all_floats_promises_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_factor_beyond_all_floats_promises_nothing(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({**GOOD, "profiles": {}, "jobs": [{"duration": 1e9}]}))
-    with pytest.raises(SystemExit) as left:
-        main(["run", str(path), "-p", "a-srpt:predictor=group-mean/prior=1e-300", "--json"])
-    assert left.value.code == 0
-    assert json.loads(capsys.readouterr().out)["runs"][0]["guarantee"] is None
+    (run,) = command("run", path, "-p", "a-srpt:predictor=group-mean/prior=1e-300", "--json").document["runs"]
+    assert run["guarantee"] is None
 
 
-def test_seconds_at_the_speed_of_a_profile_have_the_range_of_durations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_seconds_at_the_speed_of_a_profile_have_the_range_of_durations(tmp_path: Path, command: Any) -> None:
     path = tmp_path / "long.json"
     document = changed(lambda d: d["profiles"]["m"]["stages"][0].update(forward=1e300))
     path.write_text(json.dumps(document))
-    assert "job 'x' takes from" in refusal(["run", str(path), "-p", "fifo"], capsys)
+    assert "job 'x' takes from" in command("run", path, "-p", "fifo").refusal

@@ -79,10 +79,7 @@ def test_a_full_disk_behind_o_is_one_line(command: Any, small: Path, tmp_path: P
 def test_a_folder_is_not_a_file(command: Any, small: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "made.json"
     folder.mkdir()
-    done = command(name, small, "-o", folder)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"optsched: {folder}: cannot write")
-    assert done.err.count("\n") == 1
+    assert command(name, small, "-o", folder).mistake.startswith(f"optsched: {folder}: cannot write")
     assert list(folder.iterdir()) == []
 
 
@@ -107,10 +104,9 @@ def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: P
     (folder / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    code, out, err = command("run", small, "-p", "sjf", "-o", folder)
-    assert (code, out) == (2, "")
-    assert "another run (fifo, srtf on small)" in err
-    assert "--force" in err
+    line = command("run", small, "-p", "sjf", "-o", folder).mistake
+    assert "another run (fifo, srtf on small)" in line
+    assert "--force" in line
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
     assert command("run", small, "-p", "sjf", "-o", folder, "--force")[0] == 0
@@ -127,9 +123,7 @@ def test_a_run_of_the_same_policies_is_replaced_whole(command: Any, small: Path,
     assert names[0::3] == ["certificate.json", "schedule-02-srtf.json"]
     assert len(names) == 4
     (folder / "certificate-forking.json").write_text("of some other run")
-    code, _, err = command(*again)
-    assert code == 2
-    assert "another run" in err
+    assert "another run" in command(*again).refusal
     assert command(*again, "--force")[0] == 0
     assert (folder / "certificate-forking.json").read_text() == "of some other run"
     assert json.loads((folder / "result.json").read_text())["objective"] == "makespan"

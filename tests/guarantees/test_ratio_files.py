@@ -55,6 +55,5 @@ def test_the_worst_instance_of_every_policy_is_kept(
 
 
 def test_settings_need_seeds(command: Any) -> None:
-    done = command("ratio", "rigid", "--set", "jobs=5", "-p", "fifo")
-    assert done.code == 2
-    assert "--set: goes with a recipe and --seeds N" in done.err
+    done = command("ratio", "rigid", "--set", "jobs=5", "-p", "fifo").mistake
+    assert "--set: goes with a recipe and --seeds N" in done

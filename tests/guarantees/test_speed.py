@@ -109,8 +109,7 @@ def test_the_command_below_the_least_speed_and_with_illegal_ones(command: Any) -
     assert json.loads(slow[1])["policies"][0]["guarantee"] is None
     assert "5/4 times as fast" in command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "1.25")[1]
     for text in ("0", "1/0", "-1", "1e9", "fast"):
-        code, _, err = command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", text)
-        assert (code, "speed" in err) == (2, True)
+        assert "speed" in command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", text).refusal
     assert command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "2", "--errors", "1,2")[0] == 2
 
 

@@ -23,6 +23,9 @@ def installed(tree: Path, goal: str, folder: Path) -> set[str]:
 def test_a_run_needs_neither_tests_nor_tools(tree: Path, tmp_path: Path) -> None:
     assert installed(tree, "run", tmp_path) == {"."}
     assert installed(tree, "test", tmp_path) == {".[test,dev]"}
+    assert installed(tree, "site", tmp_path) == {".[test,dev]", ".[docs]"}
+    assert installed(tree, "clusters", tmp_path) == {".[test,dev]", ".[dask,ray]"}
+    assert installed(tree, "extras", tmp_path) == {".[test,dev]", ".[docs,dask,ray]"}
 
 
 def test_what_is_installed_for_the_tests_serves_a_run_but_not_the_other_way_round(tree: Path, tmp_path: Path) -> None:

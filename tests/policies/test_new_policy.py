@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples import few
 
 import optsched.policies
-from optsched.cli import main
 from optsched.contract.examine import examine
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
@@ -119,8 +118,6 @@ def test_a_function_is_a_policy_too(toy: Path) -> None:
 
 
 @pytest.mark.usefixtures("toy")
-def test_it_runs_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", "rigid-06-1", "-p", "last-come", "-p", "fifo", "--json"])
-    runs = json.loads(capsys.readouterr().out)["runs"]
+def test_it_runs_from_the_command_line(command: Any) -> None:
+    runs = command("run", "rigid-06-1", "-p", "last-come", "-p", "fifo", "--json").document["runs"]
     assert [run["policy"].partition("+")[0] for run in runs] == ["last-come", "fifo"]

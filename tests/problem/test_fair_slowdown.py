@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from hypothesis import given, settings
 import optsched as osd
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.check.verify_fair_share import equal_share
-from optsched.cli import main
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
@@ -113,22 +113,15 @@ def test_the_referee_refuses_another_value(tmp_path: Path) -> None:
     assert not check_file(tmp_path / "s.json", ONE).holds
 
 
-def test_solve_and_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_solve_and_the_command_line(command: Any, tmp_path: Path) -> None:
     best = osd.solve(ONE, GOAL)
     assert (best.value, best.status) == (1, "optimal")  # b, c, a
     ONE.save(tmp_path / "i.json")
-    for command in (
-        ["run", "i.json", "-p", "fifo", "--objective", "max-fair-slowdown", "--json"],
-        ["bound", "i.json", "--objective", GOAL, "-o", "c.json"],
-        ["verify", "c.json", "--instance", "i.json"],
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main([str(tmp_path / each) if each.endswith(".json") else each for each in command])
-        assert ended.value.code == 0
-        shown = capsys.readouterr().out
-        if command[0] == "run":
-            (row,) = json.loads(shown)["runs"]
-            assert (row["value"], row["bound"]["value"]) == (pytest.approx(8 / 3), 1)
+    asked = ("run", tmp_path / "i.json", "-p", "fifo", "--objective", "max-fair-slowdown", "--json")
+    (row,) = command(*asked).document["runs"]
+    assert (row["value"], row["bound"]["value"]) == (pytest.approx(8 / 3), 1)
+    assert command("bound", tmp_path / "i.json", "--objective", GOAL, "-o", tmp_path / "c.json").code == 0
+    assert command("verify", tmp_path / "c.json", "--instance", tmp_path / "i.json").code == 0
 
 
 def test_no_jobs() -> None:

@@ -19,6 +19,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import stage_graph
+from problem.documents import put
 
 CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
 CHAIN = Profile.of_stages([Stage(2, 0.1, 0.2, 1e9, 1e6, "conv"), Stage(1, 0.05, 0.1, name="fc")], micro_batches=4)
@@ -199,35 +200,22 @@ def test_the_digest_covers_the_profiles_that_are_used_and_no_other() -> None:
     assert TWO.replace(profiles={"chain": CHAIN}).digest == TWO.digest
 
 
-def _change(path: tuple[Any, ...], value: Any) -> Callable[[dict[str, Any]], None]:
-    def change(document: dict[str, Any]) -> None:
-        place: Any = document
-        for key in path[:-1]:
-            place = place[key]
-        if value is ...:
-            del place[path[-1]]
-        else:
-            place[path[-1]] = value
-
-    return change
-
-
 STAGE = ("profiles", "chain", "stages", 1)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_change((*STAGE, "forward"), ...), "profiles.chain.stages.1.forward: invalid (expected: Field required)"),
-        (_change((*STAGE, "forward"), -1), "profiles.chain.stages.1.forward = -1"),
-        (_change((*STAGE, "forward"), "fast"), "profiles.chain.stages.1.forward = 'fast'"),
-        (_change((*STAGE, "replicas"), 0), "profiles.chain.stages.1.replicas = 0"),
-        (_change((*STAGE, "forwards"), 1), "profiles.chain.stages.1.forwards = 1"),
-        (_change(("profiles", "chain", "stages"), []), "profiles.chain.stages"),
-        (_change(("profiles", "chain", "edges"), [[0, 5]]), "profiles.chain: edges = [0, 5]: invalid"),
-        (_change(("profiles", "chain", "edges"), [[0, 1], [1, 0]]), "profiles.chain: edges: the stages form a cycle"),
-        (_change(("profiles", "chain", "edges"), [[0, 1, "x"]]), "profiles.chain.edges.0"),
-        (_change(("profiles", "chain", "micro_batches"), 0), "profiles.chain.micro_batches = 0"),
+        (put(*STAGE, "forward", to=...), "profiles.chain.stages.1.forward: invalid (expected: Field required)"),
+        (put(*STAGE, "forward", to=-1), "profiles.chain.stages.1.forward = -1"),
+        (put(*STAGE, "forward", to="fast"), "profiles.chain.stages.1.forward = 'fast'"),
+        (put(*STAGE, "replicas", to=0), "profiles.chain.stages.1.replicas = 0"),
+        (put(*STAGE, "forwards", to=1), "profiles.chain.stages.1.forwards = 1"),
+        (put("profiles", "chain", "stages", to=[]), "profiles.chain.stages"),
+        (put("profiles", "chain", "edges", to=[[0, 5]]), "profiles.chain: edges = [0, 5]: invalid"),
+        (put("profiles", "chain", "edges", to=[[0, 1], [1, 0]]), "profiles.chain: edges: the stages form a cycle"),
+        (put("profiles", "chain", "edges", to=[[0, 1, "x"]]), "profiles.chain.edges.0"),
+        (put("profiles", "chain", "micro_batches", to=0), "profiles.chain.micro_batches = 0"),
     ],
 )
 def test_a_bad_profile_in_a_file_gives_one_clear_line(

@@ -15,7 +15,6 @@ from optsched.bounds.certificate import classes_of
 from optsched.check import verify_on_clusters
 from optsched.check.referee import check_schedule
 from optsched.check.verify_case import UNJUDGED, Refused
-from optsched.cli import main
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.kinds.tasks import TaskSpeeds, WholeIterations
@@ -111,17 +110,10 @@ def test_the_verifier_without_optsched_does_not_judge_them() -> None:
     proof.verify(mixed)  # told how fast they are
 
 
-def test_a_command_takes_jobs_with_tasks_as_whole_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def command(*arguments: str) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as end:
-            main([*arguments, "contention-cluster", "--limit", "12", "--job-level", "--json"])
-        assert end.value.code in (None, 0)
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return found
-
+def test_a_command_takes_jobs_with_tasks_as_whole_jobs(tmp_path: Path, command: Any) -> None:
+    source = ("contention-cluster", "--limit", "12", "--job-level", "--json")
     made = osd.at_job_level(osd.load("contention-cluster", limit=12))
     assert osd.load("contention-cluster", limit=12, job_level=True) == made
-    (told,) = command("run", "-p", "fifo", "-o", str(tmp_path))["runs"]
-    assert told["value"] == osd.simulate(made, "fifo").value()
+    assert command("run", "-p", "fifo", "-o", tmp_path, *source).value == osd.simulate(made, "fifo").value()
     (schedule,) = tmp_path.glob("schedule*")
-    assert command("verify", str(schedule), "--instance")["holds"]
+    assert command("verify", schedule, "--instance", *source).document["holds"]

@@ -10,13 +10,39 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, cells as asked, run_all
+from optsched.studies.study import STUDIES, Reproduction, cells as asked, run_all
 from optsched.sweeps.measures.placed_gangs import MEASURES
 from studies.documents import cells
 
-pytestmark = pytest.mark.release
+pytestmark = [pytest.mark.release, pytest.mark.xdist_group("a-srpt")]  # one process runs the small study
 
 STUDY = "a-srpt"
+Watched = tuple[Reproduction, list[int], Reproduction]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """The study as it runs, how many tables are finished at every 20th cell, and what its store says at the end."""
+    study, store, sizes = STUDIES.get(STUDY), tmp_path_factory.mktemp("a-srpt") / "runs.sqlite", list[int]()
+
+    def heard(_: object, settled: int, every: int) -> None:
+        if settled % 20 == 0:
+            sizes.append(len(study.so_far(store, 1, small=True).outcomes))
+
+    whole = study.run(1, small=True, workers=1, store=store, heard=heard)
+    return whole, sizes, study.so_far(store, 1, small=True)
+
+
+@pytest.fixture(scope="module")
+def done(watched: Watched) -> Reproduction:
+    return watched[0]
+
+
+def test_an_interrupted_run_can_tell_the_tables_that_are_finished(watched: Watched) -> None:
+    whole, sizes, at_the_end = watched
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1] < len(whole.outcomes)
+    assert at_the_end.to_json() == whole.to_json()
 
 
 def test_every_cell_has_finite_numbers_and_a_ratio_of_at_least_one(document: Any) -> None:
@@ -97,23 +123,17 @@ def test_illegal_settings_are_named(seeds: int, workers: int, named: str) -> Non
 
 
 def test_an_unknown_study_is_one_line_with_near_matches(command: Any) -> None:
-    code, out, err = command("reproduce", "a-srtp")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "a-srtp" in err
-    assert "did you mean a-srpt" in err
+    line = command("reproduce", "a-srtp").mistake
+    assert "a-srtp" in line
+    assert "did you mean a-srpt" in line
 
 
 def test_zero_seeds_are_one_line(command: Any) -> None:
-    code, out, err = command("reproduce", "a-srpt", "--seeds", "0")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "seeds" in err
+    assert "seeds" in command("reproduce", "a-srpt", "--seeds", "0").mistake
 
 
 def test_studies_are_listed(command: Any) -> None:
-    code, out, _ = command("list", "studies", "--json")
-    assert code == 0
-    assert "a-srpt" in {each["name"] for each in json.loads(out)["studies"]}
+    assert "a-srpt" in {each["name"] for each in command("list", "studies", "--json").document["studies"]}
 
 
 def test_the_command_prints_one_document_or_tables(

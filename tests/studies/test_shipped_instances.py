@@ -1,17 +1,17 @@
-"""The shipped instances: their files, their recipes, their bounds; the proofs of their optima run in `make study`."""
+"""The shipped instances: their files, their recipes; the proofs of their optima run in `make study`.
+
+The small version of the ratio baseline (`guarantees/test_baseline.py`) holds every policy against every optimum.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import pytest
-from policies.levels import whole_job_policies
 
-from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.io.index import LibraryEntry, shipped
 from optsched.io.sources import load, made
-from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.placed_list import best_placed_schedule
@@ -48,33 +48,12 @@ def test_the_recipe_makes_the_instance_again(name: str) -> None:
     assert instance.objective in (entry.objective, None)
 
 
-SOME = 4  # every fourth by default; the small version of the ratio baseline holds every policy against every optimum
+SOME = 4  # every fourth by default
 FEW_OR_ALL = [name if k % SOME == 0 else pytest.param(name, marks=pytest.mark.study) for k, name in enumerate(PROVED)]
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", FEW_OR_ALL)
-def test_certificate_below_optimum_below_every_policy(name: str) -> None:
-    entry, instance = of(name)
-    assert instance.optimum is not None
-    optimum = Fraction(instance.optimum["value"])
-    assert float(optimum) == entry.optimum
-    for schedule_class in ("gang", "gang-nonpreemptive"):
-        certificate = bound(instance, entry.objective, schedule_class)
-        certificate.verify(instance)
-        assert certificate.value <= optimum
-    low = {kind: bound(instance, entry.objective, kind).value for kind in ("gang", "forking")}
-    low["gang-nonpreemptive"] = optimum
-    for policy in whole_job_policies():
-        run = simulate(instance, policy)
-        forking = run.schedule_class == "forking"
-        assert check_schedule(instance, run.schedule, preemptive=run.preemptive, forking=forking) == []
-        value = schedule_value(instance, run.schedule, entry.objective)
-        assert value >= low[run.schedule_class], policy
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", PROVED)
 def test_list_schedules_are_feasible_and_not_better_than_the_optimum(name: str) -> None:
     entry, instance = of(name)
     if name in PLACED:

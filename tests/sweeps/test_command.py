@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
-
-from optsched.cli import main
 
 GRID = """
 objectives = ["total_flow_time", "makespan"]
@@ -23,22 +21,13 @@ jobs = [4, 6]
 
 
 @pytest.fixture
-def sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: Callable[..., Any]) -> Callable[..., Any]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(os.environ, "COLUMNS", "80")
     Path("grid.toml").write_text(GRID)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(["sweep", "grid.toml", "--workers", "1", *arguments])
-        return (int(end.value.code or 0), *capsys.readouterr())
-
-    return run
+    return partial(screen, 80, "sweep", "grid.toml", "--workers", "1")
 
 
-def test_table_files_and_failures(sweep: Callable[..., tuple[int, str, str]]) -> None:
+def test_table_files_and_failures(sweep: Callable[..., Any]) -> None:
     code, out, err = sweep("-o", "grid.csv")
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
@@ -54,32 +43,30 @@ def test_table_files_and_failures(sweep: Callable[..., tuple[int, str, str]]) ->
         ][:1]
         assert row[:4] == [str(jobs), "fifo", "2", "0"]
         assert f"{mean:g}" in out
-    assert sweep("-o", "grid.parquet")[2] == ""  # nothing is run again
+    assert sweep("-o", "grid.parquet").err == ""  # nothing is run again
     assert pl.read_parquet("grid.parquet").select("policy", "makespan").equals(table.select("policy", "makespan"))
-    cells = json.loads(sweep("--json")[1])["cells"]
+    cells = sweep("--json").document["cells"]
     assert [cell["makespan"] for cell in cells] == table["makespan"].to_list()
 
 
-def test_what_it_will_cost(sweep: Callable[..., tuple[int, str, str]]) -> None:
-    assert "8 cells, 6 to be run" in sweep("--dry-run")[1]
-    assert json.loads(sweep("--dry-run", "--json")[1])["left"] == 6
+def test_what_it_will_cost(sweep: Callable[..., Any]) -> None:
+    assert "8 cells, 6 to be run" in sweep("--dry-run").shown
+    assert sweep("--dry-run", "--json").document["left"] == 6
 
 
 def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
-    sweep: Callable[..., tuple[int, str, str]],
+    sweep: Callable[..., Any],
 ) -> None:
     for name in ("grid.xlsx", "none/grid.csv"):
-        code, out, err = sweep("-o", name)
-        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert sweep("-o", name).mistake
         assert not Path("grid.sqlite").exists()
 
 
-def test_numbers_of_a_measure_are_shown_as_their_means(sweep: Callable[..., tuple[int, str, str]]) -> None:
+def test_numbers_of_a_measure_are_shown_as_their_means(sweep: Callable[..., Any]) -> None:
     lines = ['policies = ["fifo", "sjf"]', "seeds = [1, 2]", 'measure = "sharing-optimum"', "[[instances]]"]
     Path("grid.toml").write_text("\n".join([*lines, 'recipe = "sharing-small"', "jobs = 3", "gpus = 2"]))
-    code, out, _ = sweep()
-    assert code == 0
-    cells = json.loads(sweep("--json")[1])["cells"]
+    out = sweep().shown
+    cells = sweep("--json").document["cells"]
     for policy in ("fifo", "sjf"):
         mean = sum(cell["ratio"] for cell in cells if cell["policy"] == policy) / 2
         assert mean >= 1
