@@ -1,4 +1,4 @@
-"""What given starts lead to: the referee of every exact method of jobs that slow each other down.
+"""The ends of jobs that slow each other down, for given starts: what judges every exact method of such jobs.
 
 Plain Python over any kind of numbers, so that fractions stay fractions; it shares nothing with the searches.
 """

@@ -1,4 +1,4 @@
-"""Jobs that are in each other's way cannot all be as little behind their equal share as one would like.
+"""A bound of the largest flow time over that on an equal share: jobs that need the same GPUs cannot all have theirs.
 
 **Problem**: max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`), on the machine of
 a relaxation (`optsched.bounds.relaxation`).

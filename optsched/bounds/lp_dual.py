@@ -30,11 +30,12 @@ last cell nothing is charged any more while f_j does not fall, so no later point
 **Rounding up.** If all times, weights and costs are integers, some optimal non-preemptive schedule has integer starts (move
 jobs to the left), so its value is an integer and the bound may be rounded up. Not so with preemption.
 
-**Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: U_k is recomputed here as the largest total
-width of gangs that fit together (a knapsack).
+**Rows.** The plain row is ``u_j = g_j, U = G``. Any other widths are allowed: finder and verifier compute
+U_k, the largest total width of gangs that fit together (a knapsack).
 
-Found by solvers alone (`optsched.solvers.lp_bound`, `optsched.solvers.methods.sequence_branching`); verified by
-`optsched.check.verify_certificate`.
+Found by solvers alone (`optsched.solvers.lp_bound`, and `sequence_branching` and `partial_schedules` of
+`optsched.solvers.methods`); verified by `optsched.check.verify_certificate`, which lets it claim less than its prices prove:
+a solver may state what it needs.
 
 Reference: the dual of the time-indexed LP; Dyer and Wolsey, Discrete Appl. Math. 26 (1990).
 """

@@ -219,7 +219,7 @@ relaxation(
         classes=TASK_SHARING_CLASSES,
         find=partial(tasks, (GPUS,)),
         text="tasks on all GPUs",
-        # tasks and transfers share one mixture; what is left of them from a moment on is `task_volume`
+        # tasks and transfers share one mixture; what is left of them from a moment on is `task-volume`
         names={"mean-busy-time": {"task-busy-time": SUMS}, "alone": "task-path", "busy-time": {}, "volume": {}},
     )
 )

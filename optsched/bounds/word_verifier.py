@@ -1,4 +1,4 @@
-"""The verifiers' side for very many jobs: the same numbers in machine words, exactly, or nothing.
+"""The verifier for more than 20,000 jobs: exact in 64-bit integers, or not at all.
 
 Four kinds of bounds on gangs, a second way beside the stand-alone verifier (`optsched.check.verify_certificate`),
 which it replaces where everything fits and is held against by tests: numpy on whole columns (`word_arithmetic`), and two

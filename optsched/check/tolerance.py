@@ -1,4 +1,4 @@
-"""What the referee forgives: rounding, once a job, and never more for a later epoch than the clock itself loses.
+"""The tolerance of the referee: rounding of times, once a job, whatever the epoch of the log.
 
 **One comparison** (`slack`). Whole numbers (below 2**53) are compared exactly: float64 adds them without error, and
 rounding never makes one whole number of another. Any other comparison allows ``1e-9`` of the seconds compared (a segment's

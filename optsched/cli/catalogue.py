@@ -1,4 +1,4 @@
-"""What there is: the names of everything registered, each with its first line."""
+"""``list``: the names of everything registered, each with the first line of its docstring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``run``, ``solve``, ``bound`` and ``ratio``: what computes, and may take long."""
+"""The commands that compute: ``run``, ``solve``, ``bound`` and ``ratio``."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class ASrpt:
     def _takes(self, j: int, pace: float, view: View) -> bool:
         # Does it start at this pace, or wait for a better place?
         job = self._jobs[j]
-        # As fast wherever it is (kind: gang, fastest and slowest pace), or the cluster is idle: nothing to wait for.
+        # As fast wherever it is (kind: gang and nodes, fastest and slowest pace), or the cluster is idle: it starts.
         if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:
             return True
         wait = self._places.wait(j, view)

@@ -1,4 +1,4 @@
-"""Hadar: rounds on GPUs of several types, dealt by a linear program of the work left, or sold at prices that rise."""
+"""Hadar: rounds on GPUs of several types, assigned by a linear program of the work left, or sold at prices that rise."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class MakespanRounds:
 
     With prices l_r of a GPU-second and u_j of a unit of work, its dual, a job has y_jr > 0 only where its payoff
     x_jr u_j - W_j l_r is the largest that it can have: the LP's shares are what these prices would sell, and they also say
-    who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So the shares decide, and of the
-    optimal ones those of least GPU time, by a second LP: min sum_jr W_j y_jr at that T.
+    who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So no price is computed:
+    the shares decide, and of the optimal ones those of least GPU time, by a second LP: min sum_jr W_j y_jr at that T.
 
     ``scale`` of the bidders is their weight. ``fair``: the same shares, another order. R is the largest (age + seconds left
     at best) / T_j that any job has come to, T_j its ``scale``, the seconds on a share 1/n; nobody is served better for
@@ -183,8 +183,8 @@ class Hadar:
     ``utility`` of an auction: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate; d_j is at
     least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline`` w_j max(0, 1 - x / D_j).
     ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
-    (`optsched.policies.hadar_round._reprice`) between the least and the greatest value of a device among the active
-    jobs (`hadar_auction.Auction._price_range`).
+    (`optsched.policies.hadar_round._reprice`) from a quarter of the least value of a device among the active jobs to the
+    greatest (`hadar_auction.Auction._price_range`).
 
     The defaults have the best total time and the best mean JCT, on one GPU type and on several. Of the auctions
     ``slowdown`` keeps models with many iterations a second from going before all others, as they do with ``throughput``.
@@ -308,7 +308,7 @@ class Hadar:
             width=width,
             by_machine=self.price_level == "machine",
             safe=self.price_exponent == "safe",
-            whole_cost=self.cost == "remaining",
+            all_rounds=self.cost == "remaining",
             comm=self.comm,
             fill=self.fill,
         )

@@ -51,14 +51,14 @@ def device_values(
     span: Floats,
     restart: Floats,
     length: float,
-    by_round: bool,
+    all_rounds: bool,
     least: Floats,
     greatest: Floats,
 ) -> None:
     """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
 
     A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
-    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``by_round``, of their
+    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``all_rounds``, of their
     rounds. The bidders' arrays are those of `Bidders`. O(m P).
     """
     least[:], greatest[:] = np.inf, 0.0
@@ -70,7 +70,7 @@ def device_values(
             rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
             x = age[j] + rounds * length
             worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
-            worth = worth / gang[j] / (rounds if by_round else 1.0)
+            worth = worth / gang[j] / (rounds if all_rounds else 1.0)
             if worth > 0.0:
                 least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
 
@@ -115,7 +115,7 @@ class Auction:
     width: int = 1
     by_machine: bool = False
     safe: bool = True
-    whole_cost: bool = True
+    all_rounds: bool = True
     comm: float = 0.0
     fill: bool = True
 
@@ -135,7 +135,7 @@ class Auction:
         worth = order[payoff[order] > 0]
         serve(jobs, worth, payoff, self.width, devices, price_range, scratch, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, price_range, scratch, taken)
+            self._fill(jobs, order, devices, scratch, taken)
         return self._read(taken)
 
     def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
@@ -144,17 +144,15 @@ class Auction:
         A job whose pool has too few devices left is one of the others. Complexity as of `grants`.
         """
         jobs, devices, scratch, taken = self._arrays(bidders, pools)
-        price_range, wide = self._price_range(bidders, pools), order[np.argsort(-jobs.gang[order], kind="stable")]
+        wide = order[np.argsort(-jobs.gang[order], kind="stable")]
         here = (pool[:, None] == np.arange(pools.type.size)) | (pool == ANYWHERE)[:, None]
         there = jobs._replace(together=np.where(here, jobs.together, 0.0), spread=np.where(here, jobs.spread, 0.0))
-        self._give(there, wide[pool[wide] != LATER], devices, price_range, scratch, taken)
+        self._give(there, wide[pool[wide] != LATER], devices, scratch, taken)
         if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, price_range, scratch, taken)
+            self._fill(jobs, order, devices, scratch, taken)
         return self._read(taken)
 
-    def _fill(
-        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
-    ) -> None:
+    def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, scratch: Scratch, taken: Taken) -> None:
         # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
         waits = np.ones(jobs.gang.size, dtype=bool)
         waits[taken.job[: taken.size[0]]] = False
@@ -162,25 +160,27 @@ class Auction:
         if not rest.size:
             return
         claim(jobs, waits, d)
-        self._give(jobs, rest, d, price_range, scratch, taken)
+        self._give(jobs, rest, d, scratch, taken)
 
-    def _give(
-        self, jobs: RoundJobs, order: Ints, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
-    ) -> None:
-        # For nothing, each where it would finish first.
+    def _give(self, jobs: RoundJobs, order: Ints, d: FreeDevices, scratch: Scratch, taken: Taken) -> None:
+        # At prices of 0, each where it would finish first.
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
-        for_nothing = price_range._replace(
-            low=np.zeros_like(price_range.low), rule=price_range.rule * np.array([1, 1, 0])
-        )
-        open_round(d, for_nothing)
-        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, for_nothing, scratch, taken)
+        none = np.zeros(d.sold.size)
+        prices = PriceRange(none, none, np.ones(d.sold.size), np.array([*self._charge, 0], dtype=np.int64))
+        open_round(d, prices)
+        serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, prices, scratch, taken)
+
+    @property
+    def _charge(self) -> tuple[int, int]:
+        """What has a price, and for which rounds it is paid: the first two of `PriceRange.rule`."""
+        return BY_MACHINE if self.by_machine else BY_POOL, ALL_ROUNDS if self.all_rounds else THIS_ROUND
 
     def _price_range(self, b: Bidders, pools: GpuPools) -> PriceRange:
-        """Prices from the least to the greatest value of a device (and round) among the bidders, pool by pool."""
+        """Prices from a quarter of the least value of a device (and round) to the greatest among the bidders, by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
         device_values(
             b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart,
-            self.length, self.whole_cost, low, high,
+            self.length, self.all_rounds, low, high,
         )  # fmt: skip
         some = high > 0
         low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
@@ -189,8 +189,7 @@ class Auction:
         widest = np.minimum(capacity, int(b.gang.max(initial=1)))
         scale = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
         of = pools.pool if self.by_machine else np.arange(capacity.size)
-        level = BY_MACHINE if self.by_machine else BY_POOL
-        rule = np.array([level, ALL_ROUNDS if self.whole_cost else THIS_ROUND, 1], dtype=np.int64)
+        rule = np.array([*self._charge, 1], dtype=np.int64)
         return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:

@@ -42,7 +42,8 @@ class HadarCommit:
     rounds are set aside, so that it holds however often the job is preempted. Prices: ``price_exponent`` safe or naive
     (`optsched.policies.exponential_prices`) between ``low`` = Lo and ``high`` = Up. What is not given (0) is taken from the
     jobs: Lo from the first one, Up and the widest gang as they come; what raising them costs the proof is noted and counted.
-    ``utility``: as in `hadar`, here the effective throughput w_j N_j / (f_j - r_j), the objective ``total_utility``.
+    ``utility``: as in the auctions of `hadar`, here the effective throughput w_j N_j / (f_j - r_j), the objective
+    ``total_utility``; ``fairness`` is w_j T_j / (f_j - r_j), T_j the seconds alone on an equal share of the cluster.
 
     A rejected job would never finish. ``fill`` (on by default; without it a job without a plan runs only when
     nothing is bought for the round): GPUs that no plan uses in a round go to the other jobs by the rule of `hadar`, rejected

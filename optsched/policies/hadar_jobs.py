@@ -27,7 +27,7 @@ LOOSE = 10.0  # D_j of a job without a due date, in units of d_j: the loosest de
 
 @dataclass(frozen=True)
 class UtilityTerms:
-    """``scale`` and ``span`` of a job (see the module); ``kind`` one of `UTILITIES`."""
+    """w_j times its unit, ``scale``, and D_j, ``span`` (0: none), of a job's utility (see above)."""
 
     scale: float
     span: float
@@ -38,7 +38,8 @@ class UtilityTerms:
     ) -> UtilityTerms:
         """At the arrival of ``job`` with ``work`` units; ``rates`` f64[P] its best rates, ``capacity`` GPUs of each pool.
 
-        ``active``: jobs that share the cluster now, this one included; ``length`` of a round in seconds.
+        ``kind``: one of `UTILITIES`, or `SHARE`. ``active``: jobs that share the cluster now, this one included; ``length``
+        of a round in seconds.
         """
         weight, alone = view.weight(job), work / float(rates.max())
         if kind == "deadline":

@@ -38,7 +38,8 @@ class RoundJobs(NamedTuple):
 class PriceRange(NamedTuple):
     """Q = P pools or H machines: price = low exp(log_range * min(1, sold / scale)), f64[Q].
 
-    ``rule``: three flags of the auction.
+    ``rule`` i64[3]: at LEVEL what has a price (BY_POOL or BY_MACHINE), at CHARGED for what it is paid (`hadar_allocation`:
+    ALL_ROUNDS or THIS_ROUND), at WHOLE whether a job's rounds count as whole.
     """
 
     low: Floats
@@ -62,7 +63,8 @@ class FreeDevices(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch: ``pools`` i64[2, P], ``machines`` i64[2, H], ``window`` i64[q + 1, H], ``choice`` i64[2, q + 1]."""
+    """Arrays that are written anew: ``pools`` i64[2, P], ``machines`` i64[2, H]; of a window of q jobs ``window`` and
+    ``best`` i64[q + 1, H], ``choice`` i64[3, q + 1], ``total`` f64[q + 1]."""
 
     pools: Ints
     machines: Ints

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from optsched.policies import POLICIES
-from optsched.policies.slot_queues import Slot, sites
+from optsched.policies.slot_queues import Slot, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
@@ -87,12 +87,12 @@ class ImmediateDispatch:
                 yield Start(job, on=tuple(zip(nodes.tolist(), counts.tolist(), strict=True)))
 
     def _dispatch(self, view: View, job: int) -> None:
-        """Bind it to the site on which it adds least, all its GPUs added up."""
+        """Bind it to the GPUs on which it adds least, all its GPUs added up."""
         choices = []
-        for context in sites(view, job, self._queue):
-            seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in context})
-            added = {slot: leading_of(self._added(view, job, slot, seconds)) for slot in context}
-            slots = tuple(sorted(context, key=lambda slot: (added[slot], slot))[: view.gpus(job)])
+        for part in places_of(view, job, self._queue):
+            seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in part})
+            added = {slot: leading_of(self._added(view, job, slot, seconds)) for slot in part}
+            slots = tuple(sorted(part, key=lambda slot: (added[slot], slot))[: view.gpus(job)])
             choices.append((leading_of(sum(added[slot] for slot in slots)), slots))
         _, self._slots[job] = min(choices)
         self._seconds[job] = 1.0 / view.speeds.rate(job, {node for node, _ in self._slots[job]})

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES
-from optsched.policies.slot_queues import Slot, SlotQueues, sites
+from optsched.policies.slot_queues import Slot, SlotQueues, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import Decision, Knowledge, Start, View
@@ -87,8 +87,8 @@ class LenstraShmoysTardos:
     def _bind_gang(self, view: View, job: int) -> bool:
         """Where it is done first; is it the first in all of its queues?"""
         choices = []
-        for context in sites(view, job, self._queues.ready):
-            slots = sorted(context, key=lambda slot: (max(self._queues.ready[slot], view.now), slot))[: view.gpus(job)]
+        for part in places_of(view, job, self._queues.ready):
+            slots = sorted(part, key=lambda slot: (max(self._queues.ready[slot], view.now), slot))[: view.gpus(job)]
             seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in slots})
             free = max(view.now, *(self._queues.ready[slot] for slot in slots))
             choices.append((leading_of(free + seconds), slots, seconds))

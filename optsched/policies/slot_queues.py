@@ -1,4 +1,4 @@
-"""For policies that bind every job to its GPUs when it arrives: where it may go, who is first there, and until when."""
+"""`SlotQueues`: a queue of jobs on every GPU, for policies that bind each job to its GPUs when it arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.simulation.policy import View
 Slot = tuple[int, int]  # (node, one of its GPUs): which one in truth is the engine's choice
 
 
-def sites(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
+def places_of(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
     """Choices for a gang, each large enough: GPUs of one node; if no node is, of one type; or of all."""
     suits, gang, kind = view.eligible(job), view.gpus(job), view.speeds.node_type
     legal = [slot for slot in slots if suits[slot[0]]]

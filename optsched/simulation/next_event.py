@@ -1,4 +1,4 @@
-"""Which event, or which job, is next: preallocated arrays, compiled.
+"""The next event, and the next job of a queue: compiled heaps, clocks and trees of times in preallocated arrays.
 
 **Instants.** Times that differ by the rounding of a few sums are the same moment: 0.1 + 0.2 and 0.3 mean one and are two
 floats. Were they two events, a policy would be asked between them, and could stop a job, or charge a restart, for an

@@ -1,4 +1,4 @@
-"""The flow times on an equal share that the referee and the verifiers of bounds divide by, found again by themselves.
+"""Flow times on an equal share, as the referee and the verifiers of bounds compute them: a second program for the same rule.
 
 The numbers of `optsched.problem.fair_share`, whose docstring states the rule, with nothing of its code: jobs of one width in
 sorted lists, and the level of the shares as the largest that any choice of those who need less can give.

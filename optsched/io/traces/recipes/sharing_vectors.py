@@ -6,7 +6,7 @@ Counts and times of a trace of 61 jobs for 32 GPUs in the public research schedu
 * Gangs and models: of n jobs, in their order, job k = 0 .. n-1 has the gang (the model) at the place (k + 1/2) / n of the
   trace's numbers, both in random order and independent of each other. A gang is cut to the cluster.
 * Iterations: the trace has 111 to 6690; here log-uniform between these, rounded down.
-* A duration is iterations x seconds of one (`MILLISECONDS`; gang sizes that were not measured: linear between the
+* A duration is iterations x seconds of one (`MODELS`; gang sizes that were not measured: linear between the
   neighbours). The time of a gang is that of the trace, wherever it lies.
 * Arrivals are uniform from 2 to 600 seconds, rounded down.
 * Nodes of eight GPUs of 49140 MB; a job needs the memory of its model.
