@@ -62,7 +62,11 @@ def _dask(work: Work, tasks: Sequence[Task], address: str | None, workers: int |
         keys = [task.key for task in tasks]
         futures = dict(zip(client.map(work, keys, pure=False), keys, strict=True))
         for future in distributed.as_completed(futures):
-            yield future.result() if future.status == "finished" else _lost(futures[future])
+            try:
+                result = future.result()  # of a worker that died since: when another one has run the cell again
+            except (distributed.KilledWorker, distributed.CancelledError):
+                result = _lost(futures[future])
+            yield result
 
 
 def _ray(work: Work, tasks: Sequence[Task], address: str | None, workers: int | None) -> Iterator[CellResult]:

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,8 +56,9 @@ def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="dask is not installed: pip install 'optsched[dask]'")
+@pytest.mark.parametrize("when", ["at work", "with results"])
+def test_dask_with_a_worker_that_is_killed(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'optsched[dask]'")
     dask, port = program("dask"), free_port()
     address = f"tcp://127.0.0.1:{port}"
     alone = osd.sweep(GRID, tmp_path / "alone.sqlite", workers=1)
@@ -68,13 +70,30 @@ def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
         started(*worker) as victim,
     ):
 
+        def kill() -> None:
+            victim.send_signal(signal.SIGKILL)
+            killed.set()
+
         def heard(result: CellResult, settled: int, every: int) -> None:
-            if settled == 3:
-                victim.send_signal(signal.SIGKILL)
-                killed.set()
+            if settled == 3 and when == "at work":
+                kill()
+
+        def lost_first(futures: Iterable[Any]) -> Iterator[Any]:
+            """All are done, then the worker dies, and whose result died with it is asked for before it is run again."""
+            left = list(futures)
+            distributed.wait(left)
+            kill()
+            end = time.monotonic() + 10
+            while not (lost := [each for each in left if each.status == "lost"]) and time.monotonic() < end:
+                time.sleep(0.0005)
+            yield from sorted(left, key=lambda each: each not in lost)
 
         while not answers(port):
             time.sleep(0.1)
+        with distributed.Client(address) as client:
+            client.wait_for_workers(2)
+        if when == "with results":
+            monkeypatch.setattr(distributed, "as_completed", lost_first)
         table = osd.sweep(GRID, tmp_path / "dask.sqlite", backend="dask", address=address, heard=heard)
     assert killed.is_set()
     assert alike(table, alone)
