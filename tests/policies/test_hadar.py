@@ -108,7 +108,7 @@ def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
         rows = [{"gang": int(rng.integers(1, 5)), "left": rng.random() * 40 + 1, "scale": rng.random() * 50 + 1}
                 for _ in range(6)]  # fmt: skip
         b = bidders(rows, pools)
-        found = {width: Auction(5.0, width=width, safe=False, whole_cost=False, fill=False).grants(b, pools)
+        found = {width: Auction(5.0, width=width, safe=False, all_rounds=False, fill=False).grants(b, pools)
                  for width in (1, 6)}  # fmt: skip
         legal(found[6], b, pools)
         better += paid(found[6], b, pools) > paid(found[1], b, pools) + 1e-12
@@ -124,7 +124,7 @@ def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
 
 
 def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
-    price_range = Auction(5.0, safe=False, whole_cost=False)._price_range(b, pools)
+    price_range = Auction(5.0, safe=False, all_rounds=False)._price_range(b, pools)
     return float(price_range.low[0]), float(price_range.log_range[0])
 
 
