@@ -41,10 +41,8 @@ KEPT = 4  # columns a row that go on to the next level, those of the best reduce
 FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
 # Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
 NEARLY, SOME, FIXED, MOST_STEPS = 1 - 1e-6, 1e-6, 0.3, 60
-DIVES, NEAR = (
-    (2, 6),
-    1e-2,
-)  # rounds of pricing a step, of one dive after another, until a choice is that near to the bound
+DIVES = 2, 6  # rounds of pricing a step, of one dive after another,
+NEAR = 1e-2  # until a choice is that near to the bound
 
 
 @dataclass(frozen=True, eq=False)

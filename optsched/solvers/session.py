@@ -33,10 +33,8 @@ IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a 
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
 AGREES = 1e-6  # relative: what HiGHS says a solution is worth, and what it is
 FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
-LARGEST, DIGITS = (
-    20,
-    40,
-)  # powers of two: of the largest term of a reduced cost, and of it over the smallest that counts
+# `Session.solve_finely`, powers of two: the largest term of a reduced cost, and how much smaller the least is that counts.
+LARGEST, DIGITS = 20, 40
 PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
 
 _STATUS = {

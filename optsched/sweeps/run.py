@@ -62,10 +62,13 @@ def _dask(work: Work, tasks: Sequence[Task], address: str | None, workers: int |
         keys = [task.key for task in tasks]
         futures = dict(zip(client.map(work, keys, pure=False), keys, strict=True))
         for future in distributed.as_completed(futures):
+            key = futures[future]
             try:
                 result = future.result()  # of a worker that died since: when another one has run the cell again
-            except (distributed.KilledWorker, distributed.CancelledError):
-                result = _lost(futures[future])
+            except distributed.KilledWorker:
+                result = _lost(key)
+            except Exception as error:  # whatever it is, it stops no other cell
+                result = CellResult(key, error=f"{type(error).__name__}: {error}")
             yield result
 
 

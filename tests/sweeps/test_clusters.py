@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -19,6 +20,8 @@ import pytest
 
 import optsched as osd
 from optsched.sweeps.cell import CellResult
+from optsched.sweeps.processes import Task
+from optsched.sweeps.run import results
 
 from .test_sweep import GRID, alike
 
@@ -97,6 +100,17 @@ def test_dask_with_a_worker_that_is_killed(when: str, tmp_path: Path, monkeypatc
         table = osd.sweep(GRID, tmp_path / "dask.sqlite", backend="dask", address=address, heard=heard)
     assert killed.is_set()
     assert alike(table, alone)
+
+
+def test_what_a_dask_worker_raises_is_the_cells() -> None:
+    pytest.importorskip("distributed", reason="dask is not installed: pip install 'optsched[dask]'")
+    tasks = [Task(key, "here") for key in ("[1]", "no JSON", "[2]")]
+    found = list(results(json.loads, tasks, "dask", workers=1))
+    assert sorted(each for each in found if isinstance(each, list)) == [[1], [2]]
+    (failed,) = (each for each in found if isinstance(each, CellResult))
+    assert failed.key == "no JSON"
+    assert failed.error is not None
+    assert failed.error.startswith("JSONDecodeError: Expecting value")
 
 
 def test_ray(tmp_path: Path) -> None:
