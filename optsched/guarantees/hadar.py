@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import njit
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, instance_is, own_network, policy_is
 from optsched.guarantees.family import family
@@ -49,30 +48,30 @@ from optsched.speeds.type_speeds import type_speeds
 #
 #     v * work - sum_{i' <= i} seconds[i'] * max(0, max_t (v * rate[t] - cost[i', t]))
 #
-# is a lower bound. Here the best of several v. **Complexity** O(V R T), compiled.
+# is a lower bound. Here the best of several v. **Complexity** O(V R T).
 
 SAFE = 1e-10  # relative to the terms added: what rounding cannot reach
+BLOCK = 64  # intervals looked at together
 
 
-@njit
 def fluid_costs(work: float, seconds: Floats, rate: Floats, cost: Floats, prices: Floats) -> Floats:
     """A lower bound on the cost of ``work`` units by the end of each of R intervals, f64[R], rounded down.
 
     ``seconds`` f64[R] that the job may use of each, ``rate`` f64[T] units a second, ``cost`` f64[R, T] a second,
     ``prices`` f64[V] of a unit of work that are tried.
     """
-    least = np.zeros(seconds.size)
-    for v in prices:
-        saved = 0.0
-        for i in range(seconds.size):
-            gain = 0.0
-            for t in range(rate.size):
-                gain = max(gain, v * rate[t] - cost[i, t])
-            saved += seconds[i] * gain
-            bound = v * work - saved
-            if bound <= 0.0:
-                break  # it only falls from here on
-            least[i] = max(least[i], bound - SAFE * (v * work + saved))
+    least, v, saved = np.zeros(seconds.size), prices[:, None], np.zeros(prices.size)
+    for begin in range(0, seconds.size, BLOCK):
+        block = slice(begin, begin + BLOCK)
+        gain = np.zeros((v.size, seconds[block].size))
+        for t in range(rate.size):
+            np.maximum(gain, v * rate[t] - cost[block, t], out=gain)
+        gain *= seconds[block]
+        gain[:, 0] += saved
+        total = np.cumsum(gain, axis=1)
+        least[block] = np.max(v * work - total - SAFE * (v * work + total), axis=0, initial=0.0)
+        more = v[:, 0] * work > total[:, -1]  # elsewhere the bound is negative from here on
+        v, saved = v[more], total[more, -1]
     return least
 
 
@@ -209,7 +208,7 @@ def _best_payoff(worth: float, work: float, rate: Floats, cost: Floats, begin: F
     if unit.size:
         # The price of a unit of work lies between the cheapest and the dearest way to do one.
         tried = np.geomspace(float(unit.min()), 2 * float(unit.max()), UNIT_PRICES)
-        least = fluid_costs(work, seconds, rate, np.ascontiguousarray(cost), tried)
+        least = fluid_costs(work, seconds, rate, cost, tried)
     # A completion in round i is worth U at its beginning at most and costs what it costs by its end; after the last
     # round everything is free.
     finish = np.maximum(begin, soonest)
