@@ -74,7 +74,7 @@ def _enter(graph: Graph) -> None:
 @njit(forceinline=True)
 def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
     """May j at s follow i at b and h at a? No other sequence of the three is cheaper, or as cheap and earlier in order."""
-    if h == j:
+    if h == j or jobs.before[j, h]:
         return False
     if b != a + jobs.length[h] or s != b + jobs.length[i]:
         return True
@@ -226,9 +226,17 @@ def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
 
 
 @njit(interpreted=False, nogil=True)
-def _counted(q: int, graph: Graph) -> Any:
-    """(job, start, first, head) of the paths that visit job q once: nodes before and after it are told apart."""
+def _counted(q: int, graph: Graph, before: Bools, earliest: Ints, latest: Ints) -> Any:
+    """(job, start, first, head) of the paths that visit job q once: nodes before and after it are told apart.
+
+    Only those on which jobs stand before and after q as they must, and start as early and as late as they may.
+    """
     nodes = graph.job.size
+    may = np.ones((nodes, 2), dtype=np.bool_)
+    for v in range(1, nodes - 1):
+        j = graph.job[v]
+        inside = earliest[j] <= graph.start[v] <= latest[j]
+        may[v, 0], may[v, 1] = inside and not before[q, j], inside and not before[j, q]
     sink = nodes - 1
     # reach[v, b]: on a path on which q has been visited b times, counting v
     reach, done = np.zeros((nodes, 2), dtype=np.bool_), np.zeros((nodes, 2), dtype=np.bool_)
@@ -238,10 +246,10 @@ def _counted(q: int, graph: Graph) -> Any:
         for e in range(graph.first[v], graph.first[v + 1]):
             w = graph.head[e]
             if graph.job[w] == q:
-                reach[w, 1] |= reach[v, 0]
+                reach[w, 1] |= reach[v, 0] and may[w, 1]
             else:
-                reach[w, 0] |= reach[v, 0]
-                reach[w, 1] |= reach[v, 1]
+                reach[w, 0] |= reach[v, 0] and may[w, 0]
+                reach[w, 1] |= reach[v, 1] and may[w, 1]
     for v in range(sink - 1, -1, -1):
         for e in range(graph.first[v], graph.first[v + 1]):
             w = graph.head[e]
@@ -334,9 +342,9 @@ class SequenceGraph:
         _backward(self.jobs, u, self.graph, rest)
         self.graph = _graph(*_kept(self._best, rest, cutoff, self.graph))
 
-    def count(self, job: int) -> None:
+    def count(self, job: int, first: Ints, last: Ints) -> None:
         """Only paths that visit the job once stay: its visits become part of the state."""
-        self.graph = _graph(*_counted(job, self.graph))
+        self.graph = _graph(*_counted(job, self.graph, self.jobs.before, first, last))
 
     def doubled(self) -> Floats:
         """f64[n]: the share of the nodes that a count of the job may double, those between its first and last starts."""

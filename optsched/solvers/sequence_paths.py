@@ -17,16 +17,22 @@ QUANTUM = 4096.0  # multipliers are multiples of its inverse
 
 
 class Jobs(NamedTuple):
-    """``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n]."""
+    """``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
+
+    ``before[i, j]`` bool[n, n]: what is looked for has i before j.
+    """
 
     cost: Floats
     length: Ints
     release: Ints
+    before: Bools
 
 
 @njit(forceinline=True)
 def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
     # j starts at s after i, which started at a
+    if jobs.before[j, i]:
+        return False
     if s != a + jobs.length[i] or jobs.release[j] > a:
         return True
     as_is = jobs.cost[i, a] + jobs.cost[j, s]
@@ -149,6 +155,56 @@ def clear_cores(length: Ints, alive: Bools) -> bool:
                 for s in range(max(0, last - length[i] + 1), min(horizon + 1, first + length[j])):
                     alive[i, s] = False
     return True
+
+
+@njit(interpreted=False)
+def _dominates(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> bool:
+    """Does i's cost grow no less than j's over completions ``soonest`` ... ``latest``?"""
+    p, q = jobs.length[i], jobs.length[j]
+    for t in range(soonest, latest):
+        if jobs.cost[i, t + 1 - p] - jobs.cost[i, t - p] < jobs.cost[j, t + 1 - q] - jobs.cost[j, t - q]:
+            return False
+    return True
+
+
+@njit(interpreted=False, nogil=True)
+def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
+    """Fill ``jobs.before`` and narrow windows of starts, ``first`` and ``last`` i64[n], by each other.
+
+    False: they contradict each other, no schedule is left. Jobs are in order of their lengths.
+    """
+    n, horizon, before, length = jobs.length.size, jobs.cost.shape[1] - 1, jobs.before, jobs.length
+    while True:
+        changed = False
+        for i in range(n):
+            for j in range(n):
+                if i == j or before[i, j]:
+                    continue
+                soonest, latest = first[j] + length[j], last[i] + length[i]
+                if last[i] < soonest or (i < j and not idle and _dominates(i, j, soonest, latest, jobs)):
+                    before[i, j], changed = True, True
+        if not changed:
+            return True
+        for k in range(n):
+            for i in range(n):
+                if before[i, k]:
+                    for j in range(n):
+                        before[i, j] |= before[k, j]
+        start, end = first.copy(), last + length
+        heads, tails = np.argsort(start), np.argsort(-end)
+        for j in range(n):
+            if before[j, j]:
+                return False
+            soonest, latest = 0, horizon
+            for k in range(n):
+                h, t = heads[k], tails[k]
+                if before[h, j]:
+                    soonest = max(soonest, start[h]) + length[h]
+                if before[j, t]:
+                    latest = min(latest, end[t]) - length[t]
+            first[j], last[j] = max(first[j], soonest), min(last[j], latest - length[j])
+            if first[j] > last[j]:
+                return False
 
 
 @njit(interpreted=False)

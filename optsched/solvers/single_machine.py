@@ -13,12 +13,17 @@ rules make paths look like optimal schedules:
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
   smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
+**Orders.** i comes before j when j cannot end before the last start of i; without releases also when i < j is no longer
+than j and its cost grows no less than j's from the first end of j to the last end of i: exchanging the two, from j before i,
+costs nothing, and leaves a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows give orders.
+
 **Elimination.** What lies on no path of value ``upper - 1`` or less is in no better schedule (values are integers) and is
 removed for good. When no path is left, ``upper`` is the optimum.
 
 **Sublimation.** In the graph of the pairs that are left, job after job is counted: its visits become part of the state, so
 that paths visit it exactly once. Every time multipliers are improved and the graph is reduced again. The next job is the one
-that paths miss or repeat most for the share of the graph that doubles.
+that paths miss or repeat most for the share of the graph that doubles; whatever is ordered before it or after it is so on
+all paths that are left.
 
 **Branching** only where the graph would become larger than memory: on the starts of a job. A job whose starts all lie in
 [a, b] with b < a + p_j occupies [b, a + p_j) and evicts everybody else from there.
@@ -28,7 +33,8 @@ arithmetic on them is exact, and so is the proof.
 
 **Complexity** pseudo-polynomial: O(n^2 H) a bound (mostly O(n H)), O(n H) memory; exponential in the worst case.
 
-References: Abdul-Razaq and Potts, Dynamic programming state-space relaxation for single-machine scheduling, JORS 39 (1988);
+References: Emmons, One-machine sequencing to minimize certain functions of job tardiness, Operations Research 17 (1969);
+Abdul-Razaq and Potts, Dynamic programming state-space relaxation for single-machine scheduling, JORS 39 (1988);
 Ibaraki and Nakamura, A dynamic programming method for single machine scheduling, EJOR 76 (1994); Tanaka, Fujikuma and Araki,
 An exact algorithm for single-machine scheduling without machine idle time, J. Scheduling 12 (2009).
 """
@@ -45,7 +51,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.local_search import move_job, next_random
 from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
-from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, simple_ascend, step
+from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, find_orders, simple_ascend, step
 
 EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
 PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
@@ -113,12 +119,17 @@ def prove_single_machine(
     stage_limit : the same result on every machine, unlike a deadline.
     progress : called with (value, bound, stages) after every stage.
     """
+    # of two jobs the shorter, or the one whose costs grow more, can be shown to be the first: it has the smaller number
+    sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
+    place = np.argsort(sort)
+    machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
     proof = _Proof(machine, upper, deadline, stage_limit, progress)
-    proof.order = np.argsort(machine.release, kind="stable") if order is None else order.astype(np.int64)
-    multipliers = proof.open_root()
+    proof.order = np.argsort(machine.release, kind="stable") if order is None else place[order]
+    multipliers = proof.open_root()[place]
     while proof.nodes and not proof.stopped:
         proof.branch()
-    return SequenceProof(proof.bound, proof.upper, proof.starts, proof.stages, multipliers)
+    starts = None if proof.starts is None else proof.starts[place]
+    return SequenceProof(proof.bound, proof.upper, starts, proof.stages, multipliers)
 
 
 @dataclass(frozen=True)
@@ -144,11 +155,12 @@ class _Proof:
         progress: Callable[[int, int, int], None] | None,
     ) -> None:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
-        self.jobs = Jobs(np.ascontiguousarray(machine.cost), machine.length, machine.release)
+        n = machine.length.size
+        self.jobs = Jobs(machine.cost, machine.length, machine.release, np.zeros((n, n), dtype=bool))
         self.starts: Ints | None = None
         self.nodes: list[_Node] = []
         self.current, self.stages = -NOTHING, 0
-        self.missed = np.zeros(machine.length.size)
+        self.missed = np.zeros(n)
         self._random = np.array([1])
         # without releases the machine never waits, and every path ends at the horizon
         self.ends = np.full(machine.horizon + 1, machine.idle)
@@ -213,7 +225,8 @@ class _Proof:
         self.current = NOTHING
 
     def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
-        if not clear_cores(self.machine.length, alive):
+        self.jobs.before[:] = False
+        if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
         if self.deadline.passed and self.nodes:
             return False
@@ -230,12 +243,23 @@ class _Proof:
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, RULES, FIRST) or self._sublimated(paths, u):
+        if self.ascend(paths, u, RULES, FIRST) or self._sublimated(paths, u, alive):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
 
-    def _sublimated(self, paths: SequenceGraph, u: Floats) -> bool:
+    def _ordered(self, alive: Bools) -> tuple[Ints, Ints] | None:
+        """First and last start of each job, when orders have narrowed ``alive``; None: nothing is left."""
+        if not alive.any(axis=1).all():
+            return None
+        first, last = alive.argmax(axis=1), self.machine.horizon - alive[:, ::-1].argmax(axis=1)
+        if not find_orders(self.jobs, first, last, self.machine.idle):
+            return None
+        at = np.arange(self.machine.horizon + 1)
+        alive &= (at >= first[:, None]) & (at <= last[:, None])
+        return first, last
+
+    def _sublimated(self, paths: SequenceGraph, u: Floats, alive: Bools) -> bool:
         """Count one job after another until no better path is left; False: the graph grows too large, or a limit came."""
         counted = np.zeros(u.size, dtype=bool)
         while not self.stopped and paths.edges <= EDGES // 2 and not counted.all():
@@ -243,10 +267,14 @@ class _Proof:
             share = paths.doubled()
             gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
             best = np.argsort(-gain, kind="stable")[:TOGETHER]
+            alive &= paths.alive(self.machine.horizon)
+            windows = self._ordered(alive)
+            if windows is None:
+                return True
             for k, job in enumerate(best.tolist()):
                 if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
                     counted[job] = True
-                    paths.count(job)
+                    paths.count(job, *windows)
             if self.ascend(paths, u, RULES, LATER):
                 return True
             self._told()
