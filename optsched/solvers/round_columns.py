@@ -184,7 +184,7 @@ class RoundColumns:
         """(payoffs i64[n] over 2**`scale`, never below the true ones; the schedules that have them), at integer prices."""
         n, T = self.problem.n, self.problem.rounds
         payoff, taken = np.zeros(n, dtype=np.int64), np.full((n, T), -1, dtype=np.int8)
-        jobs = self.problem.arrival, self.problem.tasks, self.start, self.most, self.free
+        jobs = self.problem.arrival, self.problem.tasks.copy(), self.start, self.most, self.free
         _best_schedules(price, self.worth, *jobs, self.units, np.where(self.active, self.done, 0), payoff, taken)
         _best_parts(price, self.worth, *jobs, self.iterations, self.needed, self.long & self.active, payoff, taken)
         found = []

@@ -137,7 +137,7 @@ class StartBounds:
     def later(self) -> Ints:
         """What the jobs from one on cost and pay at least, i64[n]."""
         each = self.least[np.arange(self.jobs.release.size), self.jobs.release]
-        return np.asarray(np.cumsum(each[::-1])[::-1])
+        return np.ascontiguousarray(np.cumsum(each[::-1])[::-1])
 
     @property
     def steps(self) -> int:

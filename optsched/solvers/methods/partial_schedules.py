@@ -313,7 +313,8 @@ class Search:
         open_ &= (slot >= release[:, None]) & (slot + length[:, None] < slot.size)
         last = int(np.flatnonzero(open_.any(axis=0))[-1]) + 1
         total = state.instance.cluster.gpus // unit
-        self.jobs = StartJobs(release, length, gpus // unit, total, cost[:, :last], open_[:, :last])
+        inside = (np.ascontiguousarray(each[:, :last]) for each in (cost, open_))  # one layout: compiled once
+        self.jobs = StartJobs(release, length, gpus // unit, total, *inside)
         self.passes = 0
 
     @property
