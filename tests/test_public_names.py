@@ -64,14 +64,15 @@ def test_a_misspelt_name_is_a_type_error(tmp_path: Path) -> None:
 
 def test_the_import_is_quick_since_it_loads_nothing() -> None:
     code = (
-        "import json, sys, time; before = set(sys.modules); begun = time.process_time(); import optsched;"
-        "print(json.dumps([time.process_time() - begun, sorted(set(sys.modules) - before)]))"
+        "import json, sys; before = set(sys.modules); import optsched;"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, modules = json.loads(done.stdout)
+    modules = json.loads(done.stdout)
     assert [name for name in modules if name.startswith("optsched")] == ["optsched"]
-    assert not {"numpy", "polars", "numba"} & set(modules)
-    assert seconds <= 0.1
+    # of the standard library few, and no other: ten milliseconds, which is not asserted since machines are busy at times
+    assert len(modules) <= 60
+    assert {name.partition(".")[0] for name in modules} <= {*sys.stdlib_module_names, "optsched"}
 
 
 def exceptions() -> list[type[BaseException]]:
