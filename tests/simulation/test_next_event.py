@@ -1,21 +1,113 @@
-"""Events that mean one moment are one: preemptive runs with decimal times against the plain reference in fractions."""
+"""The next event: indexed heaps and clocks against looking through all; moments that are one but for rounding."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from examples import few, studied
+from hypothesis import given, strategies as st
 
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
-from optsched.simulation.next_event import last_of_instant, next_tick, shortened, shortened_keys
+from optsched.simulation.next_event import (
+    ENTRY,
+    before,
+    clear_clock,
+    insert,
+    last_of_instant,
+    lower,
+    new_clocks,
+    next_tick,
+    remove,
+    set_clock,
+    shortened,
+    shortened_keys,
+)
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance, replayed
+
+
+@given(
+    st.integers(0, 2),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 0.5, 1.0, np.inf])), min_size=1, max_size=12),
+    st.lists(st.integers(0, 11), max_size=80),
+)
+def test_an_indexed_heap_always_shows_the_smallest_and_knows_every_place(
+    base: int, ranks: list[tuple[int, float]], steps: list[int]
+) -> None:
+    n = len(ranks)
+    heap = np.zeros(base + n, dtype=ENTRY)
+    heap["number"] = -7
+    slot = np.full(n, -1, dtype=np.int64)
+    size, held = 0, set()
+    for step in steps:
+        item = step % n
+        if item in held:
+            held.remove(item)
+            size = remove(heap, base, size, item, slot)
+        else:
+            held.add(item)
+            size = insert(heap, base, size, *ranks[item], item, slot)
+        numbers = heap["number"]
+        assert size == len(held)
+        assert set(numbers[base : base + size].tolist()) == held
+        assert [slot[i] >= 0 for i in range(n)] == [i in held for i in range(n)]
+        assert all(numbers[base + slot[i]] == i for i in held)
+        if held:
+            assert numbers[base] == min(held, key=lambda i: (*ranks[i], i))
+    assert (heap["number"][:base] == -7).all()
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=12), st.lists(st.integers(0, 4), max_size=30))
+def test_the_reverse_order_stands_first_and_sinks_when_it_is_lowered(keys: list[int], falls: list[int]) -> None:
+    heap, slot = np.zeros(len(keys), dtype=ENTRY), np.full(len(keys), -1, dtype=np.int64)
+    size, now = 0, list(map(float, keys))
+    for i, key in enumerate(now):
+        size = insert(heap, 0, size, 0, -key, ~i, slot)
+    for fall in falls:  # of the greatest
+        first = ~int(heap[0].number)
+        assert first == max(range(size), key=lambda i: (now[i], i))
+        now[first] -= fall
+        lower(heap, 0, size, 0, -now[first], slot)
+        assert [~int(heap[slot[i]].number) for i in range(size)] == list(range(size))
+    for _ in keys:
+        first = ~int(heap[0].number)
+        size = remove(heap, 0, size, ~first, slot)
+        assert all((now[i], i) < (now[first], first) for i in range(len(keys)) if slot[i] >= 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"), [(0, 1, True), (1, 0, False), (2, 0, False), (0, 2, True), (3, 0, False), (0, 0, False)]
+)
+def test_before_compares_level_then_key_then_index(one: int, two: int, expected: bool) -> None:
+    level, key = [0, 0, 1, 0], [1.0, 1.0, 0.0, 2.0]
+    entry = np.array([(key[two], level[two], two)], dtype=ENTRY)[0]
+    assert before(level[one], key[one], one, entry) is expected
+
+
+@pytest.mark.parametrize("executions", [1, 2, 3, 7, 8, 33])
+def test_the_first_of_all_clocks_stands_in_front(executions: int) -> None:
+    rng, clocks, now = random.Random(executions), new_clocks(executions), {}
+    for _ in range(500):
+        x = rng.randrange(executions)
+        if rng.random() < 0.4:
+            clear_clock(clocks, x)
+            now.pop(x, None)
+        else:  # few different times: of several at once the one of the least job
+            now[x] = (float(rng.randrange(4)), rng.randrange(100))
+            set_clock(clocks, x, *now[x])
+        first = min(now.values(), default=(math.inf, 0))
+        assert (clocks[1].key, clocks[1].number) == first
+
+
+# -- simultaneous events, of preemptive runs with decimal times, against the plain reference in fractions ----------------
 
 SPECS = (
     "srtf",
