@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 
-__all__ = ["ExactCost", "RegularCost", "exact_cost", "regular_cost"]
+__all__ = ["ExactCost", "RegularCost", "exact_cost", "exact_costs", "regular_cost"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,15 @@ def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
     return cost
 
 
+@lru_cache(maxsize=2)  # a solve asks more than once, and fractions of 20,000 jobs take seconds
+def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
+    """The costs of all jobs."""
+    return tuple(exact_cost(objective, instance, j) for j in range(instance.n))
+
+
 def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
     """The costs of all jobs as float64 arrays. O(n)."""
-    costs = [exact_cost(objective, instance, j) for j in range(instance.n)]
+    costs = exact_costs(objective, instance)
     return RegularCost(
         slope=np.array([float(c.slope) for c in costs]),
         kink=np.array([float(c.kink) for c in costs]),

@@ -261,9 +261,13 @@ def _best(
     found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
     for label, order in tried:
         for parallel in (False, True):
+            if found and deadline.passed:
+                break
             generated = problem.generate(order, parallel)
             found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
     for label, (start, _) in [found[v] for v in sorted(found)[:STARTS]]:
+        if deadline.passed:
+            break
         generated = problem.generate(np.argsort(start, kind="stable"))  # what waits may fit earlier
         found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
     value = min(found)

@@ -19,7 +19,8 @@ QUANTUM = 4096.0  # multipliers are multiples of its inverse
 class Jobs(NamedTuple):
     """``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
 
-    ``before[i, j]`` bool[n, n]: what is looked for has i before j.
+    ``before[i, j]`` bool[n, n]: i is before j in the lexicographically smallest best sequence, if that is among the starts
+    now looked at; found anew for every node.
     """
 
     cost: Floats
@@ -158,22 +159,25 @@ def clear_cores(length: Ints, alive: Bools) -> bool:
 
 
 @njit(interpreted=False)
-def _dominates(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> bool:
-    """Does i's cost grow no less than j's over completions ``soonest`` ... ``latest``?"""
-    p, q = jobs.length[i], jobs.length[j]
-    for t in range(soonest, latest):
-        if jobs.cost[i, t + 1 - p] - jobs.cost[i, t - p] < jobs.cost[j, t + 1 - q] - jobs.cost[j, t - q]:
-            return False
-    return True
+def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
+    """Up to which completion, from ``soonest`` to ``latest``, i's cost grows no less than j's."""
+    p, q, t = jobs.length[i], jobs.length[j], soonest
+    while t < latest and (
+        jobs.cost[i, t + 1 - p] - jobs.cost[i, t - p] >= jobs.cost[j, t + 1 - q] - jobs.cost[j, t - q]
+    ):
+        t += 1
+    return int(t)
 
 
 @njit(interpreted=False, nogil=True)
 def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
-    """Fill ``jobs.before`` and narrow windows of starts, ``first`` and ``last`` i64[n], by each other.
+    """Fill ``jobs.before`` and narrow windows of starts, ``first`` and ``last`` i64[n], until no new order is found.
 
-    False: they contradict each other, no schedule is left. Jobs are in order of their lengths.
+    Orders that were known before narrow only then. False: they contradict each other, the smallest best sequence does not
+    start within these windows. Jobs are in order of their lengths. O(n^2 H), and O(n^3) each time that orders are found.
     """
     n, horizon, before, length = jobs.length.size, jobs.cost.shape[1] - 1, jobs.before, jobs.length
+    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow: no completion is looked at twice
     while True:
         changed = False
         for i in range(n):
@@ -181,7 +185,9 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
                 if i == j or before[i, j]:
                     continue
                 soonest, latest = first[j] + length[j], last[i] + length[i]
-                if last[i] < soonest or (i < j and not idle and _dominates(i, j, soonest, latest, jobs)):
+                if i < j and not idle:
+                    reached[i, j] = _grows(i, j, max(soonest, reached[i, j]), latest, jobs)
+                if last[i] < soonest or (i < j and not idle and reached[i, j] >= latest):
                     before[i, j], changed = True, True
         if not changed:
             return True

@@ -13,17 +13,18 @@ rules make paths look like optimal schedules:
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
   smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
-**Orders.** i comes before j when j cannot end before the last start of i; without releases also when i < j is no longer
-than j and its cost grows no less than j's from the first end of j to the last end of i: exchanging the two, from j before i,
-costs nothing, and leaves a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows give orders.
+**Orders.** i comes before j when even the earliest end of j is later than the last start of i; without releases also when
+i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i: were j before i,
+exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and what j loses i gains)
+and give a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows give orders.
 
 **Elimination.** What lies on no path of value ``upper - 1`` or less is in no better schedule (values are integers) and is
 removed for good. When no path is left, ``upper`` is the optimum.
 
 **Sublimation.** In the graph of the pairs that are left, job after job is counted: its visits become part of the state, so
 that paths visit it exactly once. Every time multipliers are improved and the graph is reduced again. The next job is the one
-that paths miss or repeat most for the share of the graph that doubles; whatever is ordered before it or after it is so on
-all paths that are left.
+that paths miss or repeat most for the share of the graph that doubles; what is by then known to come before or after it does
+so on all paths that are left.
 
 **Branching** only where the graph would become larger than memory: on the starts of a job. A job whose starts all lie in
 [a, b] with b < a + p_j occupies [b, a + p_j) and evicts everybody else from there.
@@ -57,6 +58,7 @@ EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path ha
 PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
 STILL = 1e-3  # factor of steps at which an ascent has come to its end
 SOME, LITTLE = 25, 0.03  # it has on a graph, too, when so many steps close no more than this part of the gap
+Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
 CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
 FIRST, LATER = 1.0, 0.3  # length of the first step of an ascent, part of the gap: of a graph, after a job was counted
@@ -69,7 +71,7 @@ class SingleMachine:
     """``cost[j, s]`` of starting job j at s (integers, never falling in s), lengths, releases, horizon H.
 
     Shapes: cost f64[n, H + 1], length, release i64[n]. H must be late enough for every left-shifted schedule that could
-    be better than the incumbent.
+    be better than the incumbent; without releases it is the sum of the lengths.
     """
 
     cost: Floats
@@ -108,7 +110,7 @@ def prove_single_machine(
     order: Ints | None = None,
     deadline: Deadline = NEVER,
     stage_limit: int | None = None,
-    progress: Callable[[int, int, int], None] | None = None,
+    progress: Progress = None,
 ) -> SequenceProof:
     """Prove ``upper`` (the value of a known schedule) optimal, or find better, or say how far the proof came.
 
@@ -117,14 +119,14 @@ def prove_single_machine(
     order : i64[n], a sequence from which local search begins (default: by release).
     deadline : when to stop (looked at between shortest paths).
     stage_limit : the same result on every machine, unlike a deadline.
-    progress : called with (value, bound, stages) after every stage.
+    progress : called after every stage.
     """
     # of two jobs the shorter, or the one whose costs grow more, can be shown to be the first: it has the smaller number
     sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
     place = np.argsort(sort)
     machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
-    proof = _Proof(machine, upper, deadline, stage_limit, progress)
-    proof.order = np.argsort(machine.release, kind="stable") if order is None else place[order]
+    order = np.argsort(machine.release, kind="stable") if order is None else place[order]
+    proof = _Proof(machine, upper, order, deadline, stage_limit, progress)
     multipliers = proof.open_root()[place]
     while proof.nodes and not proof.stopped:
         proof.branch()
@@ -144,18 +146,11 @@ class _Node:
 class _Proof:
     """The open nodes, that of the smallest bound last; ``current`` bounds what is being looked at (`NOTHING`: no more)."""
 
-    order: Ints
-
     def __init__(
-        self,
-        machine: SingleMachine,
-        upper: int,
-        deadline: Deadline,
-        limit: int | None,
-        progress: Callable[[int, int, int], None] | None,
+        self, machine: SingleMachine, upper: int, order: Ints, deadline: Deadline, limit: int | None, progress: Progress
     ) -> None:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
-        n = machine.length.size
+        self.order, n = order, machine.length.size
         self.jobs = Jobs(machine.cost, machine.length, machine.release, np.zeros((n, n), dtype=bool))
         self.starts: Ints | None = None
         self.nodes: list[_Node] = []
@@ -226,7 +221,9 @@ class _Proof:
 
     def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
         self.jobs.before[:] = False
-        if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
+        if not self.deadline.passed and self._ordered(alive) is None:
+            return True
+        if not clear_cores(self.machine.length, alive):
             return True
         if self.deadline.passed and self.nodes:
             return False
@@ -249,7 +246,7 @@ class _Proof:
         return False
 
     def _ordered(self, alive: Bools) -> tuple[Ints, Ints] | None:
-        """First and last start of each job, when orders have narrowed ``alive``; None: nothing is left."""
+        """First and last start of each job, when orders have narrowed ``alive``; None: it has no better schedule."""
         if not alive.any(axis=1).all():
             return None
         first, last = alive.argmax(axis=1), self.machine.horizon - alive[:, ::-1].argmax(axis=1)
@@ -320,6 +317,8 @@ class _Proof:
                 break
             step(trial, direction, paths.visits, theta * (self.upper - value), float(self.upper))
         self.missed = missed / (k + 1)
+        if self.deadline.passed:
+            return False
         total = float(u.sum())
         paths.cheapest(u)
         paths.reduce(u, self.upper - 1 - total)

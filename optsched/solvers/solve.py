@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from optsched.bounds.regular import regular_cost
+from optsched.bounds.regular import exact_costs
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
@@ -152,7 +152,7 @@ def begin(
         for option, asked in (("model", model), ("horizon", horizon)):
             check_legal(asked is None, option, asked, f"nothing: {goal.name} is maximised, by schedules in rounds")
         return UtilitySolve(instance, goal, deadline, progress)
-    regular_cost(goal, instance)
+    exact_costs(goal, instance.relative)
     named = None if model is None else _method_named(model)
     moved = float(goal.clock_part(instance))
     state = SolveState(
@@ -196,7 +196,7 @@ def _why_none(state: SolveState) -> str:
 def _begin(state: SolveState) -> None:
     """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
     budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
-    for step in (partial(state.search, 0), state.combinatorial, partial(state.search, budget)):
+    for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
         try:
             if not state.closed:
                 step()

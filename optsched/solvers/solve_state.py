@@ -18,7 +18,7 @@ import numpy as np
 
 from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
-from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.bounds.regular import ExactCost, exact_costs
 from optsched.check.referee import check_schedule
 from optsched.compiled import waiting_of_this_thread
 from optsched.deadline import NEVER, Deadline
@@ -157,7 +157,7 @@ class SolveState:
         """Does float64 hold all times and values of left-shifted schedules exactly?"""
         return self.step is not None and self.grid is not None and self.grid.exact
 
-    @property
+    @cached_property
     def at_stake(self) -> Fraction:
         """What the jobs of the incumbent pay beyond what they had to pay on arrival, added up or, like the costs, the most.
 
@@ -169,7 +169,7 @@ class SolveState:
         paid = [cost.at(Fraction(end)) - cost.at(Fraction(begin)) for end, begin, cost in times]
         return max(paid, default=Fraction(0)) if self.goal.maximum else sum(paid, Fraction(0))
 
-    @property
+    @cached_property
     def rounding_of_times(self) -> Fraction:
         """What max(`ULPS`, n) units in the last place of every completion time of the incumbent are worth."""
         if self.schedule is None:
@@ -196,6 +196,8 @@ class SolveState:
         if broken:
             raise OptschedError(f"the referee rejects a schedule of {schedule.policy}: {broken[0]}")
         self.schedule, self.value = schedule, value
+        for of_schedule in ("at_stake", "rounding_of_times"):
+            self.__dict__.pop(of_schedule, None)
         self.report()
         return True
 
@@ -286,9 +288,9 @@ class SolveState:
             return None
 
     @cached_property
-    def costs(self) -> list[ExactCost]:
+    def costs(self) -> tuple[ExactCost, ...]:
         """Costs of the jobs."""
-        return [exact_cost(self.goal, self.instance, j) for j in range(self.instance.n)]
+        return exact_costs(self.goal, self.instance)
 
     @cached_property
     def step(self) -> Fraction | None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.deadline import NEVER, Deadline
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
@@ -16,6 +17,7 @@ from optsched.solvers.start_program import SlotJobs
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
+CERTIFYING = 1e-6  # seconds a job and slot, at most, that a certificate and its check take after the proof
 PAIRS = 2e9  # jobs x jobs x slots: a few seconds of one bound
 BEYOND = 1 << 62
 
@@ -66,7 +68,9 @@ def _run(state: SolveState) -> MethodReport:
         state.report(stages)
 
     order = np.argsort(there(state.schedule).completion, kind="stable")
-    proof = prove_single_machine(machine, state.steps(value), order=order, deadline=state.deadline, progress=progress)
+    certifying = min(machine.cost.size * CERTIFYING, 0.5 * state.left)
+    deadline = NEVER if state.deadline is NEVER else Deadline(state.deadline.at - certifying)
+    proof = prove_single_machine(machine, state.steps(value), order=order, deadline=deadline, progress=progress)
     if proof.starts is not None:
         state.offer_starts(grid.seconds(proof.starts), NAME)
     jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
