@@ -401,7 +401,8 @@ def _run(state: SolveState) -> MethodReport:
     search.run()
     if not state.closed and state.deadline is not NEVER:
         state.search(ENDLESS)
-    note = "" if state.closed else f"the limit of time or memory came after {search.passes} passes"
+    ended = "the time limit" if state.late else "the limit of memory"
+    note = "" if state.closed else f"{ended} came after {search.passes} passes"
     size = Size(state.instance.n, int(search.jobs.open.sum()))
     return MethodReport("dynamic programming", size, search.passes, note=note)
 
