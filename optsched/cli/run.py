@@ -127,7 +127,8 @@ def solve(
     ] = None,
     objective: Objective = None,
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="default: until it is proved, or memory ends it")
+        float | None,
+        typer.Option("--time-limit", metavar="SECONDS", help="default: until it is proved, or memory ends it"),
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,

@@ -78,7 +78,8 @@ def solve(
         size, all there at first: branching over machines' schedules; gangs on a grid of time: partial schedules, bounded
         by prices of slots; types or memory: placements; real-valued times: disjunctive; speed that depends on the placement:
         branching over orders and modes, beyond a dozen jobs the program with modes).
-    time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved, or memory ends it.
+    time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved, or memory
+        ends it.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
         instance be infeasible.
     progress : called with the interval as it shrinks, from within.
