@@ -24,7 +24,7 @@ def test_numbers_stay_as_they_stand(read: Reader) -> None:
 
 
 def test_date_times_count_from_the_earliest_job(read: Reader) -> None:
-    text = "submitted;wanted;seconds\n2024-05-01 08:00:30;4;60\n2024-05-01T08:00:00Z;1;30\n"
+    text = "submitted;wanted;seconds\n2024-05-01 08:00:30Z;4;60\n2024-05-01T10:00:00+02:00;1;30\n"
     assert read("csv", text, columns=NAMED).table["arrival"].to_list() == [30.0, 0.0]
 
 
@@ -37,6 +37,19 @@ def test_dates_and_numbers_in_one_column_name_a_row_of_each(read: Reader) -> Non
     said = "row 2, submitted = '30': .*a date-time as row 3 has, '2024-05-01 08:00:00', and not a number: one clock"
     with pytest.raises(RowErrors, match=said):
         read("csv", text.format("2024-05-01 08:00:09"), columns=NAMED)
+
+
+def test_date_times_with_and_without_an_offset_are_two_clocks(read: Reader) -> None:
+    text = "submitted,wanted,seconds,by\n{},4,60,{}\n2024-05-01 08:00:09,1,30,\n"
+    local, zoned = "2024-05-01 09:00:00", "2024-05-01T09:00:00+02:00"
+    said = "row 2, {} = '2024.*00': .*a date-time without a UTC offset, as submitted of row {}, '2024.*': one clock"
+    for arrival, due, *where in ((zoned, "", "submitted", 3), (local, zoned, "by", 2)):
+        with pytest.raises(RowErrors, match=said.format(*where)) as caught:
+            read("csv", text.format(arrival, due), columns={**NAMED, "due": "by"})
+        assert len(caught.value.problems) == 1
+    assert read("csv", text.format(local, local), columns={**NAMED, "due": "by"}).table["due"].to_list() == [3591, None]
+    with pytest.raises(RowErrors, match=r"row 3, submitted = .* with a UTC offset, as submitted of row 2"):
+        read("csv", text.format(zoned, "") + f"{zoned},1,30,\n", columns=NAMED)
 
 
 def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(read: Reader) -> None:
