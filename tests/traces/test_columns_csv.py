@@ -126,3 +126,14 @@ def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
     ]
     kept = read("csv", text, cluster=Cluster(nodes), skip_bad=True).instance()
     assert kept.ids == ("1", "2")
+
+
+def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:
+    text = "arrival,gpus,duration,id\n1,1,-10,A\n2,99,10,A\n3,1,10,A\n4,2,5,B\n5,1,7,A\n"
+    found = read("csv", text, skip_bad=True)  # too short, too wide, fine, fine, a duplicate
+    assert found.table.select("id", "arrival").rows() == [("A", 3.0), ("B", 4.0)]
+    assert found.skipped_rows == 3
+    with pytest.raises(RowErrors) as caught:
+        read("csv", text)
+    assert [(p.row, p.field) for p in caught.value.problems] == [(2, "duration"), (3, "gpus"), (6, "id")]
+    assert caught.value.problems[-1].legal == "a name that line 4 does not have"

@@ -196,6 +196,9 @@ def finish(
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
         judged = legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], gang_field, where, columns.get("gpu_memory", nothing), judged)
+    fitting = rows.good
+    rows.reject_duplicates()
+    legal &= rows.good | ~fitting
     if not request.skip_bad:
         rows.raise_problems()
     kept = _first(arrival, rows.good, request.limit)

@@ -32,6 +32,7 @@ class Rows:
         self._problems = list({problem.row: problem for problem in table.problems}.values())
         self._good = ~self.line.is_in([problem.row for problem in self._problems])
         self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
+        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
 
     @property
     def columns(self) -> list[str]:
@@ -142,14 +143,18 @@ class Rows:
         return seconds
 
     def unique(self, field: str) -> pl.Series:
-        """Names that are not empty and occur once, String[rows]; later rows with a used name are bad."""
-        names = self.text(field)
-        if names.is_duplicated().any():
-            seen = pl.DataFrame([self.line.alias("line"), names.alias("name")])
-            first = seen.select(pl.col("line").min().over("name")).to_series()
+        """Names that are not empty, String[rows]; see `reject_duplicates`."""
+        self._names = field, self.text(field)
+        return self._names[1]
+
+    def reject_duplicates(self) -> None:
+        """Later rows with a name of `unique` that a good row has are bad. Called last: bad rows own no names."""
+        field, names = self._names or ("", self.line)
+        if names.filter(self._good).is_duplicated().any():
+            seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self._good.alias("good")])
+            first = seen.select(pl.col("line").filter(pl.col("good")).min().over("name")).to_series()
             legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
-            self.reject((self.line > first) & names.is_not_null(), field, legal, "duplicate id")
-        return names
+            self.reject(self.line > first, field, legal, "duplicate id")
 
     def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
         """Gangs that the cluster can never hold are bad rows, looking only at the rows ``where``."""
