@@ -137,3 +137,18 @@ def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:
         read("csv", text)
     assert [(p.row, p.field) for p in caught.value.problems] == [(2, "duration"), (3, "gpus"), (6, "id")]
     assert caught.value.problems[-1].legal == "a name that line 4 does not have"
+
+
+def test_what_no_instance_can_hold_is_a_bad_row_of_the_file(read: Reader) -> None:
+    text = "submitted,wanted,seconds,prio\n0,1,5,\n\n1,1,1e-13,1\n2,1,2e18,1\n3,1,6,1e-19\n"
+    columns = {**NAMED, "weight": "prio"}
+    with pytest.raises(RowErrors, match=r"log\.csv: 3 of 4 rows") as caught:
+        read("csv", text, columns=columns)
+    assert [(p.row, p.field, p.value, p.message) for p in caught.value.problems] == [
+        (4, "seconds", "1e-13", "too short"),
+        (5, "seconds", "2e18", "too long"),
+        (6, "prio", "1e-19", "too small"),
+    ]
+    assert read("csv", text, columns=columns, skip_bad=True).instance().ids == ("1",)
+    with pytest.raises(RowErrors, match="row 1, total_steps = '2e18': too many"):
+        read("gavel", "A3C\tcmd\td\t-n\t1\t2e18\t1\t1\t-1\t0\n")

@@ -83,7 +83,7 @@ def read(request: TraceRequest) -> TraceRead:
         rows,
         jobs,
         dialect="csv",
-        gang_field=columns["gpus"],
+        fields=columns,
         from_earliest=clock,
         notes={"clock": "from the earliest job" if shifted else "as in the file"},
     )
