@@ -123,13 +123,14 @@ class Dialect:
             )
         if fragment is not None and not self.fragment:
             raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=fragment)
-        check_limit(limit)
-        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, limit))
+        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, whole_limit(limit)))
 
 
-def check_limit(limit: int | None) -> None:
-    """`InputError` unless ``limit`` is None or an integer >= 1."""
-    check_legal(limit is None or (type(limit) is int and limit >= 1), "limit", limit, "an integer >= 1")
+def whole_limit(limit: int | None) -> int | None:
+    """``limit`` as Python's integer; `InputError` unless it is None or an integer >= 1, numpy's included."""
+    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+    check_legal(limit is None or (whole and limit >= 1), "limit", limit, "an integer >= 1")
+    return None if limit is None else int(limit)
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
