@@ -128,6 +128,11 @@ def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
     assert kept.ids == ("1", "2")
 
 
+def test_a_duration_with_days_is_no_number_of_seconds(read: Reader) -> None:
+    with pytest.raises(RowErrors, match=r"seconds = '1-02:00:00': .*expected: a finite number of seconds > 0"):
+        read("csv", "submitted,wanted,seconds\n0,1,1-02:00:00\n", columns=NAMED)
+
+
 def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:
     text = "arrival,gpus,duration,id\n1,1,-10,A\n2,99,10,A\n3,1,10,A\n4,2,5,B\n5,1,7,A\n"
     found = read("csv", text, skip_bad=True)  # too short, too wide, fine, fine, a duplicate
