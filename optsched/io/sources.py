@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds.certificate import SCHEDULE_CLASSES
-from optsched.errors import InputError, OptschedError
+from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
-from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, check_limit
-from optsched.io.traces.generate import generate
+from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, whole_limit
+from optsched.io.traces.generate import generate, settings
 from optsched.io.traces.named_models import SpeedRequest, moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
@@ -66,7 +66,7 @@ def load(
     *,
     cluster: Cluster | str | None = None,
     limit: int | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | str | None = None,
     skip_bad: bool = False,
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
     strict_throughputs: bool = False,
@@ -85,7 +85,8 @@ def load(
     cluster : where the jobs run; required for a trace that does not bring a cluster. It replaces the cluster of an
         instance file or a classical instance, whose proven optimum is then dropped.
     limit : only the first jobs by (arrival, position).
-    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``.
+    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``, or as
+        text, ``"arrival=submitted,..."``.
     skip_bad : leave out rows of a trace that are invalid. An instance file is read whole or not at all.
     throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
         form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
@@ -118,7 +119,7 @@ def load(
     ('1', '2')
     """
     speeds = (throughputs, strict_throughputs, interference, contention, profiles)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
+    request = LoadRequest(cluster, limit, _columns(columns), skip_bad, *speeds, job_level, say)
     return load_counted(source, request).instance
 
 
@@ -127,10 +128,9 @@ READERS.register("load")(load)
 
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
     """As `load`, and says how many rows were left out."""
-    cluster, limit, say = request.cluster, request.limit, request.say
+    cluster, limit, say = request.cluster, whole_limit(request.limit), request.say
     interference, throughputs = request.interference, request.throughputs
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
-    check_limit(limit)
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     if interference is not None and where is not None:  # a slip is reported before a long trace is read
@@ -167,6 +167,15 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     if request.job_level:
         instance = at_job_level(instance)
     return Loaded(with_interference(instance, interference, say=say))
+
+
+def _columns(asked: Mapping[str, str] | str | None) -> Mapping[str, str] | None:
+    if isinstance(asked, str):
+        return settings(asked.split(","), option="columns")
+    fine = isinstance(asked, Mapping) and all(isinstance(name, str) for pair in asked.items() for name in pair)
+    legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
+    check_legal(asked is None or fine, "columns", asked, legal)
+    return asked
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:

@@ -28,7 +28,7 @@ from optsched.problem.instance_file import document, read_parts, short_number, w
 from optsched.problem.interference import Interference
 from optsched.problem.job import JOB_FIELDS, Job, JobColumns, table_of
 from optsched.problem.job_speeds import JobSpeeds, SubBatch
-from optsched.problem.job_table import job_problems, normal_table
+from optsched.problem.job_table import job_problems, missing_values, normal_table
 from optsched.problem.objectives import get_objective
 from optsched.problem.speed_model import LAST, SpeedModel, speed_models
 from optsched.registry import Registry
@@ -58,8 +58,8 @@ class Instance(JobColumns):
 
     Parameters
     ----------
-    jobs : jobs, or a polars or pandas table with the columns of `Job` (missing columns take the defaults; without ids jobs
-        are numbered from 1).
+    jobs : jobs, or a polars or pandas table with the columns of `Job` (absent columns take the defaults; without ids jobs
+        are numbered from 1). Where there is a column ``arrival`` or ``gpus``, every job states it.
     cluster : a `Cluster` or its text form (``"8x8"``).
     name : shown in reports.
     objective : the objective that is meant when none is named (default: ``total_flow_time``).
@@ -84,7 +84,7 @@ class Instance(JobColumns):
     Raises
     ------
     RowErrors
-        Every job that is invalid, at once: duplicate ids, NaN or negative times, gangs larger than what the
+        Every job that is invalid, at once: duplicate ids, missing, NaN or negative times, gangs larger than what the
         cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
         models that run on no GPU type of the cluster, iterations of tasks that are not whole.
     InputError
@@ -106,11 +106,13 @@ class Instance(JobColumns):
         **speeds: Any,
     ) -> None:
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
-        table = normal_table(table_of(jobs), file)
+        given = table_of(jobs)
+        table = normal_table(given, file)
         if interference is not None and not isinstance(interference, Interference):
             interference = Interference(interference)  # says what is legal
         models = _models(speeds)
-        problems = [problem for model in models for problem in model.problems(table, cluster)]
+        problems = missing_values(given)
+        problems += [problem for model in models for problem in model.problems(table, cluster)]
         needs = table
         for model in models if not problems else ():
             memory = model.memory(needs, cluster)

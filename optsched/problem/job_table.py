@@ -36,6 +36,7 @@ COLUMNS: dict[str, pl.DataType] = {
     "checkpoint": pl.Float64(),
 }
 _DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
+_STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 1"}  # wherever there is such a column
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
@@ -44,7 +45,7 @@ REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
-    """``table`` with exactly the canonical columns and types, defaults filled in.
+    """``table`` with exactly the canonical columns and types, defaults filled in (see `missing_values`).
 
     Without an ``id`` column jobs are numbered from 1. Raises `InputError` for an unknown column or a wrong type.
     """
@@ -64,7 +65,7 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
         if dtype == pl.Int64 and column.dtype.is_float():
             # A cast would cut 2.5 to 2 without a word.
-            broken = (column != column.floor()).fill_null(False).arg_true()
+            broken = ((column != column.floor()) | ~column.is_finite()).fill_null(False).arg_true()
             if len(broken):
                 row = int(broken[0])
                 raise InputError(
@@ -78,6 +79,16 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
         columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS and column.null_count() else column)
     return pl.DataFrame(columns)
+
+
+def missing_values(table: pl.DataFrame) -> list[RowProblem]:
+    """Jobs without arrival or gang size in a table that has such a column: only an absent column means its default."""
+    return [
+        RowProblem(row + 1, field, None, legal, "missing")
+        for field, legal in _STATED.items()
+        if field in table.columns
+        for row in table[field].is_null().arg_true().head(REPORTED).to_list()
+    ]
 
 
 def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
@@ -122,9 +133,9 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
     return [
         ("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name", wrong),
         ("id", duplicate, "unique ids", "duplicate id"),
-        ("arrival", not_finite("arrival") | (pl.col("arrival") < 0), "a finite number of seconds >= 0", wrong),
+        ("arrival", not_finite("arrival") | (pl.col("arrival") < 0), _STATED["arrival"], wrong),
         ("arrival", beyond("arrival"), f"{at_most} seconds", "too late"),
-        ("gpus", pl.col("gpus") < 1, "an integer >= 1", wrong),
+        ("gpus", pl.col("gpus") < 1, _STATED["gpus"], wrong),
         ("duration", not_finite("duration") | (pl.col("duration") <= 0), "a finite number of seconds > 0", wrong),
         ("duration", beyond("duration"), f"{at_most} seconds", "too long"),
         ("duration", short, f"at least {SHORTEST:g} seconds", "too short"),

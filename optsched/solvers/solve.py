@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from optsched.bounds.regular import exact_costs
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
@@ -108,7 +110,8 @@ def solve(
     >>> osd.solve("rigid-06-1", "makespan", model="rigid-time-indexed").value
     52.0
     """
-    check_legal(time_limit is None or time_limit > 0, "time limit", time_limit, "seconds > 0")
+    fine = time_limit is None or (isinstance(time_limit, int | float | np.integer | np.floating) and time_limit > 0)
+    check_legal(fine, "time_limit", time_limit, "seconds > 0")
     deadline = Deadline.after(time_limit)
     return begin(instance, objective, model=model, deadline=deadline, horizon=horizon, progress=progress).run()
 

@@ -192,7 +192,7 @@ def test_every_bad_row_is_reported_at_once() -> None:
         ({"duration": [1.0], "colour": ["red"]}, "colour: unknown job column"),
         ({"duration": ["long"]}, "duration: wrong type of column"),
         ({"duration": [1.0, 1.0], "gpus": [1.0, 2.5]}, "row 2, gpus = 2.5: invalid"),
-        ({"duration": [1.0], "gpus": [math.nan]}, "gpus: wrong type of column"),
+        ({"duration": [1.0], "gpus": [math.nan]}, "row 1, gpus = nan: invalid"),
     ],
 )
 def test_an_illegal_table_is_one_line(table: dict[str, list[Any]], what: str) -> None:
@@ -200,6 +200,23 @@ def test_an_illegal_table_is_one_line(table: dict[str, list[Any]], what: str) ->
         Instance(pl.DataFrame(table), "1x8")
     assert str(caught.value).startswith(what)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["arrival", "gpus"])
+@pytest.mark.parametrize("kind", ["polars", "pandas", "Int64"])
+def test_a_missing_value_is_no_default(field: str, kind: str) -> None:
+    columns = {"id": ["a", "b"], "gpus": [1, 2], "arrival": [0, 3], "duration": [5.0, 6.0], "due": [None, 9.0]}
+    frame: Any = pl.DataFrame(columns | {field: [None, 2]})
+    if kind != "polars":
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(columns | {field: pandas.array([None, 2], dtype=kind.replace("pandas", "float64"))})
+    with pytest.raises(
+        RowErrors, match=rf"1 of 2 rows invalid\n  row 1, {field} = None: missing \(expected: .*>= [01]\)$"
+    ):
+        Instance(frame, "1x2")
+    rest = frame.drop(columns=field) if kind != "polars" else frame.drop(field)
+    instance = Instance(rest, "1x2")  # an absent column means the default, an empty due date none
+    assert (instance.table[field][0], instance.due.tolist()) == ({"arrival": 0, "gpus": 1}[field], [math.inf, 9])
 
 
 def test_what_is_not_a_job_or_a_cluster_is_refused() -> None:

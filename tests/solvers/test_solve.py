@@ -6,6 +6,7 @@ import importlib.util
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from brute_force import optimum
@@ -140,9 +141,9 @@ def test_a_model_that_does_not_apply_says_why(model: str, instance: Instance, wo
         solve(instance, "total_completion_time", model=model)
 
 
-@pytest.mark.parametrize("limit", [0, -1, float("nan")])
-def test_a_time_limit_must_be_positive(limit: float) -> None:
-    with pytest.raises(InputError, match="time limit"):
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), "5"])
+def test_a_time_limit_must_be_positive(limit: Any) -> None:
+    with pytest.raises(InputError, match=r"time_limit = .*seconds > 0"):
         solve(Instance(TWO_GANGS, "1x2"), time_limit=limit)
 
 

@@ -24,7 +24,7 @@ def test_numbers_stay_as_they_stand(read: Reader) -> None:
 
 
 def test_date_times_count_from_the_earliest_job(read: Reader) -> None:
-    text = "submitted;wanted;seconds\n2024-05-01 08:00:30;4;60\n2024-05-01T08:00:00Z;1;30\n"
+    text = "submitted;wanted;seconds\n2024-05-01 08:00:30Z;4;60\n2024-05-01T10:00:00+02:00;1;30\n"
     assert read("csv", text, columns=NAMED).table["arrival"].to_list() == [30.0, 0.0]
 
 
@@ -37,6 +37,19 @@ def test_dates_and_numbers_in_one_column_name_a_row_of_each(read: Reader) -> Non
     said = "row 2, submitted = '30': .*a date-time as row 3 has, '2024-05-01 08:00:00', and not a number: one clock"
     with pytest.raises(RowErrors, match=said):
         read("csv", text.format("2024-05-01 08:00:09"), columns=NAMED)
+
+
+def test_date_times_with_and_without_an_offset_are_two_clocks(read: Reader) -> None:
+    text = "submitted,wanted,seconds,by\n{},4,60,{}\n2024-05-01 08:00:09,1,30,\n"
+    local, zoned = "2024-05-01 09:00:00", "2024-05-01T09:00:00+02:00"
+    said = "row 2, {} = '2024.*00': .*a date-time without a UTC offset, as submitted of row {}, '2024.*': one clock"
+    for arrival, due, *where in ((zoned, "", "submitted", 3), (local, zoned, "by", 2)):
+        with pytest.raises(RowErrors, match=said.format(*where)) as caught:
+            read("csv", text.format(arrival, due), columns={**NAMED, "due": "by"})
+        assert len(caught.value.problems) == 1
+    assert read("csv", text.format(local, local), columns={**NAMED, "due": "by"}).table["due"].to_list() == [3591, None]
+    with pytest.raises(RowErrors, match=r"row 3, submitted = .* with a UTC offset, as submitted of row 2"):
+        read("csv", text.format(zoned, "") + f"{zoned},1,30,\n", columns=NAMED)
 
 
 def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(read: Reader) -> None:
@@ -113,3 +126,34 @@ def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
     ]
     kept = read("csv", text, cluster=Cluster(nodes), skip_bad=True).instance()
     assert kept.ids == ("1", "2")
+
+
+def test_a_duration_with_days_is_no_number_of_seconds(read: Reader) -> None:
+    with pytest.raises(RowErrors, match=r"seconds = '1-02:00:00': .*expected: a finite number of seconds > 0"):
+        read("csv", "submitted,wanted,seconds\n0,1,1-02:00:00\n", columns=NAMED)
+
+
+def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:
+    text = "arrival,gpus,duration,id\n1,1,-10,A\n2,99,10,A\n3,1,10,A\n4,2,5,B\n5,1,7,A\n"
+    found = read("csv", text, skip_bad=True)  # too short, too wide, fine, fine, a duplicate
+    assert found.table.select("id", "arrival").rows() == [("A", 3.0), ("B", 4.0)]
+    assert found.skipped_rows == 3
+    with pytest.raises(RowErrors) as caught:
+        read("csv", text)
+    assert [(p.row, p.field) for p in caught.value.problems] == [(2, "duration"), (3, "gpus"), (6, "id")]
+    assert caught.value.problems[-1].legal == "a name that line 4 does not have"
+
+
+def test_what_no_instance_can_hold_is_a_bad_row_of_the_file(read: Reader) -> None:
+    text = "submitted,wanted,seconds,prio\n0,1,5,\n\n1,1,1e-13,1\n2,1,2e18,1\n3,1,6,1e-19\n"
+    columns = {**NAMED, "weight": "prio"}
+    with pytest.raises(RowErrors, match=r"log\.csv: 3 of 4 rows") as caught:
+        read("csv", text, columns=columns)
+    assert [(p.row, p.field, p.value, p.message) for p in caught.value.problems] == [
+        (4, "seconds", "1e-13", "too short"),
+        (5, "seconds", "2e18", "too long"),
+        (6, "prio", "1e-19", "too small"),
+    ]
+    assert read("csv", text, columns=columns, skip_bad=True).instance().ids == ("1",)
+    with pytest.raises(RowErrors, match="row 1, total_steps = '2e18': too many"):
+        read("gavel", "A3C\tcmd\td\t-n\t1\t2e18\t1\t1\t-1\t0\n")

@@ -75,7 +75,7 @@ def gavel(
 BAD: dict[str, tuple[str, list[tuple[int, str]], dict[str, Any]]] = {
     "tiresias": (
         TIRESIAS + "0,1,0,6,m,164,3\n0,1,-1,6,m,164,3\n1,0,0,6,m,164,3\n2,1,0,0,m,164,3\n3,1,0,6,,164,3\n4,1,0,6,m,,3\n",
-        [(3, "job_id"), (4, "num_gpu"), (5, "iterations"), (6, "model_name"), (7, "duration")],
+        [(3, "submit_time"), (4, "num_gpu"), (5, "iterations"), (6, "model_name"), (7, "duration")],
         {},
     ),
     "muri": (

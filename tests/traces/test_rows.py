@@ -89,6 +89,7 @@ def test_every_bad_row_is_found_and_counted() -> None:
 def test_ids_are_unique_and_the_first_owner_is_named() -> None:
     rows = rows_of(id=["a", "b", "a", "", "b", "c", "a"])
     assert rows.unique("id").to_list() == ["a", "b", "a", None, "b", "c", "a"]
+    rows.reject_duplicates()
     with pytest.raises(RowErrors) as caught:
         rows.raise_problems()
     assert [(p.row, p.message, p.legal) for p in caught.value.problems] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optsched.errors import InputError, RowErrors
@@ -60,6 +61,7 @@ def test_limit_and_cluster_of_an_instance_file_drop_its_optimum(tmp_path: Path) 
     small(optimum=optimum, recipe={"name": "x", "seed": 1}).save(path)
     assert load(path).optimum == optimum
     assert load(path, limit=3).optimum == optimum
+    assert load(path, limit=np.int64(2)) == load(path, limit=2)  # type: ignore[arg-type]
     assert load(path, cluster="1x1").optimum == optimum
     first = load(path, limit=2)
     assert first.ids == ("b", "c")
@@ -83,6 +85,11 @@ def test_a_trace(tmp_path: Path) -> None:
     assert load(f"philly:{path}", cluster="8x8", skip_bad=True, limit=1).ids == ("3",)
     named = {"arrival": "timestamp", "gpus": "num_gpus", "duration": "gpu_time", "group": "cluster"}
     assert load(f"csv:{path}", cluster="8x8", columns=named).n == 3
+    as_text = ",".join(f"{field}={column}" for field, column in named.items())
+    assert load(f"csv:{path}", cluster="8x8", columns=as_text) == load(f"csv:{path}", cluster="8x8", columns=named)
+    for wrong in (["a"], {"arrival": 1}, {1: "a"}, 7, "arrival"):
+        with pytest.raises(InputError, match=r"columns = .*\(expected: (.*the text 'arrival=submitted|key=value)"):
+            load(f"csv:{path}", cluster="8x8", columns=wrong)  # type: ignore[arg-type]
 
 
 def test_a_trace_needs_a_cluster(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def read(request: TraceRequest) -> TraceRead:
         rows,
         jobs,
         dialect="classic",
-        gang_field="size",
+        fields={"gpus": "size", "duration": "p", "arrival": "r", "weight": "w", "due": "d"},
         notes={"problem": entry["problem"]},
         cluster=_cluster(file, entry),
         objective=objective,

@@ -14,7 +14,7 @@ own names must be the fields' names.
 field       needed      unit
 ==========  ==========  ======================================================================================
 arrival     yes         seconds >= 0, kept as they stand; or a date-time (2024-05-01 08:00:00, also with T, a
-                        fraction, an offset), or Unix seconds (>= 1e9): then counted from the earliest job
+                        fraction, all or none with an offset), or Unix seconds (>= 1e9): then counted from the earliest job
 gpus        yes         integer >= 1
 duration    yes, or     seconds > 0
 iterations  with        number > 0
@@ -61,9 +61,9 @@ def read(request: TraceRequest) -> TraceRead:
     date_times = int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
     arrival = _times(rows, columns["arrival"], date_times, required=True)
     jobs = {"arrival": arrival, "gpus": rows.gang(columns["gpus"])}
-    for field in ("duration", "iterations"):
+    for field, unit in (("duration", " of seconds"), ("iterations", "")):
         if field in columns:
-            jobs[field] = rows.positive(columns[field])
+            jobs[field] = rows.number(columns[field], above=0, legal=f"a finite number{unit} > 0")
     if "profile" in columns:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
@@ -83,7 +83,7 @@ def read(request: TraceRequest) -> TraceRead:
         rows,
         jobs,
         dialect="csv",
-        gang_field=columns["gpus"],
+        fields=columns,
         from_earliest=clock,
         notes={"clock": "from the earliest job" if shifted else "as in the file"},
     )

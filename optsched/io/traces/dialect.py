@@ -19,6 +19,7 @@ from optsched.errors import InputError, check_legal
 from optsched.io.traces.rows import Rows
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
+from optsched.problem.job_table import RULES
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
@@ -122,13 +123,14 @@ class Dialect:
             )
         if fragment is not None and not self.fragment:
             raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=fragment)
-        check_limit(limit)
-        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, limit))
+        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, whole_limit(limit)))
 
 
-def check_limit(limit: int | None) -> None:
-    """`InputError` unless ``limit`` is None or an integer >= 1."""
-    check_legal(limit is None or (type(limit) is int and limit >= 1), "limit", limit, "an integer >= 1")
+def whole_limit(limit: int | None) -> int | None:
+    """``limit`` as Python's integer; `InputError` unless it is None or an integer >= 1, numpy's included."""
+    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+    check_legal(limit is None or (whole and limit >= 1), "limit", limit, "an integer >= 1")
+    return None if limit is None else int(limit)
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
@@ -170,19 +172,19 @@ def finish(
     jobs: Mapping[str, pl.Series],
     *,
     dialect: str,
-    gang_field: str,
+    fields: Mapping[str, str],
     from_earliest: tuple[str, ...] = (),
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
     objective: str | None = None,
     optimum: dict[str, Any] | None = None,
 ) -> TraceRead:
-    """Judge the gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
+    """Judge limits and gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
 
     Parameters
     ----------
     jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
-    gang_field : name of the file's column of GPU counts, for the report.
+    fields : which column of the file each field is, for the report: ``gpus``, and others that have not the field's name.
     from_earliest : time columns that are counted from the earliest arrival of the legal rows.
     notes : what else a reader must know to derive the instance again; goes into its recipe.
     cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
@@ -191,11 +193,19 @@ def finish(
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
+    named = {name: name for name in rows.columns} | dict(fields)
+    table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+    for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
+        if name != "id" and name in jobs and name in named and set(wrong.meta.root_names()) == {name}:
+            rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
         judged = legal if request.skip_bad else _first(arrival, legal, request.limit)
-        rows.reject_wide(columns["gpus"], gang_field, where, columns.get("gpu_memory", nothing), judged)
+        rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
+    fitting = rows.good
+    rows.reject_duplicates()
+    legal &= rows.good | ~fitting
     if not request.skip_bad:
         rows.raise_problems()
     kept = _first(arrival, rows.good, request.limit)

@@ -57,6 +57,12 @@ VARIANTS = {
     10: (*_START, "working_directory", *_STEPS, "scale_factor", *_END, "arrival_time"),
     12: (*_START, "working_directory", *_STEPS, "scale_factor", "mode", *_END, "duration", "arrival_time"),
 }
+FIELDS = {
+    "gpus": "scale_factor",
+    "iterations": "total_steps",
+    "arrival": "arrival_time",
+    "weight": "priority_weight",
+}
 
 
 @dialect("gavel")
@@ -84,4 +90,4 @@ def read(request: TraceRequest) -> TraceRead:
             jobs["due"] = pl.select(pl.when(slo > 0).then(due)).to_series()
         else:
             notes["slo_not_kept"] = int((slo > 0).sum())
-    return finish(request, rows, jobs, dialect="gavel", gang_field="scale_factor", notes=notes)
+    return finish(request, rows, jobs, dialect="gavel", fields=FIELDS, notes=notes)

@@ -77,7 +77,7 @@ def read(request: TraceRequest) -> TraceRead:
         rows,
         jobs,
         dialect="orlib-wt",
-        gang_field="p",
+        fields={"gpus": "p", "duration": "p", "weight": "w", "due": "d"},
         notes={"problem": "1||sumwT"},
         cluster=Cluster.machines(1),
         objective=OBJECTIVE,

@@ -60,7 +60,8 @@ def read(request: TraceRequest) -> TraceRead:
         "iterations": _iterations(rows, application, batch, request.path.with_name(ITERATIONS_FILE)),
     }
     notes = {"iterations_file": ITERATIONS_FILE}
-    return finish(request, rows, jobs, dialect="pollux", gang_field="num_replicas", notes=notes)
+    fields = {"gpus": "num_replicas", "arrival": "time"}
+    return finish(request, rows, jobs, dialect="pollux", fields=fields, notes=notes)
 
 
 def _iterations(rows: Rows, application: pl.Series, batch: pl.Series, path: Path) -> pl.Series:

@@ -18,6 +18,7 @@ EXACT_INTEGERS = 2.0**53  # beyond, float64 no longer tells neighbouring integer
 SHOWN = 40  # characters of a column name in a message; a file without header has whole commands there
 DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
 _ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
+_ZONED = r":\d{2}.*" + _ZONE
 
 
 class Rows:
@@ -30,6 +31,8 @@ class Rows:
         self._fields = table.fields
         self._problems = list({problem.row: problem for problem in table.problems}.values())
         self._good = ~self.line.is_in([problem.row for problem in self._problems])
+        self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
+        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
 
     @property
     def columns(self) -> list[str]:
@@ -120,6 +123,7 @@ class Rows:
     def date_times(self, field: str, *, legal: str | pl.Series = DATE_TIME_LEGAL, required: bool = True) -> pl.Series:
         """ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none is read as UTC.
 
+        All of a file have an offset or none has: as most of the first column that is read, the others are bad rows.
         A local clock without offset repeats or skips an hour when summer time changes; nothing here can tell.
         """
         text = self.text(field, required=False)
@@ -127,17 +131,30 @@ class Rows:
             self.reject(text.is_null(), field, legal, "missing")
         seconds = seconds_of_date_times(text)
         self.reject(seconds.is_null() & text.is_not_null(), field, legal)
+        zoned, read = text.str.contains(_ZONED), seconds.is_not_null()
+        if self._clock is None and read.any():
+            most = 2 * int((zoned & read).sum()) > int(read.sum())
+            first = int((read & (zoned == most)).arg_true()[0])
+            kind = "with" if most else "without"
+            like = f"as {field} of row {self.line[first]}, {text[first]!r}: one clock for the whole log"
+            self._clock = most, f"a date-time {kind} a UTC offset, {like}"
+        if self._clock is not None:
+            self.reject(read & (zoned != self._clock[0]), field, self._clock[1])
         return seconds
 
     def unique(self, field: str) -> pl.Series:
-        """Names that are not empty and occur once, String[rows]; later rows with a used name are bad."""
-        names = self.text(field)
-        if names.is_duplicated().any():
-            seen = pl.DataFrame([self.line.alias("line"), names.alias("name")])
-            first = seen.select(pl.col("line").min().over("name")).to_series()
+        """Names that are not empty, String[rows]; see `reject_duplicates`."""
+        self._names = field, self.text(field)
+        return self._names[1]
+
+    def reject_duplicates(self) -> None:
+        """Later rows with a name of `unique` that a good row has are bad. Called last: bad rows own no names."""
+        field, names = self._names or ("", self.line)
+        if names.filter(self._good).is_duplicated().any():
+            seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self._good.alias("good")])
+            first = seen.select(pl.col("line").filter(pl.col("good")).min().over("name")).to_series()
             legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
-            self.reject((self.line > first) & names.is_not_null(), field, legal, "duplicate id")
-        return names
+            self.reject(self.line > first, field, legal, "duplicate id")
 
     def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
         """Gangs that the cluster can never hold are bad rows, looking only at the rows ``where``."""
@@ -157,7 +174,7 @@ class Rows:
 def seconds_of_date_times(text: pl.Series) -> pl.Series:
     """Seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``)."""
     frame = text.alias("text").to_frame().with_columns(pl.col("text").str.replace("T", " ", literal=True))
-    zone = pl.col("text").str.contains(r":\d{2}.*" + _ZONE)
+    zone = pl.col("text").str.contains(_ZONED)
     moment = pl.when(zone).then(pl.col("text").str.replace(_ZONE, "")).otherwise(pl.col("text")).str.strip_chars()
     offset = pl.when(zone).then(pl.col("text").str.extract(_ZONE, 1).str.replace("(?i)z", "+0000").str.replace(":", ""))
     frame = frame.select(

@@ -50,7 +50,7 @@ def read_jobs(request: TraceRequest, dialect: str, header: tuple[str, ...], seco
         "model": rows.text("model_name"),
         "duration": rows.positive("duration") / second,
     }
-    return finish(request, rows, jobs, dialect=dialect, gang_field="num_gpu")
+    return finish(request, rows, jobs, dialect=dialect, fields={"gpus": "num_gpu", "arrival": "submit_time"})
 
 
 # Dialect ``muri``: the traces of the Muri artifact. **Times are milliseconds** and become seconds here.
