@@ -100,6 +100,9 @@ class Attack:
         }
 
 
+MORE_TIME = "give a larger budget, or run optsched warm-up once: what is compiled takes some of it"
+
+
 def attack(
     policy: str | AnyPolicy | Specification,
     against: str | AnyPolicy | Specification = OPTIMUM,
@@ -173,7 +176,8 @@ def attack(
 
     found = way.run(evaluation, Budget(deadline.share(SEARCH), tries, seed, workers or _processors()), watch)
     if not found.elites or found.elites[0][0] <= 0:
-        raise OptschedError(f"no instance with a ratio was found in {found.tries} tries")
+        more = "" if found.tries else f": {MORE_TIME}"
+        raise OptschedError(f"no instance with a ratio was found in {found.tries} tries{more}")
     searched, worst = found.elites[0]
     small = shrunk(evaluation, worst, way.tolerance if tolerance is None else tolerance, deadline.share(SHRINK))
     shown = confirmed(evaluation, small, _name(chosen.text), deadline.share(PROOF))

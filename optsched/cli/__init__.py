@@ -22,6 +22,7 @@ from optsched.cli.fit import fit
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.library import library
 from optsched.cli.lists import list_names
+from optsched.cli.options import SourceKeepingCommand
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.reproduce import reproduce
 from optsched.cli.run import bound, ratio, run, solve
@@ -74,7 +75,7 @@ def _bare(
 
 
 for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
-    app.command()(_command)
+    app.command(cls=SourceKeepingCommand)(_command)
 app.command(name="check-policy")(check_policy)
 app.command(name="list")(list_names)
 app.command(name="warm-up")(warm_up)

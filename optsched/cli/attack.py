@@ -78,7 +78,7 @@ def attack(
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
-    from optsched.adversary.attack import SECONDS, attack as search
+    from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
     from optsched.problem.files import check_writable, write_atomic
     from optsched.progress import bars
 
@@ -96,10 +96,13 @@ def attack(
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
 
-    def late() -> None:
+    def late() -> int:
         unconfirmed()
         if as_json:
             print_json(_unconfirmed(policy, against, objective, known))
+        if not known:
+            say(MORE_TIME)
+        return 0 if known else 1
 
     with (
         bars(words=tries is None) as shown,

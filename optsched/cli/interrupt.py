@@ -33,7 +33,8 @@ GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends b
 ATTEMPTS, PAUSE = 15, 0.05  # to print what is known, and seconds between them
 
 Tell = Callable[[], None]
-_known: list[tuple[Tell, Tell | None, Deadline]] = []
+Late = Callable[[], int | None]
+_known: list[tuple[Tell, Late | None, Deadline]] = []
 _untidy: list[Tell] = []
 _speaking = threading.Lock()  # held by who has the last word
 _leaving = threading.Event()
@@ -43,7 +44,7 @@ _began = time.monotonic()
 class TimeIsUp(Exception):
     """The work has overrun its deadline; what is to be said of it, nobody else says any more."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Late) -> None:
         self.tell = tell
 
 
@@ -69,10 +70,10 @@ def due(seconds: float | None) -> Deadline:
 
 
 @contextlib.contextmanager
-def telling(tell: Tell, *, late: Tell | None = None, deadline: Deadline = NEVER) -> Iterator[None]:
+def telling(tell: Tell, *, late: Late | None = None, deadline: Deadline = NEVER) -> Iterator[None]:
     """While this lasts, ``tell()`` is called when the user interrupts: it writes what is known so far.
 
-    ``late()`` is called, and the process ends well, where this lasts beyond the ``deadline``.
+    ``late()`` is called where this lasts beyond the ``deadline``; the process ends, with the code it gives, or 0.
     """
     known = tell, late, deadline
     _known.append(known)
@@ -149,15 +150,20 @@ def shield_processes() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def leave_work_behind(code: int, late: Tell | None = None) -> None:
-    """Print what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works."""
+def leave_work_behind(code: int, late: Late | None = None) -> None:
+    """Print what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works.
+
+    The exit code is ``code``, unless ``late`` gives another one.
+    """
     _speaking.acquire(blocking=False)
     _leaving.set()
     with contextlib.suppress(Exception):  # a terminal where progress is just about to appear
         if "optsched.progress" in sys.modules:
             sys.modules["optsched.progress"].stop_all()
+    given: list[int | None] = []
     for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
-        any(_heard(tell) for _ in range(ATTEMPTS))
+        any(_heard(tell, given) for _ in range(ATTEMPTS))
+    code = next((each for each in given if each is not None), code)
     campaign = False
     threading.excepthook = lambda _: None  # those that wait for a process that is stopped now
     with contextlib.suppress(KeyboardInterrupt, Exception):
@@ -174,11 +180,11 @@ def leave_work_behind(code: int, late: Tell | None = None) -> None:
     os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
 
 
-def _heard(tell: Tell) -> bool:
+def _heard(tell: Late, given: list[int | None]) -> bool:
     """Did no Ctrl-C come in between? polars, too, notes the first one, and raises it until no other thread is within it."""
     try:
         with contextlib.suppress(Exception):
-            tell()
+            given.append(tell())
     except KeyboardInterrupt:
         time.sleep(PAUSE)
         return False

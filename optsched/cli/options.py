@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from optsched.cli.names import complete_policy, completing, names
 from optsched.cli.output import say
+from optsched.errors import InputError
 
 if TYPE_CHECKING:
     from optsched.io.sources import Loaded
@@ -62,6 +65,29 @@ Seed = Annotated[int, typer.Option("--seed", metavar="S", help="seed of everythi
 def output(metavar: str, what: str) -> Any:
     """The option ``-o``."""
     return typer.Option("-o", "--output", metavar=metavar, help=what, show_default=False)
+
+
+class SourceKeepingCommand(TyperCommand):
+    """A command that writes no file over one that it reads: refused before it begins."""
+
+    def invoke(self, ctx: Any) -> Any:
+        given = [(each, ctx.params.get(each.name)) for each in self.params if each.name]
+        outputs = [(each, value) for each, value in given if set(each.opts) & {"-o", "--report"} and value is not None]
+        for option, file in outputs:
+            for other, value in given:
+                if other is not option and _reads(value, other.metavar or "", file):
+                    legal = "another file than one that is read"
+                    raise InputError("would replace its own source", field=option.opts[0], value=str(file), legal=legal)
+        return super().invoke(ctx)
+
+
+def _reads(value: Any, metavar: str, file: Path) -> bool:
+    """Does a parameter name the regular file ``file``, as it stands or as ``DIALECT:PATH#PART``?"""
+    if not isinstance(value, Path) and not any(word in metavar for word in ("SOURCE", "SUITE", "FILE")):
+        return False
+    place = str(value)
+    paths = [each for name in (place, place.partition(":")[2]) for each in (name, name.rpartition("#")[0])]
+    return os.path.isfile(file) and any(os.path.isfile(each) and os.path.samefile(each, file) for each in paths)
 
 
 @dataclass(frozen=True)

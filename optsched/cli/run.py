@@ -44,9 +44,7 @@ def run(
     strong: Strong = False,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="with -o: replace a run of other policies in the folder")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="with -o: replace another run in the folder")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay jobs under online policies, with certified ratios. Each is to the best possible schedule.
@@ -65,7 +63,7 @@ def run(
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(loaded.instance)]
     done: list[Run] = []
     with (
-        _folder(folder, [each.text for each in chosen], force),
+        _folder(folder, [each.text for each in chosen], loaded.instance, force),
         telling(lambda: _tell_finished(loaded.instance, objective, done, as_json)),
         bars() as shown,
         others_print_to_stderr(),
@@ -364,6 +362,14 @@ def ratio(
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
+    undone = [
+        row.policy
+        for row in table.policies
+        if row.worst is None and any(math.isnan(each.value) for each in row.measured)
+    ]
+    if undone:
+        say(f"no ratio, jobs did not finish: {', '.join(undone)}")
+        raise typer.Exit(1)
 
 
 def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
@@ -380,7 +386,7 @@ def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
+def _folder(path: Path | None, named: list[str], instance: Instance, force: bool) -> Iterator[None]:
     # Made before a long run, not after it; where the run fails, a new one is not left behind.
     if path is None:
         yield
@@ -388,7 +394,7 @@ def _folder(path: Path | None, named: list[str], force: bool) -> Iterator[None]:
     from optsched.report.report_files import prepare_folder
 
     new = not path.exists()
-    prepare_folder(path, named, force=force)
+    prepare_folder(path, named, instance.digest, force=force)
 
     def remove() -> None:
         if new:

@@ -80,8 +80,11 @@ def sweep(
         _write(table, output)
     if as_json:
         print_json({"sweep": file.stem, "cells": table.to_dicts()})
-        return
-    show(summary(table))
+    else:
+        show(summary(table))
+    if failed := table["state"].to_list().count("failed"):
+        say(f"{failed:,} of {table.height:,} cells failed; --retry runs them again")
+        raise typer.Exit(1)
 
 
 def _say_cost(file: Path, store: Path | None, *, as_json: bool) -> None:

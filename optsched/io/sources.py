@@ -277,6 +277,16 @@ def _instance_of(text: str) -> Instance:
     raise _not_a_source(text, list(names))
 
 
+def check_there(source: str) -> None:
+    """`InputError` for a source that is neither a file or folder that exists nor a shipped instance; nothing is read."""
+    prefix, colon, place = source.partition(":")
+    if colon and prefix in DIALECTS:
+        there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
+        check_legal(there, "source", source, "a file that exists")
+    elif not Path(source).exists() and all(each.name != source for each in entries()):
+        _instance_of(source)  # says so, with what is legal
+
+
 def made(known: LibraryEntry) -> Instance:
     """An instance of the library from its recipe, seed and parameters, without what is known of its optimum."""
     instance = generate(known.recipe, known.seed, **parameters_of(known.parameters))

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.problem.files import write_atomic
@@ -30,11 +30,14 @@ WHOLE = ".optsched-run"  # a folder in the folder: a run that is written, and on
 REPLACED = "replaced.json"  # in it: the result whose files make place
 
 
-def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (), *, force: bool = False) -> None:
+def prepare_folder(
+    folder: str | os.PathLike[str], policies: Sequence[str] = (), instance: str = "", *, force: bool = False
+) -> None:
     """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run.
 
-    A folder may hold a run of which ``policies`` replace every schedule. One that holds other schedules, or files of such
-    names that no run lists, is refused. With ``force`` it is taken, and `save_report` removes what the old run lists.
+    A folder may hold a run of which ``policies`` replace every schedule, on the instance of that digest ("": any). One that
+    holds other schedules, or files of such names that no run lists, is refused. With ``force`` it is taken, and what the old
+    run lists is removed by `save_report`.
     """
     place = make_folder(folder)
     _move_in(place)
@@ -42,7 +45,8 @@ def prepare_folder(folder: str | os.PathLike[str], policies: Sequence[str] = (),
     listed = _listed(place / "result.json")
     schedules = [Path(name).stem.partition("-")[2] for name in listed if name.startswith(("schedule-", "tasks-"))]
     strangers = sorted(path.name for path in place.iterdir() if _OURS.fullmatch(path.name) and path.name not in listed)
-    if not force and (strangers or not set(schedules) <= replaced):
+    other = bool(listed and instance) and _document(place / "result.json").get("digest") != instance
+    if not force and (strangers or other or not set(schedules) <= replaced):
         raise InputError(
             f"the folder holds another run ({_told(place) or ', '.join(strangers[:3])})",
             file=place,
@@ -65,12 +69,18 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
     return place
 
 
+def _document(result: Path) -> dict[str, Any]:
+    """What a result says; nothing where it is no result."""
+    try:
+        document = json.loads(result.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
 def _listed(result: Path) -> list[str]:
     """The files that a result names as those of its run; none where it is no result."""
-    try:
-        names = json.loads(result.read_bytes())["files"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return []
+    names = _document(result).get("files")
     return (
         [name for name in names if isinstance(name, str) and _OURS.fullmatch(name)] if isinstance(names, list) else []
     )
@@ -84,10 +94,10 @@ def _stem(position: int, policy: str) -> str:
 def _told(folder: Path) -> str:
     # Which run it is, where it says so.
     try:
-        document = json.loads((folder / "result.json").read_bytes())
+        document = _document(folder / "result.json")
         policies = ", ".join(str(run["policy"]) for run in document["runs"])
         return f"{policies} on {document['instance']['name'] or 'an instance'}"
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (TypeError, KeyError):
         return ""
 
 
@@ -96,7 +106,7 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
 
     NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for
     other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``. ``result.json`` also
-    lists the ``files``; it comes last: where it exists, everything that it lists does.
+    lists the ``files``, and has the instance's ``digest``; it comes last: where it exists, everything that it lists does.
 
     Everything is written beside, then takes the place of the run that the old ``result.json`` lists; other files stay.
     Whenever the process is killed, the old run or the new one is whole, the latter perhaps in the folder ``.optsched-run``,
@@ -109,7 +119,7 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
             new = Path(beside) / WHOLE
             new.mkdir()
             names = [*_write_run(report, new), "result.json"]
-            document = {**report.to_json(), "files": names}
+            document = {**report.to_json(), "digest": report.instance.digest, "files": names}
             write_atomic(new / "result.json", json.dumps(document, allow_nan=False, indent=1) + "\n")
             new.rename(place / WHOLE)
     except OSError as error:

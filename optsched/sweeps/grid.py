@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError, check_legal
-from optsched.io.sources import load
+from optsched.io.sources import check_there, load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipe import RECIPES
 from optsched.policies.simulate import specify
@@ -103,8 +103,8 @@ class Grid:
     def read(cls, source: GridSource) -> Grid:
         """The grid of a TOML file, or of a mapping with its keys; a grid is itself.
 
-        Every recipe, parameter, policy and objective is looked at before anything runs: `InputError` names the file, the
-        table, the field, the value and what is legal.
+        Every recipe, source, parameter, policy and objective is looked at before anything runs: `InputError` names the
+        file, the table, the field, the value and what is legal.
         """
         if isinstance(source, Grid):
             return source
@@ -211,6 +211,8 @@ def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, 
     axes = _axes(table)
     kinds = [key for key in ("recipe", "source") if key in axes]
     check_legal(len(kinds) == 1, "instances", table, "a recipe, or a source")
+    for source in axes.get("source", []):
+        check_there(str(source))
     for values in itertools.product(*axes.values()):
         where = dict(zip(axes, values, strict=True))
         if kinds == ["recipe"]:

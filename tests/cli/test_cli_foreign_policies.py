@@ -96,6 +96,11 @@ def test_a_policy_that_starts_nothing_is_not_the_best(command: Callable[..., Any
         None
     ] * 4
 
+    found = command("ratio", "rigid-06-1", "-p", "fifo", "-p", f"{mine}:Lazy")
+    assert found.code == 1
+    assert "no ratio, jobs did not finish: foreign_policies:Lazy" in found.err
+    assert "fifo" in found.out
+
 
 @pytest.mark.parametrize(
     ("policy", "said"),

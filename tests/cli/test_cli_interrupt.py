@@ -180,6 +180,18 @@ def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     assert len(found["instance"]["jobs"]) == 10
 
 
+def test_a_search_that_tried_nothing_within_its_budget_has_failed() -> None:
+    code = (
+        "import time, optsched.adversary.attack as module\n"
+        "module.attack = lambda *_, **__: time.sleep(600)\nfrom optsched.cli import main\nmain()\n"
+    )
+    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    assert done.returncode == 1, done.stderr
+    assert "no instance had been tried" in done.stderr
+    assert "give a larger budget, or run optsched warm-up" in done.stderr
+
+
 def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
 
@@ -189,7 +201,7 @@ def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(mon
             raise KeyboardInterrupt
 
     monkeypatch.setattr(interrupt, "PAUSE", 0.0)
-    assert [interrupt._heard(tell) for _ in range(3)] == [False, False, True]
+    assert [interrupt._heard(tell, []) for _ in range(3)] == [False, False, True]
     assert interrupt.ATTEMPTS > 3
 
 

@@ -83,6 +83,37 @@ def test_a_folder_is_not_a_file(command: Any, small: Path, tmp_path: Path, name:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("solve", "{}"),
+        ("bound", "{}"),
+        ("bound", "cluster-week", "--throughputs", "{}"),
+        ("convert", "csv:{}", "--cluster", "1x2"),
+        ("plot", "{}"),
+        ("fit", "contention", "{}"),
+        ("sweep", "{}"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads(
+    command: Any, small: Path, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    before, link = small.read_bytes(), tmp_path / "link.json"
+    link.symlink_to(small)
+    for source, target in ((small, small), (small, link), (link, small)):
+        line = command(*(each.format(source) for each in asked), "-o", target).mistake
+        assert line.startswith(f"optsched: -o = '{target}': would replace its own source")
+        assert small.read_bytes() == before
+
+
+def test_a_file_that_only_has_the_name_of_an_objective_is_replaced(
+    command: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert command("bound", small, "--objective", "makespan", "-o", "makespan").code == 0
+
+
 def test_names_and_formats_of_files_follow_from_the_command(command: Any, small: Path, tmp_path: Path) -> None:
     # from the policies in their order and the size of the instance; not from what was found or what lay there
     folder = tmp_path / "run"
@@ -112,6 +143,17 @@ def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: P
     assert command("run", small, "-p", "sjf", "-o", folder, "--force")[0] == 0
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["certificate.json", "notes.txt", "result.json", "schedule-01-sjf.json"]
+
+
+def test_a_run_on_another_instance_is_kept(command: Any, small: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("run", small, "-p", "fifo", "-o", folder).code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for other in (("rigid-06-1",), (small, "--limit", 2)):
+        assert "another run (fifo on small)" in command("run", *other, "-p", "fifo", "-o", folder).mistake
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert command("run", "rigid-06-1", "-p", "fifo", "-o", folder, "--force").code == 0
+    assert json.loads((folder / "result.json").read_text())["instance"]["name"] == "rigid-06-1"
 
 
 def test_a_run_of_the_same_policies_is_replaced_whole(command: Any, small: Path, tmp_path: Path) -> None:

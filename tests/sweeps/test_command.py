@@ -29,7 +29,7 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: Callable[...,
 
 def test_table_files_and_failures(sweep: Callable[..., Any]) -> None:
     code, out, err = sweep("-o", "grid.csv")
-    assert code == 0
+    assert code == 1
     assert max(map(len, out.splitlines())) <= 80
     assert "failed" in out
     assert err.count("a cell failed") == 4  # sharing without interference
@@ -43,9 +43,10 @@ def test_table_files_and_failures(sweep: Callable[..., Any]) -> None:
         ][:1]
         assert row[:4] == [str(jobs), "fifo", "2", "0"]
         assert f"{mean:g}" in out
-    assert sweep("-o", "grid.parquet").err == ""  # nothing is run again
+    again = sweep("-o", "grid.parquet")  # nothing is run again
+    assert (again.code, again.err) == (1, "optsched: 4 of 8 cells failed; --retry runs them again\n")
     assert pl.read_parquet("grid.parquet").select("policy", "makespan").equals(table.select("policy", "makespan"))
-    cells = sweep("--json").document["cells"]
+    cells = sweep("--json").json["cells"]
     assert [cell["makespan"] for cell in cells] == table["makespan"].to_list()
 
 
@@ -60,6 +61,15 @@ def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
     for name in ("grid.xlsx", "none/grid.csv"):
         assert sweep("-o", name).mistake
         assert not Path("grid.sqlite").exists()
+
+
+@pytest.mark.parametrize("source", ["none.json", "philly:none.csv", "no-such-instance"])
+def test_a_source_that_is_nowhere_is_said_before_anything_runs(sweep: Callable[..., Any], source: str) -> None:
+    Path("grid.toml").write_text(f'{GRID}[[instances]]\nsource = ["rigid-06-1", "{source}"]\n')
+    line = sweep().mistake
+    assert "instances, table 2: " in line
+    assert source.partition(":")[2] in line
+    assert not Path("grid.sqlite").exists()
 
 
 def test_numbers_of_a_measure_are_shown_as_their_means(sweep: Callable[..., Any]) -> None:
