@@ -65,7 +65,7 @@ def test_an_instance_keeps_its_interference_until_another_is_named(tmp_path: Pat
     kept = tmp_path / "kept.parquet"
     assert command("convert", two, "--interference", 1.25, "-o", kept).code == 0
     for more, worth in ((["--interference", 1.5], 30), ([], 25)):
-        assert command("run", kept, "-p", "sjf-ffs", "--json", "-o", tmp_path / "out", *more).value == worth
+        assert command("run", kept, "-p", "sjf-ffs", "--json", "-o", tmp_path / "out", "--force", *more).value == worth
     schedule = next((tmp_path / "out").glob("schedule-01*"))
     assert command("verify", schedule, "--instance", kept).code == 0
     assert command("verify", schedule, "--instance", two, "--interference", 1.25).code == 0

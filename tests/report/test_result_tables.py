@@ -116,7 +116,7 @@ def test_what_pandas_calls_missing_is_missing() -> None:
         {
             "duration": [5.0, 6.0],
             "due": [float("nan"), 40],
-            "gpus": pd.array([2, None], dtype="Int64"),
+            "gpus": pd.array([2, 1], dtype="Int64"),
             "user": ["ann", None],
             "gpu_types": [["V100"], None],
         }

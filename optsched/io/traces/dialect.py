@@ -172,7 +172,8 @@ def finish(
     jobs: Mapping[str, pl.Series],
     *,
     dialect: str,
-    fields: Mapping[str, str],
+    fields: Mapping[str, str] | None = None,
+    gang_field: str = "",
     from_earliest: tuple[str, ...] = (),
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
@@ -185,6 +186,7 @@ def finish(
     ----------
     jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
     fields : which column of the file each field is, for the report: ``gpus``, and others that have not the field's name.
+    gang_field : that of ``gpus``, where it is all that is said.
     from_earliest : time columns that are counted from the earliest arrival of the legal rows.
     notes : what else a reader must know to derive the instance again; goes into its recipe.
     cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
@@ -193,7 +195,7 @@ def finish(
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
-    named = {name: name for name in rows.columns} | dict(fields)
+    named = {name: name for name in rows.columns} | ({"gpus": gang_field} if gang_field else {}) | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
         if name != "id" and name in jobs and name in named and set(wrong.meta.root_names()) == {name}:
