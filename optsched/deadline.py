@@ -7,6 +7,10 @@ import time
 from dataclasses import dataclass
 
 
+class Late(Exception):
+    """A `Deadline` has passed; what was found by then is in the hands of whoever set it."""
+
+
 @dataclass(frozen=True)
 class Deadline:
     """``at``: seconds of `time.monotonic`, which all processes of a machine share; inf: never."""
@@ -27,6 +31,11 @@ class Deadline:
     def passed(self) -> bool:
         """Is the time up?"""
         return time.monotonic() >= self.at
+
+    def check(self) -> None:
+        """Raise `Late` if the time is up."""
+        if self.passed:
+            raise Late
 
     def share(self, part: float) -> Deadline:
         """When this part of the time that is left has passed."""

@@ -68,13 +68,13 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
         return float(u.sum() + path[-1])
 
     low, high = 0, int(machine.cost[:, -1].max()) + 1
-    while high - low > 2:  # ternary search over the integers
-        third = (high - low) // 3
-        if value(low + third) < value(high - third):
-            low += third
+    while low < high:
+        middle = (low + high) // 2
+        if value(middle) < value(middle + 1):
+            low = middle + 1
         else:
-            high -= third
-    value(max(range(low, high + 1), key=value))
+            high = middle
+    value(low)
     amount = np.maximum(np.round((path[:-1] - path[1:]) * QUANTUM), 0.0)
     quantum = step / int(QUANTUM)
     # steps of decimal times, such as 0.1 as float64 has it, have numerators that no 64 bits hold when multiplied

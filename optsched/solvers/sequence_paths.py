@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
+from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 
 NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of its inverse
+ARCS = 300_000  # of a shortest path, between two looks at the clock: a tenth of a second
 
 
 class Jobs(NamedTuple):
@@ -56,20 +58,22 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
 
 # nogil: a call may take many seconds, in which another thread must be able to hear Ctrl-C
 @njit(interpreted=False, nogil=True)
-def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints) -> None:
+def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
     """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i.
 
-    The first of its predecessors in order of cost that j may follow is its best: mostly one of the first three.
+    Of paths that go on from ``begin`` <= e < ``end``, when those to ``begin`` are known. The first of its predecessors in
+    order of cost that j may follow is its best: mostly one of the first three.
     """
     n, horizon = jobs.length.size, alive.shape[1] - 1
-    best[:] = NOTHING
     rank = np.empty(n, dtype=np.int64)
-    for j in range(n):
-        s = jobs.release[j]
-        if alive[j, s]:
-            best[s + jobs.length[j], j] = jobs.cost[j, s] - u[j]
-            before[s + jobs.length[j], j] = -1
-    for e in range(1, horizon + 1):
+    if begin == 0:
+        best[:] = NOTHING
+        for j in range(n):
+            s = jobs.release[j]
+            if alive[j, s]:
+                best[s + jobs.length[j], j] = jobs.cost[j, s] - u[j]
+                before[s + jobs.length[j], j] = -1
+    for e in range(max(begin, 1), end):
         count, known, here = 0, 0, best[e]
         for i in range(n):
             if here[i] < NOTHING:
@@ -93,12 +97,12 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints) -> 
 
 
 @njit(interpreted=False, nogil=True)
-def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats) -> None:
-    """rest[e, i]: cheapest continuation after i ended at e."""
+def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, begin: int, end: int) -> None:
+    """rest[e, i]: cheapest continuation after i ended at e, ``begin`` <= e < ``end``, when those from ``end`` are known."""
     n, horizon = jobs.length.size, alive.shape[1] - 1
-    rest[:] = NOTHING
+    rest[begin:end] = NOTHING
     rank, value = np.empty(n, dtype=np.int64), np.empty(n)
-    for e in range(horizon, 0, -1):
+    for e in range(end - 1, max(begin, 1) - 1, -1):
         count, known = 0, 0
         for j in range(n):
             s = max(e, jobs.release[j])
@@ -314,21 +318,29 @@ def _trace(jobs: Jobs, ends: Bools, best: Floats, before: Ints, visits: Floats, 
 class PairPaths:
     """Paths by the rule of pairs over the arcs that are ``alive`` bool[n, H + 1], and the cheapest under multipliers.
 
-    ``ends`` bool[H + 1] says where paths may end.
+    ``ends`` bool[H + 1] says where paths may end; `optsched.deadline.Late` is raised when the ``deadline`` has passed.
     """
 
-    def __init__(self, jobs: Jobs, alive: Bools, ends: Bools) -> None:
-        self.jobs, self.alive, self.ends = jobs, alive, ends
+    def __init__(self, jobs: Jobs, alive: Bools, ends: Bools, deadline: Deadline) -> None:
+        self.jobs, self.alive, self.ends, self.deadline = jobs, alive, ends, deadline
         shape = (ends.size, jobs.length.size)
         self.best, self.rest, self._before = np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.int64)
         self.visits, self.starts = np.zeros(shape[1]), np.zeros(shape[1], dtype=np.int64)
 
+    def _slots(self) -> list[tuple[int, int]]:
+        size, some = self.ends.size, max(ARCS // self.visits.size, 1)
+        return [(begin, min(begin + some, size)) for begin in range(0, size, some)]
+
     def cheapest(self, u: Floats) -> float:
         """The value of the cheapest path without sum u; ``visits`` f64[n] and (last) ``starts`` i64[n] are those on it."""
-        forward(self.jobs, u, self.alive, self.best, self._before)
+        for begin, end in self._slots():
+            self.deadline.check()
+            forward(self.jobs, u, self.alive, self.best, self._before, begin, end)
         return _trace(self.jobs, self.ends, self.best, self._before, self.visits, self.starts)
 
     def reduce(self, u: Floats, cutoff: float) -> None:
         """Only arcs on paths of value <= cutoff stay; after `cheapest` at the same u."""
-        backward(self.jobs, u, self.alive, self.ends, self.rest)
+        for begin, end in reversed(self._slots()):
+            self.deadline.check()
+            backward(self.jobs, u, self.alive, self.ends, self.rest, begin, end)
         _eliminate(self.best, self.rest, cutoff, self.jobs.length, self.alive)

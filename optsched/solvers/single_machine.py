@@ -43,23 +43,34 @@ An exact algorithm for single-machine scheduling without machine idle time, J. S
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.deadline import NEVER, Deadline
+from optsched.deadline import NEVER, Deadline, Late
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.local_search import move_job, next_random
 from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
-from optsched.solvers.sequence_paths import NOTHING, Jobs, PairPaths, clear_cores, find_orders, simple_ascend, step
+from optsched.solvers.sequence_paths import (
+    NOTHING,
+    Jobs,
+    PairPaths,
+    cheapest_paths,
+    clear_cores,
+    find_orders,
+    simple_ascend,
+    step,
+)
 
 EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
 PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
 STILL = 1e-3  # factor of steps at which an ascent has come to its end
 SOME, LITTLE = 25, 0.03  # it has on a graph, too, when so many steps close no more than this part of the gap
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
-CHUNK = 1e8  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
+CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
 FIRST, LATER = 1.0, 0.3  # length of the first step of an ascent, part of the gap: of a graph, after a job was counted
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the share of the graph that they may double
@@ -88,14 +99,12 @@ class SingleMachine:
 @dataclass(frozen=True)
 class SequenceProof:
     """What a proof left behind. ``bound`` holds for every schedule; ``starts`` i64[n] is a better schedule than the
-    incumbent, if one was found; ``multipliers`` f64[n] are the best without sequencing rules. ``stages``: jobs counted and
-    nodes split. ``proved``: bound = value."""
+    incumbent, if one was found. ``stages``: jobs counted and nodes split. ``proved``: bound = value."""
 
     bound: int
     value: int
     starts: Ints | None
     stages: int
-    multipliers: Floats
 
     @property
     def proved(self) -> bool:
@@ -110,6 +119,7 @@ def prove_single_machine(
     order: Ints | None = None,
     deadline: Deadline = NEVER,
     stage_limit: int | None = None,
+    priced: Callable[[Floats, float], None] | None = None,
     progress: Progress = None,
 ) -> SequenceProof:
     """Prove ``upper`` (the value of a known schedule) optimal, or find better, or say how far the proof came.
@@ -117,8 +127,10 @@ def prove_single_machine(
     Parameters
     ----------
     order : i64[n], a sequence from which local search begins (default: by release).
-    deadline : when to stop (looked at between shortest paths).
+    deadline : when to stop (looked at every tenth of a second or so).
     stage_limit : the same result on every machine, unlike a deadline.
+    priced : called with the best multipliers f64[n] without sequencing rules, and the bound that they prove; half of the
+        time that is left is for finding them.
     progress : called after every stage.
     """
     # of two jobs the shorter, or the one whose costs grow more, can be shown to be the first: it has the smaller number
@@ -127,11 +139,15 @@ def prove_single_machine(
     machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
     order = np.argsort(machine.release, kind="stable") if order is None else place[order]
     proof = _Proof(machine, upper, order, deadline, stage_limit, progress)
-    multipliers = proof.open_root()[place]
-    while proof.nodes and not proof.stopped:
-        proof.branch()
+    with suppress(Late):
+        u = proof.relaxed()
+        if priced is not None:
+            priced(u[place], proof.plain(u))
+        proof.open_root(u)
+        while proof.nodes and not proof.full:
+            proof.branch()
     starts = None if proof.starts is None else proof.starts[place]
-    return SequenceProof(proof.bound, proof.upper, starts, proof.stages, multipliers)
+    return SequenceProof(proof.bound, proof.upper, starts, proof.stages)
 
 
 @dataclass(frozen=True)
@@ -144,7 +160,10 @@ class _Node:
 
 
 class _Proof:
-    """The open nodes, that of the smallest bound last; ``current`` bounds what is being looked at (`NOTHING`: no more)."""
+    """The open nodes, that of the smallest bound last; ``current`` bounds what is being looked at (`NOTHING`: no more).
+
+    `Late` may leave it anywhere: ``bound`` holds at every moment.
+    """
 
     def __init__(
         self, machine: SingleMachine, upper: int, order: Ints, deadline: Deadline, limit: int | None, progress: Progress
@@ -168,26 +187,37 @@ class _Proof:
         return self.upper if least >= self.upper else max(int(np.ceil(least)), 0)
 
     @property
-    def stopped(self) -> bool:
-        """Is the limit reached, of time or of stages?"""
-        return (self.limit is not None and self.stages >= self.limit) or self.deadline.passed
+    def full(self) -> bool:
+        """Is the limit of stages reached?"""
+        return self.limit is not None and self.stages >= self.limit
 
-    def open_root(self) -> Floats:
-        """Bound all schedules, and close the gap if that can be; returns the multipliers of the plain relaxation."""
-        m = self.machine
-        at = np.arange(m.horizon + 1)
-        alive = (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
-        u = np.zeros(m.length.size)
+    @cached_property
+    def alive(self) -> Bools:
+        """bool[n, H + 1]: the starts that no schedule of the horizon rules out."""
+        m, at = self.machine, np.arange(self.machine.horizon + 1)
+        return (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
+
+    def relaxed(self) -> Floats:
+        """f64[n]: multipliers of the plain relaxation, by an ascent that has half of the time."""
+        m, u, half = self.machine, np.zeros(self.machine.length.size), self.deadline.share(0.5)
         self.search(SEARCH // 10)
         theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (u.size * m.horizon), 1))
-        while theta >= STILL and rounds > 0 and not (self.deadline.passed and rounds < PLAIN):
+        while theta >= STILL and rounds > 0 and not half.passed:
             theta = simple_ascend(
-                self.jobs.cost, u, m.length, alive, m.idle, float(self.upper), min(rounds, some), theta
+                self.jobs.cost, u, m.length, self.alive, m.idle, float(self.upper), min(rounds, some), theta
             )
             rounds -= some
-        multipliers = u.copy()
-        self.open(alive, u, RULES, -NOTHING)
-        return multipliers
+        return u
+
+    def plain(self, u: Floats) -> float:
+        """What multipliers prove without sequencing rules."""
+        m, path = self.machine, np.empty(self.machine.horizon + 1)
+        cheapest_paths(self.jobs.cost, u, m.length, self.alive, m.idle, path)
+        return float(path[-1] + u.sum())
+
+    def open_root(self, u: Floats) -> None:
+        """Bound all schedules, and close the gap if that can be, beginning with these multipliers, which change."""
+        self.open(self.alive.copy(), u, RULES, -NOTHING)
 
     def search(self, budget: int) -> None:
         """Local search from the best sequence, in portions, until the budget is spent or the bound is reached."""
@@ -221,19 +251,15 @@ class _Proof:
 
     def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
         self.jobs.before[:] = False
-        if not self.deadline.passed and self._ordered(alive) is None:
+        self.deadline.check()
+        if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
-        if not clear_cores(self.machine.length, alive):
-            return True
-        if self.deadline.passed and self.nodes:
-            return False
         self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
-        pairs = PairPaths(self.jobs, alive, self.ends)
+        pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
         if self.ascend(pairs, u, iterations, 1.0):
             return True
         self.search(SEARCH * u.size // 10)
-        if self.deadline.passed:
-            return False
+        self.deadline.check()
         cutoff = self.upper - 1 - float(u.sum())
         graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)
         del pairs
@@ -259,7 +285,7 @@ class _Proof:
     def _sublimated(self, paths: SequenceGraph, u: Floats, alive: Bools) -> bool:
         """Count one job after another until no better path is left; False: the graph grows too large, or a limit came."""
         counted = np.zeros(u.size, dtype=bool)
-        while not self.stopped and paths.edges <= EDGES // 2 and not counted.all():
+        while not self.full and paths.edges <= EDGES // 2 and not counted.all():
             # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
             share = paths.doubled()
             gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
@@ -313,12 +339,11 @@ class _Proof:
                 before = bound
             if k % every == every // 2 - 1:
                 paths.reduce(trial, self.upper - 1 - total)
-            if theta < STILL or self.deadline.passed:
+            self.deadline.check()
+            if theta < STILL:
                 break
             step(trial, direction, paths.visits, theta * (self.upper - value), float(self.upper))
         self.missed = missed / (k + 1)
-        if self.deadline.passed:
-            return False
         total = float(u.sum())
         paths.cheapest(u)
         paths.reduce(u, self.upper - 1 - total)

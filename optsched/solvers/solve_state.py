@@ -228,9 +228,9 @@ class SolveState:
 
     def steps(self, value: Fraction) -> int:
         """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""
-        if self.step is None:
+        if self.finest_step is None:
             raise AssertionError("only asked where values lie on a grid")
-        return round((value - self.values_from) / self.step)
+        return round((value - self.values_from) / self.finest_step)
 
     def offer_certificate(self, certificate: Certificate | None) -> None:
         """A verifiable bound, verified here: one that does not hold, or that a schedule refutes, is an error of ours."""
@@ -294,7 +294,14 @@ class SolveState:
 
     @cached_property
     def step(self) -> Fraction | None:
-        """Values of left-shifted schedules are `values_from` plus multiples of it; None: no useful step."""
+        """As `finest_step` for bounds that are floats; None: it would tell them nothing."""
+        step = self.finest_step
+        coarse = step is not None and step > self.at_stake * Fraction(FINEST) + 4 * self.rounding_of_times
+        return step if coarse else None
+
+    @cached_property
+    def finest_step(self) -> Fraction | None:
+        """Values of left-shifted schedules are `values_from` plus multiples of it; None: none, or rounding hides it."""
         if self.grid is None:
             return None
         unit, origin = self.grid.unit, Fraction(self.grid.origin)
@@ -302,7 +309,7 @@ class SolveState:
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
         step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
-        return step if step > self.at_stake * Fraction(FINEST) + 4 * self.rounding_of_times else None
+        return step if self.grid.exact or step > 4 * self.rounding_of_times else None
 
     @cached_property
     def values_from(self) -> Fraction:

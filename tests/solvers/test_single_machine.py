@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import permutations
 
@@ -10,13 +11,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.deadline import Deadline
+from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
-from optsched.solvers import single_machine
+from optsched.solvers import sequence_paths, single_machine
 from optsched.solvers.methods.sequence_branching import machine_of
+from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Jobs, find_orders, may_follow
-from optsched.solvers.single_machine import SequenceProof, SingleMachine, improve_sequence, prove_single_machine
+from optsched.solvers.single_machine import SingleMachine, improve_sequence, prove_single_machine
+from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
+from optsched.solvers.start_program import SlotJobs
 from solvers.rigid_instances import SUMS, one_machine
 
 
@@ -173,6 +179,32 @@ def test_bounds_hold_at_every_limit(machine: SingleMachine, limit: int) -> None:
     assert proof.bound <= best <= proof.value
 
 
+class Looks(Deadline):
+    """Passes at the look of this number."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__(0.0)
+        object.__setattr__(self, "looks", iter([False] * looks))
+
+    @property
+    def passed(self) -> bool:
+        return next(self.looks, True)  # type: ignore[attr-defined]
+
+    def share(self, part: float) -> Deadline:
+        return self
+
+
+@given(machines(), st.integers(0, 30))
+def test_bounds_hold_whenever_the_time_is_up(machine: SingleMachine, looks: int) -> None:
+    best, worst = exhaustion(machine)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((single_machine, "PLAIN"), (single_machine, "SEARCH"), (sequence_paths, "ARCS")):
+            patch.setattr(module, name, 1)  # many looks at the clock before it is proved
+        proof = prove_single_machine(machine, worst + 20, deadline=Looks(looks))
+    assert proof.bound <= best <= proof.value
+    assert proof.starts is None or value_of(machine, proof.starts) == proof.value
+
+
 def hard(seed: int = 0, n: int = 40) -> SingleMachine:
     """Due dates that leave a gap after the root."""
     rng = np.random.default_rng(seed)
@@ -194,10 +226,6 @@ def test_progress_comes_with_every_stage_and_the_limit_holds() -> None:
     assert (again.bound, again.value, again.stages) == (proof.bound, proof.value, proof.stages)
 
 
-def root(machine: SingleMachine, upper: int) -> SequenceProof:
-    return prove_single_machine(machine, upper, stage_limit=0)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6), st.integers(0, 4)), min_size=1, max_size=6),
     st.sampled_from(SUMS),
@@ -206,9 +234,6 @@ def root(machine: SingleMachine, upper: int) -> SequenceProof:
 def test_multipliers_become_prices_that_prove_a_bound(
     jobs: list[tuple[int, int, int]], objective: str, together: bool
 ) -> None:
-    from optsched.solvers.prices import prices_of_multipliers
-    from optsched.solvers.start_program import SlotJobs
-
     rows = [(0 if together else r, p, w) for r, p, w in jobs]
     instance = one_machine(*rows, due=tuple(2 * p for _, p, _ in rows))
     task = SolveState(instance, get_objective(objective))
@@ -220,18 +245,33 @@ def test_multipliers_become_prices_that_prove_a_bound(
     horizon = int(grid.release.max() + grid.duration.sum())
     machine = machine_of(task, horizon)
     best, _ = exhaustion(machine)
-    proof = root(machine, int((task.value - task.values_from) / step))
+    made: list[tuple[Floats, float]] = []
+    upper = int((task.value - task.values_from) / step)
+    prove_single_machine(machine, upper, stage_limit=0, priced=lambda *prices: made.append(prices))
+    [(multipliers, bound)] = made
     slots = SlotJobs(instance, objective, grid.origin, grid.unit, grid.release, grid.duration)
     longer = machine_of(task, horizon + int(grid.duration.max()))
     certificate = price_certificate(
-        instance, objective, "gang-nonpreemptive", prices_of_multipliers(slots, longer, proof.multipliers, step)
+        instance, objective, "gang-nonpreemptive", prices_of_multipliers(slots, longer, multipliers, step)
     )
     certificate.verify(instance)
-    assert certificate.value <= task.values_from + best * step
+    assert certificate.value <= task.values_from + math.ceil(bound) * step
+    assert bound <= best
+
+
+def test_values_may_be_any_number_of_steps() -> None:
+    """One in ten million counts: methods that trust floats have no use for such a step."""
+    instance = one_machine((0, 3, 10**7), (0, 2, 1), (1, 2, 3 * 10**6), (2, 1, 10**6 + 1))
+    state = SolveState(instance, get_objective("total_weighted_completion_time"))
+    state.search(0)
+    assert (state.step, state.finest_step) == (None, 1)
+    machine = machine_of(state, 10)
+    best, _ = exhaustion(machine)
+    solution = solve(instance, "total_weighted_completion_time", model="sequence-branching")
+    assert solution.status == "optimal"
+    assert solution.value_exact == solution.bound_exact == state.values_from + best
 
 
 def test_one_job_is_proved_by_its_prices() -> None:
-    from optsched.solvers.solve import solve
-
     solution = solve(one_machine((3, 4, 2)), "total_weighted_flow_time", model="sequence-branching")
     assert (solution.value_exact, solution.bound_exact, solution.status) == (Fraction(8), Fraction(8), "optimal")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.deadline import NEVER, Deadline
+from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.prices import prices_of_multipliers
@@ -17,7 +18,7 @@ from optsched.solvers.start_program import SlotJobs
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
-CERTIFYING = 1e-6  # seconds a job and slot, at most, that a certificate and its check take after the proof
+CERTIFYING = 5e-7  # seconds a job and slot that a certificate and its check take
 PAIRS = 2e9  # jobs x jobs x slots: a few seconds of one bound
 BEYOND = 1 << 62
 
@@ -28,19 +29,19 @@ def _applies(state: SolveState) -> str | None:
         return reason
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
         return "two jobs can run at the same time"
-    if grid is None or state.step is None:
+    if grid is None or state.finest_step is None:
         return "the times or the values are multiples of no useful unit"
     slots = int(grid.release.max() + grid.duration.sum()) + 1
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
-    if state.value is not None and state.value / state.step * slots >= EXACT:
+    if state.value is not None and state.value / state.finest_step * slots >= EXACT:
         return "values are too large for exact arithmetic"
     return None
 
 
 def machine_of(state: SolveState, horizon: int) -> SingleMachine:
     """The jobs with costs in steps (integers), without the constant that every schedule pays."""
-    grid, step = there(state.grid), there(state.step)
+    grid, step = there(state.grid), there(state.finest_step)
     cost = np.zeros((state.instance.n, horizon + 1))
     slot = np.arange(horizon + 1)
     for j, c in enumerate(state.costs):
@@ -56,7 +57,7 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
 
 
 def _run(state: SolveState) -> MethodReport:
-    grid, step, value = there(state.grid), there(state.step), there(state.value)
+    grid, step, value = there(state.grid), there(state.finest_step), there(state.value)
     horizon = int(grid.release.max() + grid.duration.sum())
     machine = machine_of(state, horizon)
 
@@ -67,16 +68,20 @@ def _run(state: SolveState) -> MethodReport:
         state.raise_bound(seconds(bound), "solver", tell=False)
         state.report(stages)
 
+    def priced(multipliers: Floats, bound: float) -> None:
+        better = state.certificate is None or seconds(math.ceil(bound)) > state.certificate.value
+        if better and machine.cost.size * CERTIFYING <= state.left:
+            jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
+            longer = machine_of(state, horizon + int(grid.duration.max()))
+            prices = prices_of_multipliers(jobs, longer, multipliers, step)
+            state.offer_certificate(price_certificate(state.instance, state.goal.name, "gang-nonpreemptive", prices))
+
     order = np.argsort(there(state.schedule).completion, kind="stable")
-    certifying = min(machine.cost.size * CERTIFYING, 0.5 * state.left)
-    deadline = NEVER if state.deadline is NEVER else Deadline(state.deadline.at - certifying)
-    proof = prove_single_machine(machine, state.steps(value), order=order, deadline=deadline, progress=progress)
+    proof = prove_single_machine(
+        machine, state.steps(value), order=order, deadline=state.deadline, priced=priced, progress=progress
+    )
     if proof.starts is not None:
         state.offer_starts(grid.seconds(proof.starts), NAME)
-    jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
-    longer = machine_of(state, horizon + int(grid.duration.max()))
-    prices = prices_of_multipliers(jobs, longer, proof.multipliers, step)
-    state.offer_certificate(price_certificate(state.instance, state.goal.name, "gang-nonpreemptive", prices))
     state.raise_bound(seconds(proof.bound), "solver")
     note = "" if proof.proved else f"the time limit came after {proof.stages} stages"
     arcs = int(np.sum(horizon + 1 - grid.duration - grid.release))
