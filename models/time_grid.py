@@ -7,11 +7,12 @@ Regular objectives have an optimal schedule in which every job starts at its rel
 
 so a time-indexed model needs slots of that length only: minutes given in seconds cost no more than minutes. The gcd is
 taken in exact arithmetic (a float64 is a fraction). Times such as 0.1, which float64 cannot hold, have no common unit
-of a useful size; that is refused, not rounded.
+of a useful size; that is refused, not rounded, unless one asks for a `rounded_grid`, which bounds from below.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import fixed_durations
 
+FINE = 50  # bits of the whole time, where times are rounded down
 SLOTS = 100_000_000  # of the longest time; beyond it the times have no common unit of a useful size
 
 
@@ -40,9 +42,14 @@ class TimeGrid:
     duration: Ints
 
     @property
+    def end(self) -> int:
+        """The slot by which every schedule without needless waiting is over."""
+        return int(self.release.max(initial=0)) + int(self.duration.sum()) + 1
+
+    @property
     def exact(self) -> bool:
         """Does float64 hold every boundary that a schedule without needless waiting has? Not with a unit such as 0.1."""
-        first, last = Fraction(self.origin), int(self.release.max(initial=0)) + int(self.duration.sum())
+        first, last = Fraction(self.origin), self.end - 1
         finest = lcm(first.denominator, self.unit.denominator)
         common = gcd(int(first * finest), int(self.unit * finest))
         power = Fraction(common & -common, finest)  # all boundaries are multiples of this, a power of two
@@ -65,6 +72,20 @@ def time_grid(instance: Instance) -> TimeGrid:
     first = Fraction(origin)
     release = [Fraction(r) - first for r in instance.arrival.tolist()]
     return TimeGrid(origin, *on_common_unit(release, [Fraction(p) for p in duration.tolist()]))
+
+
+def rounded_grid(instance: Instance) -> TimeGrid:
+    """Releases and durations rounded down to a unit of about 2^-`FINE` of all the time that a schedule can need.
+
+    A schedule stays one when its starts are rounded down, too: floor(s) + floor(p) <= floor(s + p). `InputError` when times
+    depend on where a job runs.
+    """
+    duration = [Fraction(p) for p in fixed_durations(instance).tolist()]
+    origin = float(instance.arrival.min())
+    release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+    unit = Fraction(2) ** (math.frexp(float(max(release) + sum(duration)))[1] - FINE)
+    slots = [np.array([time // unit for time in times], dtype=np.int64) for times in (release, duration)]
+    return TimeGrid(origin, unit, *slots)
 
 
 def on_common_unit(release: Sequence[Fraction], duration: Sequence[Fraction]) -> tuple[Fraction, Ints, Ints]:

@@ -77,9 +77,9 @@ def solve(
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     objective : its name; None: the instance's own, else ``total_flow_time``.
     model : a name of `model_names`; None: what suits the instance (one machine: sequences, by sublimation; gangs of one
-        size, all there at first: branching over machines' schedules; gangs on a grid of time: partial schedules, bounded
-        by prices of slots; types or memory: placements; real-valued times: disjunctive; speed that depends on the placement:
-        branching over orders and modes, beyond a dozen jobs the program with modes).
+        size, all there at first: branching over machines' schedules; gangs: partial schedules, bounded by prices of slots;
+        types or memory: placements; speed that depends on the placement: branching over orders and modes, beyond a dozen
+        jobs the program with modes).
     time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved, or memory
         ends it.
     horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
@@ -267,10 +267,8 @@ def _list_only(state: SolveState) -> MethodReport:
         state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
     if state.left < math.inf and not state.closed:
         state.search(ENDLESS)
-    why = "fits the size of this instance"
-    if state.grid is None and not state.placed:
-        why = "applies: the times are multiples of no common unit, and real-valued times need one machine and few jobs"
-    return MethodReport("list schedule", note=f"no exact method {why}: the best list schedule and the best certificate")
+    note = "no exact method fits the size of this instance: the best list schedule and the best certificate"
+    return MethodReport("list schedule", note=note)
 
 
 def _solution(state: SolveState, model: str, report: MethodReport, failed: Sequence[str] = ()) -> Solution:

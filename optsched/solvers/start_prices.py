@@ -54,17 +54,6 @@ class StartJobs:
         """The first and the last open start of every job."""
         return self.open.argmax(axis=1), self.open.shape[1] - 1 - self.open[:, ::-1].argmax(axis=1)
 
-    @cached_property
-    def before(self) -> Ints:
-        """The last job to arrive before that is alike but for its arrival, -1 where there is none."""
-        found, last = np.full(self.release.size, -1), dict[tuple[float, ...], int]()
-        for j in range(self.release.size):
-            cost = self.cost[j, self.release[j] :]
-            if cost.size > 1 and (np.diff(cost, n=2) == 0).all():  # from its arrival on it pays as much a slot
-                kind = float(self.length[j]), float(self.gpus[j]), float(cost[1] - cost[0])
-                found[j], last[kind] = last.get(kind, -1), j
-        return found
-
     @property
     def slots(self) -> int:
         """In which a job may run."""

@@ -53,8 +53,8 @@ def test_many_reports_are_thinned_and_keep_their_ends() -> None:
 
 
 def test_what_is_not_closed_names_both_ends_and_nothing_is_refused() -> None:
-    jobs = [osd.Job(str(k), arrival=k / 7, gpus=1 + k % 2, duration=1 + k / 3) for k in range(15)]
-    instance = osd.Instance(jobs, "1x2")  # no exact method knows such times
+    jobs = [osd.Job(str(k), arrival=k / 7, gpus=1 + k % 2, duration=1 + k / 3, gpu_types=("V100",)) for k in range(15)]
+    instance = osd.Instance(jobs, "1x2:V100+1x1:K80")  # no exact method knows such times where types count
     solution = solve(instance, "total_completion_time")
     said = [text.get_text() for text in osd.plot.convergence(solution).axes[0].texts]
     assert [text.rsplit(" ", 1)[0] for text in said] == ["best schedule", "proven bound"]

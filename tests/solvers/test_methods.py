@@ -131,11 +131,11 @@ def test_types_take_the_road_of_placements() -> None:
     assert (solution.model, solution.status) == ("rigid-placed", "optimal")
 
 
-def test_real_valued_times_on_one_machine_take_the_disjunctive_road() -> None:
+def test_real_valued_times_on_one_machine_are_proved() -> None:
     instance = one_machine((0, 0.3, 1), (0.1, 0.2, 3), (0.15, 0.7, 1), (0.4, 0.1, 5))
     solution = solve(instance, "total_weighted_completion_time")
     assert holds(instance, solution)
-    assert (solution.model, solution.status) == ("disjunctive", "optimal")
+    assert (solution.model, solution.status) == ("partial-schedules", "optimal")
     assert solution.value == pytest.approx(float(optimum(instance, "total_weighted_completion_time")), rel=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_a_combinatorial_bound_may_be_all_it_takes() -> None:
     assert solution.certificate.value == solution.value == 11
 
 
-def long(n: int) -> Instance:
+def long(n: int, types: tuple[str, ...] | None = None) -> Instance:
     rng = np.random.default_rng(5)
     jobs = [
         Job(
@@ -156,18 +156,26 @@ def long(n: int) -> Instance:
             arrival=float(rng.random() * 1e5),
             gpus=int(rng.choice([1, 2, 4, 8])),
             duration=float(rng.random() * 3e4) + 1,
+            gpu_types=types,
         )
         for j in range(n)
     ]
-    return Instance(jobs, Cluster.parse("1x8"))
+    return Instance(jobs, Cluster.parse("1x8:V100" + "+1x1:K80" * bool(types)))
 
 
-def test_where_no_exact_method_fits_there_is_an_interval() -> None:
+def test_real_valued_gangs_are_proved() -> None:
     instance = long(15)
     solution = solve(instance, "total_flow_time")
     assert holds(instance, solution)
+    assert (solution.status, solution.model) == ("optimal", "partial-schedules")
+
+
+def test_where_no_exact_method_fits_there_is_an_interval() -> None:
+    instance = long(15, ("V100",))
+    solution = solve(instance, "total_flow_time")
+    assert holds(instance, solution)
     assert (solution.status, solution.model) == ("limit", "list")
-    assert "no exact method applies: the times" in solution.note
+    assert "no exact method fits" in solution.note
     assert 0 < solution.bound < solution.value
     assert solution.bound_exact == solution.certificate.value
     assert 0 < solution.gap < 1

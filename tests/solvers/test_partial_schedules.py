@@ -14,6 +14,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
+from optsched.solvers import gang_times
 from optsched.solvers.methods.partial_schedules import Search, search_states
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
@@ -37,8 +38,8 @@ def begun(instance: Instance, objective: str) -> SolveState:
     return state
 
 
-def steps_of_optimum(state: SolveState, objective: str) -> int:
-    return state.steps(Fraction(optimum(state.instance, objective)))
+def steps_of_optimum(search: Search, objective: str) -> int:
+    return int((Fraction(optimum(search.state.instance, objective)) - search.clock.zero) / search.clock.step)
 
 
 @given(rigid_instances(most=5) | alike(), st.sampled_from(SUMS), st.integers(0, 2**32 - 1), st.integers(1, 6))
@@ -47,7 +48,8 @@ def test_any_prices_and_any_width_enclose_the_optimum(
     instance: Instance, objective: str, seed: int, width: int
 ) -> None:
     state = begun(instance, objective)
-    search, best = Search(state), steps_of_optimum(state, objective)
+    search = Search(state)
+    best = steps_of_optimum(search, objective)
     own = np.random.default_rng(seed).exponential(0.5, (instance.n, search.jobs.slots))
     bounds = search.jobs.prove(own)
     assert bounds.steps <= best
@@ -55,21 +57,43 @@ def test_any_prices_and_any_width_enclose_the_optimum(
     # starts that a schedule within the limit has are never given up
     kept = search.jobs.without(bounds, best)
     assert kept is not None
-    found = search_states(kept.prove(own), best * unit, width, NEVER)
+    found = search_states(kept.prove(own), search.times, best * unit, width, NEVER)
     assert found.finished
     assert found.order is None or found.cost == best * unit  # nothing above the limit is offered
     assert found.order is not None or found.bound <= best * unit
     # without a schedule that good, none is found, however wide
-    assert search_states(bounds, best * unit - 1, width, NEVER).order is None
-    everything = search_states(bounds, best * unit, 10_000, NEVER)
+    assert search_states(bounds, search.times, best * unit - 1, width, NEVER).order is None
+    everything = search_states(bounds, search.times, best * unit, 10_000, NEVER)
     assert (everything.cost, everything.bound) == (best * unit, BEYOND)
+
+
+@st.composite
+def real_valued(draw: st.DrawFn) -> Instance:
+    """Times and weights that no unit holds."""
+    times = st.floats(0, 30)
+    kinds = st.tuples(st.integers(1, 3), st.floats(0.1, 30), st.just(0.0) | st.floats(0.001, 3), times)
+    drawn = draw(st.lists(st.tuples(times, kinds), min_size=1, max_size=5))
+    jobs = [Job(f"j{j}", r, gpus=g, duration=p, weight=w, due=d) for j, (r, (g, p, w, d)) in enumerate(drawn)]
+    return Instance(jobs, "1x4")
+
+
+@given(real_valued() | rigid_instances(most=5) | alike(), st.sampled_from(SUMS), st.sampled_from([5, 50, 10_000]))
+@settings(max_examples=examples(80))
+def test_times_are_finer_than_slots(instance: Instance, objective: str, slots: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gang_times, "MOST_SLOTS", slots)
+        solution, best = solve(instance, objective, model="partial-schedules"), optimum(instance, objective)
+    assert solution.status == "optimal"
+    assert solution.value_exact is not None
+    assert abs(solution.value_exact - best) <= Fraction(1, 10**8) * abs(best)
 
 
 @given(rigid_instances(most=5), st.sampled_from(SUMS))
 @settings(max_examples=examples(30))
 def test_prices_only_get_better_and_never_pass_the_optimum(instance: Instance, objective: str) -> None:
     state = begun(instance, objective)
-    search, best = Search(state), steps_of_optimum(state, objective)
+    search = Search(state)
+    best = steps_of_optimum(search, objective)
     before = np.zeros((instance.n, search.jobs.slots))
     some = search.jobs.ascend(before, 50, NEVER)
     assert search.jobs.prove(before).value <= search.jobs.prove(some).value + (1 << search.jobs.prove(some).bits)
@@ -96,9 +120,9 @@ def test_a_pass_that_the_clock_stops_proves_what_it_has_seen(looks: int) -> None
     object.__setattr__(deadline, "left_over", looks)
     assert best.status == "optimal"
     assert best.value_exact is not None
-    stopped = search_states(bounds, search.limit << bounds.bits, 100, deadline)
+    stopped = search_states(bounds, search.times, search.limit << bounds.bits, 100, deadline)
     assert (stopped.order, stopped.finished) == (None, False)
-    assert stopped.bound <= state.steps(best.value_exact) << bounds.bits
+    assert stopped.bound <= int(best.value_exact - search.clock.zero) << bounds.bits
 
 
 def test_no_time_proves_nothing() -> None:

@@ -12,7 +12,7 @@ from brute_force import optimum
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.deadline import Deadline
-from optsched.errors import OptschedError
+from optsched.errors import InputError, OptschedError
 from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
@@ -138,12 +138,16 @@ def test_a_deadline_before_the_first_lp_is_told() -> None:
     assert "time limit" in report.note
 
 
-def test_no_common_unit_is_not_called_a_size() -> None:
+def test_gangs_need_no_common_unit() -> None:
     instance = gangs(2, (0.0, 1, 0.1), (0.0, 1, 0.3), (0.1, 2, 0.7), (0.3, 1, 0.9), (0.0, 2, 0.6))
-    solution = solve(instance, "total_flow_time", time_limit=1)
-    assert solution.status == "limit"
-    assert "common unit" in solution.note
-    assert "size" not in solution.note
+    assert proved(instance, solve(instance, "total_flow_time"))
+
+
+def test_a_job_too_short_to_be_seen_beside_another_one_leaves_an_interval() -> None:
+    instance = gangs(2, (0.0, 2, 1e-9), (0.0, 2, 1e6), (0.1, 1, 0.7e6))
+    with pytest.raises(InputError, match="too short beside"):
+        solve(instance, "total_flow_time", model="partial-schedules")
+    assert solve(instance, "total_flow_time").bound <= float(optimum(instance, "total_flow_time"))
 
 
 def test_a_certificate_that_does_not_hold_is_never_kept() -> None:

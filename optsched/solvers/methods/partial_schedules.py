@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,11 +14,11 @@ from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificat
 from optsched.compiled import njit
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Ints
+from optsched.solvers.gang_times import Clock, Times, alike
 from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
-from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
 
@@ -35,6 +36,8 @@ from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
 # **Width**: a level keeps the states with the least bounds, at most so many. If none was left out for that, the result is
 # the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
 # is the schedule of a beam search.
+# **Times** of states are in fine units, prices those of slots of as many units as need be: a schedule stays one when all its
+# times are rounded down, and costs no more (`optsched.solvers.gang_times`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
 # **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
 # and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
@@ -76,14 +79,14 @@ class States(NamedTuple):
         return States(*(column[chosen] for column in self))
 
 
-def search_states(bounds: StartBounds, limit: int, width: int, deadline: Deadline) -> Searched:
+def search_states(bounds: StartBounds, times: Times, limit: int, width: int, deadline: Deadline) -> Searched:
     """The best schedule that costs at most ``limit`` (units of ``bounds``), as far as ``width`` and ``deadline`` let it."""
     jobs = bounds.jobs
     n, words = jobs.release.size, -(-jobs.release.size // WORD)
-    given = jobs.release, jobs.length, jobs.gpus, jobs.before, bounds.costs, bounds.paid, bounds.least, bounds.later
+    given = times, jobs.gpus, bounds.bits, bounds.paid, bounds.least, bounds.later
     spare, table = States.empty(SPARE * width, words, jobs.total), np.full(1 << (2 * SPARE * width).bit_length(), -1)
     level, left_out = States.empty(1, words, jobs.total), BEYOND
-    level.free[:], level.bound[:] = jobs.release.min(), bounds.value
+    level.free[:], level.bound[:] = times.release.min(), bounds.value
     path: list[tuple[Ints, Ints]] = []
     for _ in range(n):
         after, count, cut = bounds.after(_in_all(level.gone, n)), 0, limit + 1
@@ -139,11 +142,12 @@ def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _expand(states, shift, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
+def _expand(states, first, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
     """(states found, the bound from which on they are left out): children of states join those ``found`` so far."""
     gone, free, cost, _, _, _ = states
-    release, length, gpus, before, costs, paid, least, later = given
+    (release, length, shift, rise, base, before), gpus, bits, paid, least, later = given
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
+    dearest = float(BEYOND >> bits)
     waiting, earliest = np.empty(release.size, dtype=np.int64), np.empty(release.size, dtype=np.int64)
     mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
     for q in range(gone.shape[0]):
@@ -158,11 +162,12 @@ def _expand(states, shift, given, after, cut, width, found, count, table):  # ty
             j, start = waiting[x], earliest[x]
             if before[j] >= 0 and not (gone[q, before[j] // WORD] >> (before[j] % WORD)) & 1:
                 continue
-            if start >= min(over, paid.shape[1]) or paid[j, start] == BEYOND:
+            if start >= over or start >> shift >= paid.shape[1] or paid[j, start >> shift] == BEYOND:
                 continue
             _held(free[q], mine, start, gpus[j], length[j])
-            total = cost[q] + costs[j, start]
-            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, least, later, after)
+            paid_now = min(max(rise[j] * (start - release[j]) + base[j], 0.0), dearest)
+            total = cost[q] + (math.floor(paid_now) << bits)
+            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, shift, least, later, after)
             if bound >= cut:
                 continue
             key[:] = gone[q]
@@ -179,12 +184,12 @@ def _expand(states, shift, given, after, cut, width, found, count, table):  # ty
                 all_gone[known], all_free[known], all_cost[known] = key, mine, total + 1
                 count += 1
             if total < all_cost[known]:
-                all_cost[known], all_bound[known], parent[known], last_job[known] = total, bound, shift + q, j
+                all_cost[known], all_bound[known], parent[known], last_job[known] = total, bound, first + q, j
     return count, cut
 
 
 @njit
-def _rest(waiting, next_, gone, free, release, gpus, least, later, after):  # type: ignore[no-untyped-def]
+def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after):  # type: ignore[no-untyped-def]
     """What the jobs that wait, and all from ``next_`` on, cost at least; ``free`` rises to the moment at which the first of
     them can start."""
     soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
@@ -196,7 +201,7 @@ def _rest(waiting, next_, gone, free, release, gpus, least, later, after):  # ty
         if i != gone:
             start = max(release[i], free[gpus[i] - 1])
             soonest = min(soonest, start)
-            bound += least[i, start] if start < least.shape[1] else BEYOND
+            bound += least[i, start >> shift] if start >> shift < least.shape[1] else BEYOND
             if bound >= BEYOND:
                 return bound
     if soonest == BEYOND:  # nobody waits
@@ -204,9 +209,9 @@ def _rest(waiting, next_, gone, free, release, gpus, least, later, after):  # ty
     for c in range(free.size):
         free[c] = max(free[c], soonest)
     for c in range(free.size):  # c + 1 GPUs are free between this moment and the next
-        bound -= after[c + 1, min(free[c], last)]
+        bound -= after[c + 1, min(free[c] >> shift, last)]
         if c + 1 < free.size:
-            bound += after[c + 1, min(free[c + 1], last)]
+            bound += after[c + 1, min(free[c + 1] >> shift, last)]
     return bound
 
 
@@ -272,7 +277,7 @@ def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
 
 
 NAME = "partial-schedules"
-SLOTS, GPUS, LARGEST = 4_000_000, 128, 1 << 44  # jobs times slots; in units of all gangs; a value in steps
+CELLS, GPUS = 4_000_000, 128  # jobs times slots; in units of all gangs
 STEPS = (300, 2000, 2000, 2000)  # of ascents, between which starts are given up
 SMALL, LEFT = 8, 0.9  # jobs that need no prices; of the starts: another ascent for so few would not pay
 FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level; times those of the pass before; of all that it keeps
@@ -283,60 +288,62 @@ BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # of the local search, times n^2, 
 def _applies(state: SolveState) -> str | None:
     if reason := state.misfit():
         return reason
-    if state.grid is None or state.step is None:
-        return "the times or the values are multiples of no useful unit"
-    if state.value is None or state.steps(state.value) >= LARGEST:
-        return "there is no schedule to begin with, or values are too large for exact arithmetic"
+    if state.value is None:
+        return "there is no schedule to begin with"
+    n, clock = state.instance.n, Clock.of(state)
     units = state.instance.cluster.gpus // int(np.gcd.reduce(state.instance.gpus))
-    if state.instance.n * _slots(state) > SLOTS or units > GPUS:
-        return f"{state.instance.n} jobs x {_slots(state)} slots on {units} GPUs are too many"
-    return None
-
-
-def _slots(state: SolveState) -> int:
-    """By which every left-shifted schedule is over."""
-    return int(there(state.grid).release.max() + there(state.grid).duration.sum()) + 1
+    if n * clock.slots > CELLS or units > GPUS:
+        return f"{n} jobs x {clock.slots} slots on {units} GPUs are too many"
+    return "some jobs are too short beside all of them" if (clock.grid.duration == 0).any() else None
 
 
 class Search:
     """One search: the starts that are left, their prices, and the interval in steps of values."""
 
     def __init__(self, state: SolveState) -> None:
-        self.state, self.grid = state, there(state.grid)
-        self.order = np.argsort(self.grid.release, kind="stable")
-        release, length, gpus = (a[self.order] for a in (self.grid.release, self.grid.duration, state.instance.gpus))
-        unit, slot = int(np.gcd.reduce(gpus)), np.arange(_slots(state))
-        cost = machine_of(state, slot.size).cost[self.order, : slot.size]
-        least = cost[np.arange(length.size), release]
-        # what a job pays more than it must, in a schedule that is no worse than the incumbent
-        open_ = cost - least[:, None] <= state.steps(there(state.value)) - least.sum()
+        self.state, self.clock, clock = state, Clock.of(state), Clock.of(state)
+        self.order = order = np.argsort(clock.grid.release, kind="stable")
+        release, length, gpus = (a[order] for a in (clock.grid.release, clock.grid.duration, state.instance.gpus))
+        self.times = Times(release, length, clock.shift, clock.rise[order], clock.base[order], alike(state, order))
+        unit, slot = int(np.gcd.reduce(gpus)), np.arange(clock.slots)
+        # a start within a slot costs no less than at its beginning, or on arrival
+        cost = self.times.cost(np.maximum(slot << clock.shift, release[:, None]))
+        release, length = release >> clock.shift, length >> clock.shift
+        open_: Bools = cost <= self.limit + 1  # in a schedule that is no worse than the incumbent
         open_ &= (slot >= release[:, None]) & (slot + length[:, None] < slot.size)
         last = int(np.flatnonzero(open_.any(axis=0))[-1]) + 1
         total = state.instance.cluster.gpus // unit
-        inside = (np.ascontiguousarray(each[:, :last]) for each in (cost, open_))  # one layout: compiled once
-        self.jobs = StartJobs(release, length, gpus // unit, total, *inside)
+        cost, open_ = (
+            np.ascontiguousarray(cost[:, :last]),
+            np.ascontiguousarray(open_[:, :last]),
+        )  # one layout: compiled once
+        self.jobs = StartJobs(release, length, gpus // unit, total, cost, open_)
         self.passes = 0
 
     @property
     def limit(self) -> int:
-        """The value in steps that a better schedule has at most."""
-        return self.state.steps(there(self.state.value)) - 1
+        """The value in steps that a better schedule has at most; -1: rounded times are less than jobs pay at least."""
+        return max(int((there(self.state.value) - self.clock.margin - self.clock.zero) // self.clock.step), -1)
 
     def raise_bound(self, steps: int) -> None:
         """No schedule of open starts is below."""
-        steps = min(steps, self.limit + 1)
-        self.state.raise_bound(self.state.values_from + steps * there(self.state.step), "solver", tell=False)
+        bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
+        if finest is not None:  # from the least value of all on, values are multiples of it
+            bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
+        self.state.raise_bound(bound, "solver", tell=False)
         self.state.report(self.passes)
 
     def certificate(self, bounds: StartBounds) -> Certificate:
         """What prices prove of all starts."""
-        state, grid, step = self.state, self.grid, there(self.state.step)
+        state, grid, step = self.state, self.clock.grid, self.clock.step
         own = list[tuple[int, Integers]]()
         for row in bounds.prices[np.argsort(self.order)]:
             paid = [price * step.numerator for price in np.trim_zeros(row).tolist()]
             own.append((int((row > 0).argmax()), integers(paid)))
         size = step.denominator << bounds.bits
-        prices = Prices("rigid-time-indexed", Fraction(grid.origin), grid.unit, size, (), tuple(own))
+        prices = Prices(
+            "rigid-time-indexed", Fraction(grid.origin), grid.unit * 2**self.clock.shift, size, (), tuple(own)
+        )
         return price_certificate(state.instance, state.goal.name, EXCLUSIVE, prices)
 
     def price(self) -> StartBounds | None:
@@ -370,9 +377,9 @@ class Search:
         while bounds is not None and not self.state.late:
             found = self.search(bounds, target, width)
             whole = found.finished and found.bound == BEYOND
-            reached = target + 1 if whole else -(-found.bound >> bounds.bits)
+            reached = min(target + 1, found.cost >> bounds.bits) if whole else -(-found.bound >> bounds.bits)
             self.raise_bound(reached)
-            if self.state.closed or not found.finished or not (whole or width < most):
+            if self.state.closed or not found.finished or (target >= self.limit if whole else width == most):
                 return
             width = width if whole else min(WIDER * width, most)
             gain, proved = 2 * gain if whole else reached - proved, max(proved, reached)
@@ -388,7 +395,7 @@ class Search:
         own, steps = bounds.prices / 2.0**bounds.bits, AGAIN if jobs.release.size > SMALL else 0
         own = jobs.ascend(own, steps, self.state.deadline)
         here = jobs.prove(own, bounds.bits)
-        found = search_states(here, target << here.bits, width, self.state.deadline)
+        found = search_states(here, self.times, target << here.bits, width, self.state.deadline)
         if found.order is not None:
             self.state.offer(list_schedule(self.state.instance, self.order[found.order]))
         return found
