@@ -77,7 +77,8 @@ class Clock:
         step = Fraction(2) ** math.frexp(float(max((value - zero) / 2**VALUES, margin / 2**10)))[1]
         rise = np.array([float(cost.slope * grid.unit / step) for cost in state.costs])
         base = np.array([float(cost.slope * wait / step) for cost, wait in zip(state.costs, late, strict=True)])
-        return cls(grid, step, zero, margin, rise, base * (1 + 2.0**-50) - 2)
+        # a unit more: floor(t) - floor(r) may be that much more than t - r; the rest is for rounding of floats
+        return cls(grid, step, zero, margin, rise, base * (1 + 2.0**-50) - rise - 2)
 
     @property
     def shift(self) -> int:

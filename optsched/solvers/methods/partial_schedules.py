@@ -313,10 +313,8 @@ class Search:
         open_ &= (slot >= release[:, None]) & (slot + length[:, None] < slot.size)
         last = int(np.flatnonzero(open_.any(axis=0))[-1]) + 1
         total = state.instance.cluster.gpus // unit
-        cost, open_ = (
-            np.ascontiguousarray(cost[:, :last]),
-            np.ascontiguousarray(open_[:, :last]),
-        )  # one layout: compiled once
+        # one layout: compiled once
+        cost, open_ = np.ascontiguousarray(cost[:, :last]), np.ascontiguousarray(open_[:, :last])
         self.jobs = StartJobs(release, length, gpus // unit, total, cost, open_)
         self.passes = 0
 
