@@ -254,28 +254,45 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
         best[t] = least
 
 
+class Ascent(NamedTuple):
+    """Where an ascent without the rules is: the best multipliers ``u``, those to be tried, the last direction, f64[n].
+
+    ``state`` f64[3]: the factor theta of its steps, the best value, and for how many steps it has not become better.
+    """
+
+    u: Floats
+    trial: Floats
+    direction: Floats
+    state: Floats
+
+    @classmethod
+    def from_nothing(cls, n: int) -> Ascent:
+        """Its beginning."""
+        return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.array([1.0, -NOTHING, 0.0]))
+
+
 @njit(interpreted=False, nogil=True)
 def simple_ascend(
-    cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int, theta: float
+    cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:
-    """Subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers. Changes ``u``.
+    """Subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers. Changes ``ascent``.
 
-    Returns the factor ``theta`` of its steps by now: below 1e-3 (and when nothing better than ``upper`` is left) it is done.
+    Returns the factor theta of its steps by now: below 1e-3 (and when nothing better than ``upper`` is left) it is done.
     """
+    u, trial, direction, state = ascent
+    theta, bound, stalled = state[0], state[1], state[2]
     n, horizon = length.size, alive.shape[1] - 1
-    best = np.empty(horizon + 1)
-    trial, direction, visits = u.copy(), np.zeros(n), np.empty(n)
-    bound, stalled = -NOTHING, 0
+    best, visits = np.empty(horizon + 1), np.empty(n)
     for _ in range(iterations):
         cheapest_paths(cost, trial, length, alive, idle, best)
         value = best[horizon] + trial.sum()
         if value > bound:
-            bound, stalled = value, 0
+            bound, stalled = value, 0.0
             _keep(u, trial)
         else:
             stalled += 1
             if stalled >= 30:
-                theta, stalled = theta * 0.8, 0
+                theta, stalled = theta * 0.8, 0.0
         visits[:] = 0
         t = horizon
         while t > 0:
@@ -291,7 +308,8 @@ def simple_ascend(
         if np.all(visits == 1) or theta < 1e-3 or value > upper - 1:
             return 0.0
         step(trial, direction, visits, theta * (upper - value), upper)
-    return theta
+    state[0], state[1], state[2] = theta, bound, stalled
+    return float(theta)
 
 
 @njit(interpreted=False)

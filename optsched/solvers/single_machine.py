@@ -56,6 +56,7 @@ from optsched.solvers.local_search import move_job, next_random
 from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
 from optsched.solvers.sequence_paths import (
     NOTHING,
+    Ascent,
     Jobs,
     PairPaths,
     cheapest_paths,
@@ -129,7 +130,7 @@ def prove_single_machine(
     order : i64[n], a sequence from which local search begins (default: by release).
     deadline : when to stop (looked at every tenth of a second or so).
     stage_limit : the same result on every machine, unlike a deadline.
-    priced : called with the best multipliers f64[n] without sequencing rules, and the bound that they prove; half of the
+    priced : called with the best multipliers f64[n] without sequencing rules, and the bound that they prove; most of the
         time that is left is for finding them.
     progress : called after every stage.
     """
@@ -198,16 +199,15 @@ class _Proof:
         return (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
 
     def relaxed(self) -> Floats:
-        """f64[n]: multipliers of the plain relaxation, by an ascent that has half of the time."""
-        m, u, half = self.machine, np.zeros(self.machine.length.size), self.deadline.share(0.5)
+        """f64[n]: multipliers of the plain relaxation, by an ascent that has most of the time."""
+        m, ascent, most = self.machine, Ascent.from_nothing(self.machine.length.size), self.deadline.share(0.7)
         self.search(SEARCH // 10)
-        theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (u.size * m.horizon), 1))
-        while theta >= STILL and rounds > 0 and not half.passed:
-            theta = simple_ascend(
-                self.jobs.cost, u, m.length, self.alive, m.idle, float(self.upper), min(rounds, some), theta
-            )
+        theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
+        while theta >= STILL and rounds > 0 and not most.passed:
+            steps = min(rounds, some)
+            theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, float(self.upper), steps)
             rounds -= some
-        return u
+        return ascent.u
 
     def plain(self, u: Floats) -> float:
         """What multipliers prove without sequencing rules."""

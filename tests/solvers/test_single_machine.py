@@ -18,7 +18,7 @@ from optsched.solvers import sequence_paths, single_machine
 from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
-from optsched.solvers.sequence_paths import Jobs, find_orders, may_follow
+from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
 from optsched.solvers.single_machine import SingleMachine, improve_sequence, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
@@ -213,6 +213,17 @@ def hard(seed: int = 0, n: int = 40) -> SingleMachine:
     horizon = int(length.sum())
     cost = weight[:, None] * np.maximum(np.arange(horizon + 1) + (length - due)[:, None], 0)
     return SingleMachine(cost.astype(float), length, np.zeros(n, dtype=np.int64), horizon)
+
+
+def test_an_ascent_in_parts_is_the_ascent() -> None:
+    machine = hard(n=20)
+    alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
+    whole, parts = Ascent.from_nothing(20), Ascent.from_nothing(20)
+    simple_ascend(machine.cost, whole, machine.length, alive, False, 1e5, 200)
+    for _ in range(20):
+        simple_ascend(machine.cost, parts, machine.length, alive, False, 1e5, 10)
+    assert whole.state[0] < 1  # steps have become shorter
+    assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
 
 
 def test_progress_comes_with_every_stage_and_the_limit_holds() -> None:
