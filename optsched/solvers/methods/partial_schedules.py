@@ -1,4 +1,4 @@
-"""The method ``partial-schedules``: rigid gangs on a grid of time, partial schedules bounded by prices of slots."""
+"""The method ``partial-schedules``: rigid gangs: partial schedules, bounded by prices of slots of time."""
 
 from __future__ import annotations
 
