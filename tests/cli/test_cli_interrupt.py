@@ -25,7 +25,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
 from optsched.solvers.local_search import improve_order
-from optsched.solvers.single_machine import improve_sequence
+from optsched.solvers.sequence_search import improve_sequence
 
 pty = pytest.importorskip("pty")
 SOON = 120.0  # seconds: a fraction of one on a quiet machine, and never where it is not interrupted

@@ -19,7 +19,8 @@ from optsched.solvers.methods.sequence_branching import machine_of
 from optsched.solvers.prices import prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
-from optsched.solvers.single_machine import SingleMachine, improve_sequence, prove_single_machine
+from optsched.solvers.sequence_search import improve_sequence
+from optsched.solvers.single_machine import SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs

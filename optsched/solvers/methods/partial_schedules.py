@@ -290,7 +290,11 @@ def _applies(state: SolveState) -> str | None:
         return reason
     if state.value is None:
         return "there is no schedule to begin with"
-    n, clock = state.instance.n, Clock.of(state)
+    n = state.instance.n
+    # jobs take a unit of time each: slots are as many, or thousands, and to count them takes fractions
+    if n**2 > CELLS:
+        return f"{n} jobs are too many"
+    clock = Clock.of(state)
     units = state.instance.cluster.gpus // int(np.gcd.reduce(state.instance.gpus))
     if n * clock.slots > CELLS or units > GPUS:
         return f"{n} jobs x {clock.slots} slots on {units} GPUs are too many"
@@ -301,7 +305,7 @@ class Search:
     """One search: the starts that are left, their prices, and the interval in steps of values."""
 
     def __init__(self, state: SolveState) -> None:
-        self.state, self.clock, clock = state, Clock.of(state), Clock.of(state)
+        self.state, self.clock = state, (clock := Clock.of(state))
         self.order = order = np.argsort(clock.grid.release, kind="stable")
         release, length, gpus = (a[order] for a in (clock.grid.release, clock.grid.duration, state.instance.gpus))
         self.times = Times(release, length, clock.shift, clock.rise[order], clock.base[order], alike(state, order))

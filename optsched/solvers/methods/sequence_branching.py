@@ -31,7 +31,7 @@ def _applies(state: SolveState) -> str | None:
         return "two jobs can run at the same time"
     if grid is None or state.finest_step is None:
         return "the times or the values are multiples of no useful unit"
-    slots = int(grid.release.max() + grid.duration.sum()) + 1
+    slots = grid.end
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
     if state.value is not None and state.value / state.finest_step * slots >= EXACT:
@@ -58,7 +58,7 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
 
 def _run(state: SolveState) -> MethodReport:
     grid, step, value = there(state.grid), there(state.finest_step), there(state.value)
-    horizon = int(grid.release.max() + grid.duration.sum())
+    horizon = grid.end - 1
     machine = machine_of(state, horizon)
 
     def seconds(amount: int) -> Fraction:
