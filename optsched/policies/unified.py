@@ -16,6 +16,7 @@ from optsched.policies.goodput_allocation import best_counts
 from optsched.policies.leader_first import LeaderFirst
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading, leading_of
+from optsched.policies.unified_copies import Copies, OneGang
 from optsched.policies.unified_places import Widths, Wish, places
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
@@ -49,6 +50,10 @@ class Unified:
     costs, unless ``share`` = false: who was dealt no GPUs may be a guest beside one who was, while its own progress there
     is worth more than what that costs the owner (`optsched.policies.unified`).
 
+    **Copies**, with ``fork`` = true: every job may train in several copies of its gang on different nodes, whose work adds
+    up, as under `hadar-e`; nobody is resized or shares GPUs. v_j is the sum of the fastest nodes' rates, and the rest as
+    above (`optsched.policies.unified_copies`).
+
     Who has started once pays ``restart`` seconds, or its own, whenever its GPUs change. So a change is worth h / (h +
     restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: the age of the job (at
     least one restart) over the number of its starts, and at most until it ends. Another place must be 5 % better to be worth
@@ -56,11 +61,12 @@ class Unified:
 
     **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes, number,
     or partners.
-    **Knowledge** predicted, by ``predictor``; rates. **Guarantee** none known. With one GPU, w = 1,
-    the truth predicted and free restarts it is SRPT, optimal.
+    **Knowledge** predicted, by ``predictor``; rates; with ``fork`` clairvoyant: copies share out what is left.
+    **Guarantee** none known. With one GPU, or with copies on alike nodes of one, w = 1, the truth predicted and free
+    restarts it is SRPT, optimal.
     **Jobs with tasks** (computing and all-reduces one by one) are served by ``leader-first`` and its placement, clairvoyant.
-    **Not here** resizing and sharing in one run: no bound knows such schedules. Of contention it knows, without tasks, only
-    that few nodes are better.
+    **Not here** two of resizing, sharing and copies in one run: no bound knows such schedules. Of contention it knows,
+    without tasks, only that few nodes are better.
     **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them dealt GPUs, G GPUs, T types,
     N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O sub-batches.
     **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's numbers of GPUs.
@@ -70,6 +76,7 @@ class Unified:
     restart: float = 30.0
     resize: bool = True
     share: bool = True
+    fork: bool = False
     uses: tuple[str, ...] = field(default=("widths",), init=False, repr=False)
 
     name: ClassVar[str] = "unified"
@@ -78,10 +85,13 @@ class Unified:
 
     _widths: dict[int, Widths] = field(init=False, repr=False)
     _guests: Guests | None = field(init=False, repr=False)
+    _gangs: OneGang = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
         predictor(self.predictor)
+        legal = "perfect, where fork=true: copies share out the work that is left"
+        check_legal(not self.fork or self.predictor == "perfect", "unified: predictor", self.predictor, legal)
 
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
@@ -91,14 +101,17 @@ class Unified:
         """Forget the last run."""
         self._widths = {}
         self._guests = Guests(view) if "sharing" in self.uses else None
+        self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
 
     def form(self, instance: Instance) -> Unified | LeaderFirst:
-        """What it is on an instance: one that shares GPUs where nobody is resized and the cost is known; else this one.
+        """What it is on an instance: one that forks, or shares GPUs where nobody is resized and the cost is known; or this.
 
         For jobs with tasks `LeaderFirst`, which knows how many iterations are left; with a predictor there is none.
         """
         if instance.at_task_level and self.predictor == "perfect":
             return LeaderFirst()
+        if self.fork:
+            return Forking(restart=self.restart, fork=True)
         shares = self.share and instance.interference is not None and not (self.resize and instance.elastic)
         if not shares:
             return self
@@ -111,25 +124,23 @@ class Unified:
         for j in view.finished:
             self._widths.pop(j, None)
         for j in view.arrived:
-            self._widths[j] = self._widths_of(j, view)
+            self._widths[j] = self._widths_of(j)
         jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others run nowhere
         if not jobs:
             return
         wishes = self._deal(view, jobs)
-        plan = places(view, wishes)
+        plan = places(view, wishes, self._gangs)
         if self._guests is not None:
             yield from self._guests.moves(wishes, plan)
             return
         held = {wish.job: wish.held for wish in wishes}
         yield [Stop(j) for j, on in held.items() if on and plan.get(j) != on]
-        yield [Start(j, on=on) for j, on in plan.items() if on != held[j]]
+        yield [start for j, on in plan.items() if on != held[j] for start in self._gangs.begin(j, on)]
 
-    def _widths_of(self, j: int, view: View) -> Widths:
-        rate = view.goodputs.table(j).max(axis=1)
-        gpus = np.flatnonzero(rate)
-        gpus = gpus if self.resize else gpus[gpus == view.gpus(j)]
-        hull = _hull(gpus, rate[gpus])
-        return Widths(gpus[hull], rate[gpus[hull]], {})
+    def _widths_of(self, j: int) -> Widths:
+        gpus, rate = self._gangs.sizes(j)
+        hull = _hull(gpus, rate)
+        return Widths(gpus[hull], rate[hull], {})
 
     def _left(self, view: View, jobs: list[int]) -> Floats:
         predicted = np.array([view.predicted(j) for j in jobs])
@@ -158,10 +169,19 @@ class Unified:
     def _wish(self, view: View, j: int, left: float, weight: float, price: float) -> Wish:
         gpus, rate, ideal = self._widths[j]
         unit = float(((weight + price * gpus) / rate).min())
-        starts, restart, held = view.starts(j), view.restart(j, self.restart), view.held(j)
+        starts, restart, held = self._gangs.given(j), self._gangs.restart(j), self._gangs.held(j)
         age = max(view.now - view.arrival(j), restart)
         stay = np.maximum(np.minimum(left / rate, age / max(starts, 1)), SHORTEST * restart)
         return Wish(j, gpus, rate, ideal, unit, restart if starts else 0.0, stay, held)
+
+
+@dataclass
+class Forking(Unified):
+    """`Unified` where every job may train in copies: it knows what is left of a job."""
+
+    uses: tuple[str, ...] = field(default=("copies",), init=False, repr=False)
+
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:

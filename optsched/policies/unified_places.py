@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.policies.goodput_allocation import fewest_nodes
 from optsched.policies.ties import TIE, leading, leading_of
+from optsched.policies.unified_copies import OneGang
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
@@ -94,8 +94,8 @@ class Wish:
 class FreeNodes:
     """The free GPUs of every node and type while places are given."""
 
-    def __init__(self, view: View) -> None:
-        self.view, self.rate, self.total = view, view.goodputs.rate, 0.0
+    def __init__(self, view: View, gangs: OneGang) -> None:
+        self.view, self.gangs, self.total = view, gangs, 0.0
         self.free, self.type = view.groups.node_gpus.copy(), view.node_kind
         self.types = int(self.type.max()) + 1
         self.plan: dict[int, Places] = {}
@@ -115,8 +115,9 @@ class FreeNodes:
         """The job's rate on what it was dealt, on GPUs of a type while nobody else is there; remembered."""
         key = kind, wish.dealt
         if key not in wish.ideal:
-            on = fewest_nodes(wish.dealt, np.where(self.view.eligible(wish.job) & (self.type == kind), self._size, 0))
-            wish.ideal[key] = self.rate(wish.job, on) if on else 0.0
+            may = np.where(self.view.eligible(wish.job) & (self.type == kind), self._size, 0)
+            on = self.gangs.nodes(wish.job, wish.dealt, may)
+            wish.ideal[key] = self.gangs.rate(wish.job, on) if on else 0.0
         return wish.ideal[key]
 
     def put(self, wish: Wish, gpus: int, kinds: Sequence[int]) -> bool:
@@ -125,10 +126,10 @@ class FreeNodes:
         found: Places = ()
         best = 0.0
         if _count(wish.held) == gpus and all(may[node] >= count for node, count in wish.held):
-            found, best = wish.held, wish.value_on(wish.held, self.rate(wish.job, wish.held)) * KEEP
+            found, best = wish.held, wish.value_on(wish.held, self.gangs.rate(wish.job, wish.held)) * KEEP
         for kind in kinds:
-            on = fewest_nodes(gpus, may if kind < 0 else np.where(self.type == kind, may, 0))
-            value = wish.value_on(on, self.rate(wish.job, on)) if on else 0.0
+            on = self.gangs.nodes(wish.job, gpus, may if kind < 0 else np.where(self.type == kind, may, 0))
+            value = wish.value_on(on, self.gangs.rate(wish.job, on)) if on else 0.0
             if value > best * (1 + TIE):
                 found, best = on, value
         if found:
@@ -139,13 +140,13 @@ class FreeNodes:
         return bool(found)
 
 
-def places(view: View, wishes: Sequence[Wish]) -> dict[int, Places]:
+def places(view: View, wishes: Sequence[Wish], gangs: OneGang) -> dict[int, Places]:
     """(node, GPUs there) of every job that runs now. ``wishes`` by falling value of a GPU, those with GPUs dealt first.
 
     Twice, once with everybody who may stay where he is in place first; the plan of the larger value is taken.
     """
-    types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view))
-    clusters = [_placed(FreeNodes(view), wishes, types, stay=stay) for stay in (True, False)]
+    types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view, gangs))
+    clusters = [_placed(FreeNodes(view, gangs), wishes, types, stay=stay) for stay in (True, False)]
     return max(clusters, key=lambda cluster: leading_of(cluster.total)).plan
 
 

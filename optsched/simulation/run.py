@@ -181,8 +181,8 @@ class Round:
 class ForkedRun(Run):
     """A `Run` in rounds with up to ``copies`` copies of a job at once (at most the number of nodes; 1: no forking).
 
-    A copy pays ``overhead`` seconds whenever it begins: parameters are brought together and sent out again.
-    ``preemptions`` counts how often a job loses nodes before it is done.
+    A copy pays ``overhead`` seconds whenever it begins: parameters are brought together and sent out again. ``round`` 0:
+    copies begin at any event. ``preemptions`` counts how often a job loses nodes before it is done.
     """
 
     copies: int = 1
@@ -212,7 +212,7 @@ class ForkedRun(Run):
 def nodes_lost(run: ForkedRun) -> int:
     """How often a job that is not done loses nodes: for as long as a round none of its copies begins there again.
 
-    Nodes that it loses at the same time count once. O(S log S) for S copies.
+    Without rounds, if none begins at once. Nodes that it loses at the same time count once. O(S log S) for S copies.
     """
     schedule = run.schedule
     part = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
@@ -221,7 +221,7 @@ def nodes_lost(run: ForkedRun) -> int:
     order = np.lexsort((schedule.start[segment], schedule.job[segment], node))
     node, segment = node[order], segment[order]
     job, start, end = schedule.job[segment], schedule.start[segment], schedule.end[segment]
-    again = (node[1:] == node[:-1]) & (job[1:] == job[:-1]) & (start[1:] - end[:-1] < run.round * (1 - ROUNDING))
+    again = (node[1:] == node[:-1]) & (job[1:] == job[:-1]) & (start[1:] - end[:-1] <= run.round * (1 - ROUNDING))
     lost = ~np.append(again, False)[: job.size] & (end < schedule.completion[job] * (1 - ROUNDING))
     return len(np.unique(np.stack([job[lost], end[lost]], axis=1), axis=0))
 
