@@ -16,11 +16,10 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Floats, Ints, frozen
+from optsched.problem.arrays import Bools, Floats, Ints, frozen, is_number, is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER
-from optsched.problem.eligibility import suited_groups
-from optsched.problem.job_table import COLUMNS
+from optsched.problem.job_table import COLUMNS, suited_groups
 from optsched.problem.speed_model import SpeedModel
 from optsched.problem.table import is_pandas, polars_of_pandas
 
@@ -82,14 +81,13 @@ def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
     # A field of a Job as the table holds it; polars would accept True for 1 and cut a list of types out of a text.
     if value is None:
         return None
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if dtype == pl.Float64:
         legal = "a number"
-        if number and (not isinstance(value, int) or abs(value) <= sys.float_info.max):
+        if is_number(value) and (not isinstance(value, int) or abs(value) <= sys.float_info.max):
             return float(value)
     elif dtype == pl.Int64:
         legal = "an integer"
-        if isinstance(value, int | np.integer) and number and abs(int(value)) <= MAX_INTEGER:
+        if is_whole(value) and abs(int(value)) <= MAX_INTEGER:
             return int(value)
     elif dtype == pl.String:
         legal = "text"
@@ -202,8 +200,7 @@ class JobColumns:
         count = max(len(patterns), 1)
         key = self.gpus * count + pattern
         kinds, job_class = np.unique(key, return_inverse=True)
-        eligible = patterns[kinds % count][:, self.cluster.node_group] if self.n else np.zeros((0, 0), dtype=bool)
-        suited = frozen(np.ascontiguousarray(eligible))
+        suited = frozen(np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]))
         return frozen(job_class.reshape(-1).astype(np.int64)), frozen(kinds // count), suited
 
     @property
@@ -220,6 +217,12 @@ class JobColumns:
     def class_eligible(self) -> Bools:
         """Which nodes the jobs of a class may use, bool[K, N]."""
         return self._classes[2]
+
+    @cached_property
+    def too_wide(self) -> Bools:
+        """Which gangs no single node that suits them could hold, bool[n]."""
+        widest = (self.class_eligible * self.cluster.node_gpus).max(axis=1)
+        return frozen(self.gpus > widest[self.job_class])
 
     @property
     def unrestricted(self) -> bool:

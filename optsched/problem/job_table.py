@@ -1,4 +1,4 @@
-"""The canonical job table (polars) and the vectorised checks that every instance passes."""
+"""The canonical job table (polars), the vectorised checks that every instance passes, and which nodes may serve a job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
+from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Cluster
-from optsched.problem.eligibility import suited_groups
 from optsched.registry import near_matches
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
     def not_finite(field: str) -> pl.Expr:
         return pl.col(field).is_not_null() & ~pl.col(field).is_finite()
 
-    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
-        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
+    def beyond(field: str) -> pl.Expr:
+        return pl.col(field).is_finite() & (pl.col(field).abs() > LONGEST)
 
     duplicate = pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct()
     short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
@@ -200,3 +200,36 @@ def _too_little(
     suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
     legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
+
+
+def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> tuple[Ints, Bools]:
+    """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
+
+    A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
+    where a gang may be placed must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
+    O(n) in polars plus one look for each distinct combination.
+    """
+    model_of = {name: model for model in models if model.limits_types for name in model.names}
+    if not model_of and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:
+        return np.zeros(table.height, dtype=np.int64), np.ones((1, len(cluster.nodes)), dtype=bool)
+    profile: pl.Expr = pl.lit(None, dtype=pl.String)
+    if model_of:
+        limited = pl.col("duration").is_null() & pl.col("profile").is_in(list(model_of))
+        profile = pl.when(limited).then(pl.col("profile"))
+    gang = pl.when(profile.is_not_null()).then(pl.col("gpus"))
+    rows = table.select("gpu_types", "gpu_memory", profile=profile, gang=gang)
+    limits = rows.unique(maintain_order=True)
+    masks = np.array(
+        [
+            [
+                group.suits(types, memory) and (profile is None or model_of[profile].runs_on(profile, group.gpu, gang))
+                for group in cluster.nodes
+            ]
+            for types, memory, profile, gang in limits.iter_rows()
+        ],
+        dtype=bool,
+    ).reshape(limits.height, len(cluster.nodes))
+    patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
+    numbered = limits.with_columns(pattern=pl.Series(pattern_of.reshape(-1).astype(np.int64)))
+    found = rows.join(numbered, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")["pattern"]
+    return found.to_numpy().astype(np.int64), patterns

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from optsched.errors import InputError, check_legal
 from optsched.problem.contention import LARGEST, legal_number
-from optsched.problem.job_speeds import SubBatch
+from optsched.problem.documents import stated
+from optsched.problem.speed_model import SubBatch
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,7 @@ class MeasuredSteps:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file."""
-        parts = {name: [list(row) for row in getattr(self, name)] for name in ("placements", "scalability")}
-        return {name: rows for name, rows in parts.items() if rows}
+        return stated(self)
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,7 @@ class Scaling:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file; fields at their defaults are left out."""
-        document: dict[str, Any] = {"compute": self.compute, "per_sample": self.per_sample}
-        for field in fields(self)[2:]:
-            value = getattr(self, field.name)
-            if value != field.default:
-                document[field.name] = value
-        if self.iterations:
-            document["iterations"] = [list(row) for row in self.iterations]
-        if self.measured is not None:
-            document["measured"] = self.measured.to_json()
-        return document
+        return stated(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Scaling:

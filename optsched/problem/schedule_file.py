@@ -19,10 +19,9 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
-from optsched.problem.parquet import read_parquet, write_parquet
+from optsched.problem.parquet import read_headed, write_headed
 
 FORMAT = "optsched-schedule/1"
-METADATA = "optsched-schedule"
 _COLUMNS = {
     "job": pl.String(),
     "node": pl.List(pl.Int64),
@@ -53,18 +52,15 @@ def write_segments(
 ) -> None:
     """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
     header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
-    suffix = suffix_of(path)
-    if suffix == ".parquet":
+    if suffix_of(path, "a schedule") == ".parquet":
         names = pl.Series(list(ids), dtype=pl.String).gather(job)
         table = pl.DataFrame({"job": names, "start": start, "end": end, "work": work})
         gangs = _lists(np.diff(gpu_offset), node=gpu_node, index=gpu_index)
         table = pl.concat([table, gangs], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
         if steps is not None:
             table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
-        write_parquet(table, path, {METADATA: json.dumps(header)})
+        write_headed(table, path, header)
         return
-    if suffix != ".json":
-        raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
     # one call for all ids: a line break inside of one is escaped, so that those between them are the only ones
     quoted = pl.Series(json.dumps(list(ids), separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
     rows = _rows(quoted.gather(job), np.diff(gpu_offset), gpu_node, gpu_index, steps, start=start, end=end, work=work)
@@ -146,11 +142,8 @@ def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    metadata, table = read_parquet(path, path, FORMAT)
-    header = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
+    header, table = read_headed(path, FORMAT, "not a schedule file")
     rows = table.to_dicts()
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
     try:
         for row in rows:
             row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError, check_legal, naming
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
@@ -87,7 +87,7 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
     """
     content = read_bytes(path)
     document = parse_json(content, path, LEGAL)
-    try:
+    with naming(path):
         if isinstance(document, dict) and document.keys() & InterferenceDocument.model_fields.keys():
             return _own_form(content)
         if document == {}:
@@ -99,10 +99,6 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
             legal = "a cluster of one GPU type; or k80, p100, v100, a number"
             raise InputError("rates of which GPU type?", field="interference", value=", ".join(types), legal=legal)
         return interference_of(throughputs, types[0], say=say)
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(str(error), file=path) from None
 
 
 def _own_form(content: bytes) -> Interference:
@@ -140,10 +136,8 @@ def unmeasured_note(instance: Instance) -> str | None:
     return f"interference: no measurements of {listed}: beside others they run {table.ratio:g} x as long"
 
 
-def random_interference(
-    kinds: Sequence[str], mean: float = 0.5, seed: int = 0, *, ratio: float = TURNS
-) -> Interference:
-    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; ``ratio`` for others.
+def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) -> Interference:
+    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; 2 for others.
 
     The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
     """
@@ -151,4 +145,4 @@ def random_interference(
     draw = np.random.Generator(np.random.PCG64(seed))
     ratios = 1 + draw.exponential(mean, (len(kinds), len(kinds)))
     table = tuple(tuple(row) for row in ratios.tolist())
-    return Interference(ratio, tuple(kinds), table, f"drawn: 1 + Exp({mean:g}), seed {seed}")
+    return Interference(TURNS, tuple(kinds), table, f"drawn: 1 + Exp({mean:g}), seed {seed}")

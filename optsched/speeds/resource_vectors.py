@@ -42,12 +42,12 @@ LEGAL = "a finite time: > 0 of the iteration, >= 0 of a resource"
 
 
 def resource_interference(
-    times: Mapping[str, Sequence[float]] = RESOURCE_TIMES, *, ratio: float = TURNS, source: str = "resource vectors"
+    times: Mapping[str, Sequence[float]] = RESOURCE_TIMES, source: str = "resource vectors"
 ) -> Interference:
     """xi of every pair of models by the formula of the module.
 
     ``times``: (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, as many resources
-    for all. ``ratio``: xi beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
+    for all; xi is 2 beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
     """
     width = {len(row) for row in times.values()}
     if len(width) > 1 or (width and min(width) < 2):
@@ -63,7 +63,7 @@ def resource_interference(
         [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]
         for mine in shares.values()
     ]
-    return Interference(ratio, tuple(shares), tuple(map(tuple, ratios)), source)
+    return Interference(TURNS, tuple(shares), tuple(map(tuple, ratios)), source)
 
 
 def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:

@@ -22,7 +22,7 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.errors import InputError, RowErrors, RowProblem, naming
 from optsched.problem.contention import LARGEST
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.built_in_scalings import APPLICATIONS
@@ -65,14 +65,12 @@ def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -
     placed = [row for _, row in _rows(file, {"placement": 1, **numbers})]
     beside = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
     scaled = [row for _, row in _rows(beside, {"num_nodes": 1, "num_replicas": 1, **numbers})]
-    try:
+    with naming(file):
         measured = MeasuredSteps(
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]
             tuple((int(row[0]), int(row[1]), *row[2:]) for row in scaled),  # type: ignore[misc]
         )
         fitted = joint_fit(measured)
-    except InputError as error:
-        raise InputError(str(error), file=str(file)) from None
     most = int(max(row[1] for row in placed))
     if name in APPLICATIONS:
         most = min(most, APPLICATIONS[name].most_local)

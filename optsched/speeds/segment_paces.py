@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.job_speeds import Nodes
+from optsched.problem.speed_model import Nodes
 
 
 def segment_paces(instance: Instance, job: Ints, gpu_offset: Ints, gpu_node: Ints) -> Floats:

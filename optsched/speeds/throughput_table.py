@@ -31,7 +31,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError, check_legal, naming
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
@@ -68,10 +68,8 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
     document = parse_json(read_bytes(path), path, "Gavel's throughputs")
     if not isinstance(document, dict) or not document:
         raise InputError("not a table of throughputs", file=path, legal="an object of worker types")
-    try:
+    with naming(path):
         return _table(document)
-    except InputError as error:
-        raise InputError(str(error), file=path) from None
 
 
 def _table(document: dict[str, Any]) -> Throughputs:
@@ -193,7 +191,6 @@ class _Gaps:
         if self._table.gang_sizes(job_type, gpu):
             self._sizes.append((job_type, gpu, gpus))
             return self._grown(job_type, gpu, gpus)
-        # None: the gang fits no GPU type of the table
         performance_ratio(gpu)  # says what is wrong with it
         ranked: list[tuple[bool, bool, float, float, str]] = []
         unknown: str | None = None
@@ -208,14 +205,14 @@ class _Gaps:
                 continue
             ratio = performance_ratio(gpu, other)
             ranked.append((exact is None, not compares_by_tensor(gpu, other), abs(math.log(ratio)), ratio, other))
-        if not ranked and unknown is not None:
-            performance_ratio(unknown)
-        reference = min(ranked)[-1] if ranked else None
-        if reference is None:
+        if not ranked:  # the gang fits no GPU type of the table
+            if unknown is not None:
+                performance_ratio(unknown)
             return Throughput(0.0, measured=False)
+        *_, ratio, reference = min(ranked)
         self._types.setdefault((gpu, reference), []).append((job_type, gpus))
         known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
-        return _times(known, performance_ratio(gpu, reference))
+        return _times(known, ratio)
 
     def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
         least = self._table.gang_sizes(job_type, gpu)[0]

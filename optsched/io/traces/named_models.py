@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.errors import InputError, RowErrors, RowProblem, naming
 from optsched.io.traces.dialect import TraceRead
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
@@ -67,11 +67,9 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
         needs = _needy(read, request)
         if needs.is_empty():
             raise InputError("no legal row", file=file, legal="at least one job whose model the throughput table knows")
-    try:
+    with naming(file):
         wanted = needs.select("profile", "gpus").unique(maintain_order=True).rows()
         speeds = completed(table, wanted, cluster.gpu_types, strict=request.strict, say=request.say)
-    except InputError as error:
-        raise InputError(str(error), file=file) from None
     return replace(read, throughputs=speeds.restricted(set(needs["profile"].to_list())))
 
 

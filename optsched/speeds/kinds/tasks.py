@@ -18,10 +18,9 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.job_speeds import JobSpeeds, Nodes
 from optsched.problem.job_table import LONGEST, REPORTED, SHORTEST
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
 from optsched.registry import near_matches
 from optsched.speeds.kinds.scalings import ScalingSpeeds
 
@@ -57,8 +56,7 @@ class TaskSpeeds(JobSpeeds):
         seconds = instance.forward + instance.backward
         if instance.contention is None:
             return seconds
-        cost, widest = instance.contention, (instance.class_eligible * instance.cluster.node_gpus).max(axis=1)
-        spans = (instance.gpus > widest[instance.job_class]) & (instance.message > 0)
+        cost, spans = instance.contention, instance.too_wide & (instance.message > 0)
         return seconds + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
 
     def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:

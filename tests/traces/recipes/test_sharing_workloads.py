@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.io.traces.generate import generate
-from optsched.io.traces.recipe import in_proportion
+from optsched.io.traces.generate import generate, in_proportion
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference
 from optsched.speeds.colocation import built_in_interference

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
-from optsched.io.traces.recipes.ddl_cluster import profiles_of
+from optsched.io.traces.generate import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
+from optsched.io.traces.recipes.ddl import profiles_of
 from optsched.io.traces.recipes.gavel import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns

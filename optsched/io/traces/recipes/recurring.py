@@ -35,8 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.io.traces.generate import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.laws import GangLaw
-from optsched.io.traces.recipe import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster

@@ -40,7 +40,7 @@ from dataclasses import replace
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, Values, choice, in_proportion, integer, number, recipe
+from optsched.io.traces.generate import Draw, Values, choice, in_proportion, integer, number, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.io.traces.recipe import Draw, Values, in_proportion, integer, recipe
+from optsched.io.traces.generate import Draw, Values, in_proportion, integer, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
