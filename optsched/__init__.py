@@ -79,7 +79,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     )
     from optsched.speeds.model_zoo import zoo_profile as zoo_profile
     from optsched.speeds.network import Network as Network
-    from optsched.speeds.throughput_fit import fit_scaling as fit_scaling
+    from optsched.speeds.scaling_fit import fit_scaling as fit_scaling
     from optsched.speeds.throughput_table import read_throughputs as read_throughputs
     from optsched.sweeps.run import sweep as sweep
 
@@ -128,7 +128,7 @@ _NAMES = {
     "speeds.least_squares": "fit_contention fit_interference",
     "speeds.model_zoo": "zoo_profile",
     "speeds.network": "Network",
-    "speeds.throughput_fit": "fit_scaling",
+    "speeds.scaling_fit": "fit_scaling",
     "speeds.throughput_table": "read_throughputs",
     "sweeps.run": "sweep",
 }

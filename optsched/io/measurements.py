@@ -28,7 +28,7 @@ from optsched.problem.interference import TURNS, Interference
 from optsched.problem.scaling import Scaling
 from optsched.speeds.kinds.scalings import ScalingDocument
 from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted, fit_contention, fit_interference
-from optsched.speeds.throughput_fit import fit_scaling
+from optsched.speeds.scaling_fit import fit_scaling
 
 Place = str | os.PathLike[str]
 

@@ -24,7 +24,7 @@ from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
-from optsched.speeds.colocation import built_in_interference, measured_gpus
+from optsched.speeds.interference_sources import built_in_interference, measured_gpus
 from optsched.speeds.throughput_table import built_in, completed
 
 CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
@@ -180,8 +180,9 @@ def sharing_gavel(rng: np.random.Generator, values: Values) -> Draw:
 
         load = sum_j g_j e_j / (G t),   t: the last arrival, e_j = seconds alone at best on this GPU type.
 
-    **xi** ``measured``: co-located throughputs on one such GPU (`optsched.speeds.colocation`). Gangs were not measured: the
-    ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordered pair of job types, stand in its place.
+    **xi** ``measured``: co-located throughputs on one such GPU (`optsched.speeds.interference_sources`). Gangs were not
+    measured: the ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordered pair of job types, stand
+    in its place.
     """
     jobs, gpu = values["jobs"], values["gpu"]
     cluster = Cluster.parse(f"{values['nodes']}x{NODE}:{gpu}")
