@@ -27,8 +27,8 @@ from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
 from optsched.problem.instance_file import document, read_parts, write_parts
 from optsched.problem.interference import Interference
-from optsched.problem.job import JOB_FIELDS, Job, JobColumns, table_of
-from optsched.problem.job_table import job_problems, missing_values, normal_table
+from optsched.problem.job import JobColumns, table_of
+from optsched.problem.job_table import COLUMNS, Job, job_problems, missing_values, normal_table
 from optsched.problem.objectives import get_objective
 from optsched.problem.speed_model import LAST, JobSpeeds, SpeedModel, SubBatch, speed_models
 from optsched.registry import Registry
@@ -303,7 +303,7 @@ class Instance(JobColumns):
     def job(self, j: int) -> Job:
         """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
         row = self.table.row(j, named=True)
-        values = {name: row[name] for name in JOB_FIELDS}
+        values = {name: row[name] for name in COLUMNS}
         for name in (*_NUMBERS, *_IF_STATED):
             values[name] = short_number(values[name])
         if values["gpu_types"] is not None:

@@ -218,11 +218,7 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     content = read_bytes(path)
     parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
-    doc: Any
-    try:
-        doc = _document_model().model_validate_json(content)
-    except ValidationError as error:
-        raise _as_input_error(error, path) from None
+    doc = _validated(content, path)
     jobs = [job.model_dump() for job in doc.jobs]
     for position, job in enumerate(jobs, 1):
         job["id"] = str(position) if job["id"] is None else job["id"]
@@ -237,11 +233,14 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
     header = parse_json(metadata[_METADATA].encode(), path, f"format {FORMAT}", f"a JSON object under {_METADATA!r}")
     if not isinstance(header, dict):
         raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
+    return _parts(_validated(json.dumps({**header, "jobs": []}), path), table, path)
+
+
+def _validated(content: bytes | str, path: str | os.PathLike[str]) -> Any:
     try:
-        doc = _document_model().model_validate_json(json.dumps({**header, "jobs": []}))
+        return _document_model().model_validate_json(content)
     except ValidationError as error:
         raise _as_input_error(error, path) from None
-    return _parts(doc, table, path)
 
 
 def _parts(doc: Any, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:

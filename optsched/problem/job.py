@@ -1,14 +1,10 @@
-"""`Job`, and the table that jobs make.
-
-`JobColumns`: the jobs of an instance as arrays, computed once, when they are first asked for.
-"""
+"""The table that jobs make, and `JobColumns`: the jobs of an instance as arrays, computed once, when first asked for."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,43 +15,9 @@ from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints, frozen, is_number, is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER
-from optsched.problem.job_table import COLUMNS, suited_groups
+from optsched.problem.job_table import COLUMNS, Job, suited_groups
 from optsched.problem.speed_model import SpeedModel
 from optsched.problem.table import is_pandas, polars_of_pandas
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
-
-    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, a job type of
-    its throughput table, or the tasks of an iteration.
-    ``batch_size``: samples of an iteration over the whole gang, for jobs whose ``profile`` is a scaling profile.
-    ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
-    ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
-    ``restart``: seconds that it costs to resume it after it was stopped, or ``checkpoint`` bytes that are then read at the
-    cluster's storage bandwidth (None: what the policy says).
-    """
-
-    id: str
-    arrival: float = 0
-    gpus: int = 1
-    duration: float | None = None
-    iterations: float | None = None
-    profile: str | None = None
-    weight: float = 1
-    due: float | None = None
-    user: str | None = None
-    group: str | None = None
-    model: str | None = None
-    gpu_memory: float | None = None
-    gpu_types: tuple[str, ...] | None = None
-    batch_size: int | None = None
-    restart: float | None = None
-    checkpoint: float | None = None
-
-
-JOB_FIELDS = tuple(field.name for field in fields(Job))
 
 
 def table_of(jobs: Any) -> pl.DataFrame:
@@ -71,7 +33,7 @@ def table_of(jobs: Any) -> pl.DataFrame:
     for position, job in enumerate(rows):
         if not isinstance(job, Job):
             raise InputError("not a job", row=position + 1, value=job, legal="optsched.Job(...)")
-    columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in rows] for name in JOB_FIELDS}
+    columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in rows] for name in COLUMNS}
     for name, dtype in COLUMNS.items():
         columns[name] = [_legal(value, name, dtype, j + 1) for j, value in enumerate(columns[name])]
     return pl.DataFrame(columns, schema=COLUMNS, strict=True)

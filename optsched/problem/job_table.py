@@ -1,9 +1,10 @@
-"""The canonical job table (polars), the vectorised checks that every instance passes, and which nodes may serve a job."""
+"""`Job`, the canonical job table (polars), the checks that every instance passes, and which nodes may serve a job."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,25 +18,42 @@ from optsched.registry import near_matches
 if TYPE_CHECKING:
     from optsched.problem.speed_model import SpeedModel
 
-COLUMNS: dict[str, pl.DataType] = {
-    "id": pl.String(),
-    "arrival": pl.Float64(),
-    "gpus": pl.Int64(),
-    "duration": pl.Float64(),
-    "iterations": pl.Float64(),
-    "profile": pl.String(),
-    "weight": pl.Float64(),
-    "due": pl.Float64(),
-    "user": pl.String(),
-    "group": pl.String(),
-    "model": pl.String(),
-    "gpu_memory": pl.Float64(),
-    "gpu_types": pl.List(pl.String),
-    "batch_size": pl.Int64(),
-    "restart": pl.Float64(),
-    "checkpoint": pl.Float64(),
-}
-_DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
+
+    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, a job type of
+    its throughput table, or the tasks of an iteration.
+    ``batch_size``: samples of an iteration over the whole gang, for jobs whose ``profile`` is a scaling profile.
+    ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
+    ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
+    ``restart``: seconds that it costs to resume it after it was stopped, or ``checkpoint`` bytes that are then read at the
+    cluster's storage bandwidth (None: what the policy says).
+    """
+
+    id: str
+    arrival: float = 0
+    gpus: int = 1
+    duration: float | None = None
+    iterations: float | None = None
+    profile: str | None = None
+    weight: float = 1
+    due: float | None = None
+    user: str | None = None
+    group: str | None = None
+    model: str | None = None
+    gpu_memory: float | None = None
+    gpu_types: tuple[str, ...] | None = None
+    batch_size: int | None = None
+    restart: float | None = None
+    checkpoint: float | None = None
+
+
+# by the annotations of `Job`
+_TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "tuple[str, ...]": pl.List(pl.String)}
+COLUMNS: dict[str, pl.DataType] = {each.name: _TYPES[str(each.type).removesuffix(" | None")] for each in fields(Job)}
+_DEFAULTS = {each.name: each.default for each in fields(Job) if each.default not in (MISSING, None)}
 _STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 1"}  # wherever there is such a column
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.

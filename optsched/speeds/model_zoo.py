@@ -22,7 +22,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from optsched.errors import InputError
 from optsched.problem.profile import Profile, Stage
@@ -182,16 +181,6 @@ class Model:
     speed: float
     width: int
     parts: tuple[int, ...] | None = None
-
-    @cached_property
-    def flops(self) -> float:
-        """Of the forward pass of one sample."""
-        return sum(block.flops for block in self.blocks)
-
-    @cached_property
-    def parameters(self) -> int:
-        """Bytes of all parameters."""
-        return self.width * sum(block.parameters for block in self.blocks)
 
 
 MODELS: Mapping[str, Model] = {

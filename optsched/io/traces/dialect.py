@@ -57,7 +57,7 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """What a reader found: ``table`` has the columns of `optsched.problem.job.Job`; ``recipe`` says how it was
+    """What a reader found: ``table`` has the columns of `optsched.problem.job_table.Job`; ``recipe`` says how it was
     derived."""
 
     table: pl.DataFrame

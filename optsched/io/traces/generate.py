@@ -117,7 +117,7 @@ def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Paramete
 
 
 class Draw:
-    """What a recipe drew: columns of `optsched.problem.job.Job` but the ids (jobs are numbered from 1), cluster, objective.
+    """What a recipe drew: columns of `optsched.problem.job_table.Job` but the ids (jobs are numbered from 1), and the rest.
 
     ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap); ``speeds``
     what else the `Instance` is given: ``profiles`` and the like that the jobs name, ``contention``, ``interference``.

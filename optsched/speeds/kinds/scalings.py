@@ -124,12 +124,9 @@ class ScaledKind:
     @cached_property
     def by_id(self) -> dict[int, float]:
         """Of the placements of this gang that were measured."""
-        held = {name: list(map(int, str(name))) for name in self._table.placements}
-        found = {name: self._table.of_placement(name, self.size) for name in held if sum(held[name]) == self.gang}
         return {
-            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(held[name]) > 1)
-            for name, step in found.items()
-            if step is not None
+            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(str(name)) > 1)
+            for name, step in self._table.of_gang(self.gang, self.size).items()
         }
 
     def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
