@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -117,21 +117,34 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedMo
     """
     # One look at the table says which rules are broken at all; only for those rows are collected.
     broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
     for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
         if found:
-            rows = table.with_row_index("__row").filter(wrong).head(REPORTED).select("__row", field).iter_rows()
-            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
+            problems += rows_that_are(wrong, numbered, field, legal, message)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
     gangs = {name: gang for model in models for name in model.names if (gang := model.gang(name)) is not None}
-    if gangs:
+    if gangs:  # one GPU for each replica of the profile
         needs = pl.col("profile").replace_strict(gangs, default=None, return_dtype=pl.Int64)
-        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), gangs)
-    if any(model.closed and model.names for model in models):
+        rows = numbered.filter(profiled & (needs != pl.col("gpus"))).head(REPORTED).select("__row", "gpus", "profile")
+        problems += [
+            RowProblem(row + 1, "gpus", gpus, f"{gangs[profile]}, the replicas of the profile {profile!r}")
+            for row, gpus, profile in rows.iter_rows()
+        ]
+    if any(model.closed and model.names for model in models):  # a name that nobody knows is a typing error
         known = [name for model in sorted(models, key=lambda model: model.closed) for name in model.names]
-        problems += _unknown_models(table.with_row_index("__row").filter(profiled), known)
-    problems += _too_wide(table, cluster, models)
-    return problems
+        rows = numbered.filter(profiled & ~pl.col("profile").is_in(known)).head(REPORTED).select("__row", "profile")
+        problems += [
+            RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
+            for row, name in rows.iter_rows()
+        ]
+    return problems + _too_wide(table, cluster, models)
+
+
+def rows_that_are(wrong: pl.Expr, numbered: pl.DataFrame, field: str, legal: str, message: str) -> list[RowProblem]:
+    """The problems of the ``field`` in the rows, numbered by ``__row``, that are wrong."""
+    rows = numbered.filter(wrong).head(REPORTED).select("__row", field).iter_rows()
+    return [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
 
 
 def _rules() -> list[tuple[str, pl.Expr, str, str]]:
@@ -176,23 +189,6 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
 
 
 RULES = _rules()
-
-
-def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:
-    # A gang has one GPU for each replica of its profile.
-    return [
-        RowProblem(row + 1, "gpus", gpus, f"{replicas[profile]}, the replicas of the profile {profile!r}")
-        for row, gpus, profile in rows.head(REPORTED).select("__row", "gpus", "profile").iter_rows()
-    ]
-
-
-def _unknown_models(rows: pl.DataFrame, known: list[str]) -> list[RowProblem]:
-    # Where a table of speeds is given, a name that is neither in it nor a profile is a typing error.
-    rows = rows.filter(~pl.col("profile").is_in(known)).head(REPORTED)
-    return [
-        RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
-        for row, name in rows.select("__row", "profile").iter_rows()
-    ]
 
 
 def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:

@@ -188,22 +188,23 @@ class _Gaps:
             row = f"{job_type} on {gpus} {gpu}"
             legal = "a measured row for every job type, gang size and GPU type (strict)"
             raise InputError("the throughput table has no such row", field="throughputs", value=row, legal=legal)
-        if self._table.gang_sizes(job_type, gpu):
+        grown = self._grown(job_type, gpu, gpus)
+        if grown is not None:
             self._sizes.append((job_type, gpu, gpus))
-            return self._grown(job_type, gpu, gpus)
+            return grown
         performance_ratio(gpu)  # says what is wrong with it
+        rates: dict[str, Throughput] = {}
         ranked: list[tuple[bool, bool, float, float, str]] = []
         unknown: str | None = None
         for other in self._table.gpu_types:
-            if not self._table.gang_sizes(job_type, other):
-                continue
             exact = self._table.get(job_type, other, gpus)
-            if not (exact or self._grown(job_type, other, gpus)).fits:
+            rate = exact or self._grown(job_type, other, gpus)
+            if rate is None or not rate.fits:
                 continue
             if not is_known(other):  # a table may hold types that nobody can scale from, beside others
                 unknown = other
                 continue
-            ratio = performance_ratio(gpu, other)
+            rates[other], ratio = rate, performance_ratio(gpu, other)
             ranked.append((exact is None, not compares_by_tensor(gpu, other), abs(math.log(ratio)), ratio, other))
         if not ranked:  # the gang fits no GPU type of the table
             if unknown is not None:
@@ -211,14 +212,13 @@ class _Gaps:
             return Throughput(0.0, measured=False)
         *_, ratio, reference = min(ranked)
         self._types.setdefault((gpu, reference), []).append((job_type, gpus))
-        known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
-        return _times(known, ratio)
+        return _times(rates[reference], ratio)
 
-    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
-        least = self._table.gang_sizes(job_type, gpu)[0]
-        known = self._table.get(job_type, gpu, least)
-        assert known is not None
-        return _times(known, gpus / least)
+    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
+        # None: the table has no row of the job type for that GPU type
+        sizes = self._table.gang_sizes(job_type, gpu)
+        known = self._table.get(job_type, gpu, sizes[0]) if sizes else None
+        return None if known is None else _times(known, gpus / sizes[0])
 
     def notes(self) -> list[str]:
         lines = []

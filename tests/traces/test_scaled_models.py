@@ -9,7 +9,7 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 from optsched.io.traces.named_models import with_scalings
 from optsched.problem.scaling import Scaling
 from optsched.speeds.built_in_scalings import built_in_scalings

@@ -39,6 +39,7 @@ class TraceRequest:
     skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
     fragment : what follows ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
     limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
+    dialect : the name of it; `Dialect.read` says it.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class TraceRequest:
     skip_bad: bool = False
     fragment: str | None = None
     limit: int | None = None
+    dialect: str = ""
 
     def no_instance(self, field: str, legal: str) -> InputError:
         """No fragment names an instance of the file, where it holds many; ``field``: how a fragment is written."""
@@ -116,7 +118,7 @@ class Dialect:
             )
         if request.fragment is not None and not self.fragment:
             raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=request.fragment)
-        return self.reader(replace(request, limit=whole_limit(request.limit)))
+        return self.reader(replace(request, limit=whole_limit(request.limit), dialect=self.name))
 
 
 def whole_limit(limit: int | None) -> int | None:
@@ -159,7 +161,6 @@ def finish(
     rows: Rows,
     jobs: Mapping[str, pl.Series],
     *,
-    dialect: str,
     fields: Mapping[str, str] | None = None,
     from_earliest: tuple[str, ...] = (),
     notes: Mapping[str, Any] | None = None,
@@ -212,7 +213,7 @@ def finish(
         cluster=where,
         objective=objective,
         optimum=optimum if untouched else None,
-        recipe={"name": dialect, "seed": None, "parameters": _parameters(request, rows) | read},
+        recipe={"name": request.dialect, "seed": None, "parameters": _parameters(request, rows) | read},
     )
 
 

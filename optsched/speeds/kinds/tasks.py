@@ -18,7 +18,7 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.job_table import LONGEST, REPORTED, SHORTEST
+from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
 from optsched.registry import near_matches
@@ -139,14 +139,11 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
             return []
         rows = table.with_row_index("__row").filter(pl.Series(self.applies_to(table)))
         broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
-        problems = []
-        for wrong, legal, message in (
-            (broken, "a whole number", "invalid"),
-            (pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
-        ):
-            found = rows.filter(wrong).head(REPORTED).select("__row", "iterations").iter_rows()
-            problems += [RowProblem(row + 1, "iterations", value, legal, message) for row, value in found]
-        return problems
+        too_many = pl.col("iterations") > MOST_ITERATIONS
+        return [
+            *rows_that_are(broken, rows, "iterations", "a whole number", "invalid"),
+            *rows_that_are(too_many, rows, "iterations", f"at most {MOST_ITERATIONS:g}", "too many"),
+        ]
 
     def check(self, instance: Instance) -> None:
         # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.
