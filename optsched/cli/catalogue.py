@@ -159,7 +159,7 @@ KINDS = {
     "dialects": ListedKind("traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS"),
     "devices": ListedKind(
         "GPU types whose peak speed is known, for rates that no table has",
-        "speeds.device_performance:DEVICES",
+        "speeds.throughput_table:DEVICES",
         str,
     ),
     "spaces": ListedKind(

@@ -28,6 +28,7 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
+from optsched.speeds.scaling_files import read_scalings
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -235,11 +236,7 @@ def _load_trace(
 def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> Mapping[str, Scaling] | None:
     if isinstance(asked, Mapping | None):
         return asked
-    if Path(asked).suffix.lower() == ".json":
-        return read_profiles(asked)
-    from optsched.speeds.scaling_files import read_scalings
-
-    return read_scalings(asked)
+    return read_profiles(asked) if Path(asked).suffix.lower() == ".json" else read_scalings(asked)
 
 
 def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:

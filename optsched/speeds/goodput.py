@@ -36,9 +36,8 @@ from optsched.problem.arrays import Floats, frozen
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
-from optsched.speeds.duration import paces
+from optsched.speeds.duration import paces, segment_paces
 from optsched.speeds.scaling import computing_seconds, measured_table, seconds_of, seconds_on
-from optsched.speeds.segment_paces import segment_paces
 
 MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
 

@@ -19,7 +19,7 @@ from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.speed_model import JobSpeeds, Nodes, TypePaces
-from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.duration import segment_paces
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class RatesByType(JobSpeeds, ABC):
 def group_rates(instance: Instance) -> Floats:
     """Units of work a second of a job's gang on one node of every node group, f64[n, M]; 0 where it may not or cannot run.
 
-    O(n M) by the readable formulas of `optsched.speeds.segment_paces`.
+    O(n M) by the readable formulas of `optsched.speeds.duration`.
     """
     cluster, n = instance.cluster, instance.n
     rates = np.zeros((n, len(cluster.nodes)))

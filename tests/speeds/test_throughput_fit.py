@@ -9,9 +9,9 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.scaling import Scaling
-from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.least_squares import Fitted
 from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling_files import built_in_scalings
 from optsched.speeds.scaling_fit import NAMES, fit_scaling
 
 TRUE = [

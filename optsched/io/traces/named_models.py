@@ -17,9 +17,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.built_in_scalings import built_in_scalings
-from optsched.speeds.device_performance import is_known
-from optsched.speeds.throughput_table import Say, built_in, completed
+from optsched.speeds.scaling_files import built_in_scalings
+from optsched.speeds.throughput_table import Say, built_in, completed, is_known
 
 
 def with_speeds(
@@ -120,7 +119,7 @@ def with_scalings(
     """``read`` with scaling profiles for its jobs that state a batch size and iterations, by their ``model``.
 
     Their ``profile`` becomes the name of the application. Jobs whose application no profile knows stay as they are; the
-    rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.built_in_scalings`), and ``say``
+    rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.scaling_files`), and ``say``
     hears that the measurements themselves were not used.
 
     Raises
