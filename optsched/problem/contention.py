@@ -97,8 +97,11 @@ class Contention:
         """AdaDUAL's threshold b / (2 (b + eta)) on the ratio of sizes new / old."""
         return self.seconds_per_byte / (2 * (self.seconds_per_byte + self.penalty))
 
-    def require_penalty(self, what: str) -> None:
-        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that."""
+    def require_penalty(self, what: str, *, latency: bool = True) -> None:
+        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that.
+
+        ``latency`` False: and that a = 0.
+        """
         if self.measured:
             raise InputError(
                 f"{what} needs the linear model of contention, not measured ratios",
@@ -112,6 +115,8 @@ class Contention:
                 value=self.penalty,
                 legal="a number >= 0",
             )
+        if self.latency > 0 and not latency:
+            raise InputError(f"{what} knows no latency", field="contention.latency", value=self.latency, legal="0")
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file; absent and zero fields are left out."""

@@ -27,8 +27,15 @@ from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
 from optsched.problem.instance_file import document, read_parts, write_parts
 from optsched.problem.interference import Interference
-from optsched.problem.job import JobColumns, table_of
-from optsched.problem.job_table import COLUMNS, Job, job_problems, missing_values, normal_table
+from optsched.problem.job_table import (
+    COLUMNS,
+    Job,
+    JobColumns,
+    job_problems,
+    missing_values,
+    normal_table,
+    table_of,
+)
 from optsched.problem.objectives import get_objective
 from optsched.problem.speed_model import LAST, JobSpeeds, SpeedModel, SubBatch, speed_models
 from optsched.registry import Registry

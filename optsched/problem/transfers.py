@@ -46,14 +46,7 @@ class TransferProblem:
     links: Links = ()
 
     def __post_init__(self) -> None:
-        self.contention.require_penalty("the theory of transfers on links")
-        if self.contention.latency > 0:
-            raise InputError(
-                "the theory of transfers on links has no latency",
-                field="contention.latency",
-                value=self.contention.latency,
-                legal="0",
-            )
+        self.contention.require_penalty("the theory of transfers on links", latency=False)
         size = _numbers(self.size, "size")
         release = _numbers(self.release, "release")
         legal = f"{size.size} numbers, as many as sizes"

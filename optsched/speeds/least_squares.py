@@ -154,10 +154,8 @@ def fit_contention(
     check_legal(latency is None or 0 <= latency <= LARGEST, "latency", latency, f"seconds from 0 to {LARGEST:g}")
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
     X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
-    known, legal = (
-        latency or 0.0,
-        "several message sizes (or a given latency), and for eta several numbers of transfers",
-    )
+    known = latency or 0.0
+    legal = "several message sizes (or a given latency), and for eta several numbers of transfers"
     found, spread = non_negative(X / T[:, None], (T - known) / T, legal)
     *a, b, growth = found.tolist()
     *a_error, b_error, _ = np.sqrt(np.diag(spread)).tolist()

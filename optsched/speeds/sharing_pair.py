@@ -55,7 +55,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import check_legal
 from optsched.problem.contention import Contention
 
 Number = int | float | Fraction
@@ -191,10 +191,7 @@ def two_transfers(contention: Contention, old_left: float, new_size: float) -> S
     InputError
         eta < 0, measured ratios, or a latency a > 0 (the theorem has none); a size that is not a finite number > 0.
     """
-    contention.require_penalty("the two-transfer theorem")
-    if contention.latency != 0:
-        message = "the two-transfer theorem knows no latency"
-        raise InputError(message, field="contention.latency", value=contention.latency, legal="0")
+    contention.require_penalty("the two-transfer theorem", latency=False)
     for field, size in (("old_left", old_left), ("new_size", new_size)):
         check_legal(is_finite(size) and size > 0, field, size, "a finite number of bytes > 0")
     b = contention.seconds_per_byte
