@@ -95,15 +95,19 @@ class Scaling:
         The first is B itself, or what `most_local` leaves of it; then the largest divisor that is at most half of the one
         before, down to 1. O(sqrt B).
         """
-        local = -(-batch_size // replicas)
-        steps = 1 if self.most_local is None else -(-local // self.most_local)
-        largest = -(-local // steps)
+        largest, steps = self.first_split(batch_size, replicas)
         small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
         divisors = sorted({*small, *(largest // m for m in small)})
         chain = [largest]
         while chain[-1] > 1:
             chain.append(max(m for m in divisors if m <= chain[-1] // 2))
         return tuple(SubBatch(m, steps * (largest // m), self.memory + self.memory_per_sample * m) for m in chain)
+
+    def first_split(self, batch_size: int, replicas: int) -> tuple[int, int]:
+        """(m, s): the samples on a GPU in the fewest sub-steps that `most_local` allows; the first of `sub_batches`."""
+        local = -(-batch_size // replicas)
+        steps = 1 if self.most_local is None else -(-local // self.most_local)
+        return -(-local // steps), steps
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file; fields at their defaults are left out."""

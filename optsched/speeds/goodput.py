@@ -57,9 +57,7 @@ def split(scaling: Scaling, batch: int, replicas: int, memory: float) -> tuple[i
 
     The first of `Scaling.sub_batches` that fits (the first at all where none does), found without the whole chain.
     """
-    local = -(-batch // replicas)
-    steps = 1 if scaling.most_local is None else -(-local // scaling.most_local)
-    size = -(-local // steps)
+    size, steps = scaling.first_split(batch, replicas)
     if not scaling.knows_memory or scaling.memory + scaling.memory_per_sample * size <= memory:
         return size, steps
     for option in scaling.sub_batches(batch, replicas):

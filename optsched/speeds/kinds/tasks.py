@@ -39,7 +39,11 @@ class TaskSpeeds(JobSpeeds):
     """Jobs share GPUs and network with any number of others, so that nothing bounds the time of an iteration from above."""
 
     def paces(self) -> tuple[Floats, Floats]:
-        fastest, instance = self._alone(), self.instance
+        instance = self.instance
+        fastest = instance.forward + instance.backward
+        if instance.contention is not None:  # an all-reduce where the gang is wider than every node it may use
+            cost, spans = instance.contention, instance.too_wide & (instance.message > 0)
+            fastest = fastest + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
         alone = instance.work * fastest
         for j in np.flatnonzero(~((alone >= SHORTEST) & (alone <= LONGEST)))[:1].tolist():
             raise InputError(
@@ -49,15 +53,6 @@ class TaskSpeeds(JobSpeeds):
                 legal=f"iterations that take {SHORTEST:g} to {LONGEST:g} seconds, also where the gang is on one node",
             )
         return fastest, np.full(instance.n, np.inf)
-
-    def _alone(self) -> Floats:
-        """t_j, plus a + b M_j where the gang is wider than every node it may use: seconds an iteration takes at least."""
-        instance = self.instance
-        seconds = instance.forward + instance.backward
-        if instance.contention is None:
-            return seconds
-        cost, spans = instance.contention, instance.too_wide & (instance.message > 0)
-        return seconds + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
 
     def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:
         # of an iteration's compute: how long its all-reduce takes, no placement says
