@@ -43,8 +43,7 @@ from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
 from optsched.models.program import add_program
-from optsched.problem.transfer_instance import transfers_of
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfers_of
 
 NAME = "link-contention"
 

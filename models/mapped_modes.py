@@ -28,9 +28,8 @@ from optsched.problem.profile import Profile
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations, paces
 from optsched.speeds.network import Network
-from optsched.speeds.speed_tables import tables_of
+from optsched.speeds.speed_tables import profile_pace, tables_of
 from optsched.speeds.stage_graph import iteration_time
-from optsched.speeds.stage_pace import profile_pace
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 

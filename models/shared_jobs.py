@@ -25,8 +25,8 @@ from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
+from optsched.speeds.duration import segment_paces
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
-from optsched.speeds.segment_paces import segment_paces
 
 ROUNDING = 1e-13  # relative
 

@@ -72,12 +72,14 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         solve_program as solve_program,
     )
     from optsched.solvers.solve import Solution as Solution, solve as solve
-    from optsched.speeds.contention_fit import fit_contention as fit_contention
-    from optsched.speeds.interference_fit import fit_interference as fit_interference
     from optsched.speeds.kinds.tasks import at_job_level as at_job_level
+    from optsched.speeds.least_squares import (
+        fit_contention as fit_contention,
+        fit_interference as fit_interference,
+    )
     from optsched.speeds.model_zoo import zoo_profile as zoo_profile
     from optsched.speeds.network import Network as Network
-    from optsched.speeds.throughput_fit import fit_scaling as fit_scaling
+    from optsched.speeds.scaling_fit import fit_scaling as fit_scaling
     from optsched.speeds.throughput_table import read_throughputs as read_throughputs
     from optsched.sweeps.run import sweep as sweep
 
@@ -122,12 +124,11 @@ _NAMES = {
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.program": "formulate solve_model solve_program",
     "solvers.solve": "Solution solve",
-    "speeds.contention_fit": "fit_contention",
-    "speeds.interference_fit": "fit_interference",
     "speeds.kinds.tasks": "at_job_level",
+    "speeds.least_squares": "fit_contention fit_interference",
     "speeds.model_zoo": "zoo_profile",
     "speeds.network": "Network",
-    "speeds.throughput_fit": "fit_scaling",
+    "speeds.scaling_fit": "fit_scaling",
     "speeds.throughput_table": "read_throughputs",
     "sweeps.run": "sweep",
 }

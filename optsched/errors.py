@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -69,6 +70,17 @@ def check_legal(holds: bool, field: str, value: Any, legal: str, **where: Any) -
     """`InputError` that names ``field``, its ``value`` and what is ``legal``, unless it ``holds``."""
     if not holds:
         raise InputError("invalid", field=field, value=value, legal=legal, **where)
+
+
+@contextmanager
+def naming(file: str | PathLike[str], field: str | None = None) -> Iterator[None]:
+    """An `InputError` that is raised inside, and does not begin with the name of this file, is given it."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(str(file)):
+            raise
+        raise InputError(str(error), file=file, field=field) from None
 
 
 class NotInstalledError(InputError):

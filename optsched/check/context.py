@@ -14,7 +14,7 @@ from optsched.check.schedule_document import ScheduleDocument
 from optsched.check.tolerance import number
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.duration import segment_paces
 
 RULES = (
     "instance",

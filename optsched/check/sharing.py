@@ -39,7 +39,7 @@ from optsched.check.interfaces import Slow, slow_on_interfaces
 from optsched.check.speed_rules import backwards, within_worth
 from optsched.check.tolerance import RELATIVE, number, overspent, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.speeds.segment_paces import SubSteps, segment_sub_steps
+from optsched.speeds.duration import SubSteps, segment_sub_steps
 
 MOST = 2  # jobs on a GPU
 FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be there, those that stay longest

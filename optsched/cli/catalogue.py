@@ -155,11 +155,11 @@ KINDS = {
     ),
     "instances": ListedKind("instances that come with optsched, a SOURCE each", rows=_instances),
     "suites": ListedKind("sets of instances, for ratio", rows=_suites),
-    "recipes": ListedKind("generators of instances, for generate", "io.traces.recipe:RECIPES", _recipe),
+    "recipes": ListedKind("generators of instances, for generate", "io.traces.generate:RECIPES", _recipe),
     "dialects": ListedKind("traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS"),
     "devices": ListedKind(
         "GPU types whose peak speed is known, for rates that no table has",
-        "speeds.device_performance:DEVICES",
+        "speeds.throughput_table:DEVICES",
         str,
     ),
     "spaces": ListedKind(
@@ -327,7 +327,7 @@ def _written(sign: str, parameters: tuple[ShownParameter, ...]) -> str:
 
 
 def _recipe_entry(name: str) -> Entry:
-    from optsched.io.traces.recipe import RECIPES
+    from optsched.io.traces.generate import RECIPES
 
     recipe = RECIPES.get(name)
     parameters = tuple(

@@ -51,10 +51,9 @@ from optsched.guarantees.optimum import stating
 from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfer_instance import transfer_instance
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.simulation.run import Run
-from optsched.speeds.two_transfers import adadual_ratio
+from optsched.speeds.sharing_pair import adadual_ratio
 
 SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b
 JUST_BELOW = 0.99  # of theta: the second transfer of `blocked` is admitted

@@ -21,7 +21,7 @@ from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import generate
 from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.instance import Instance
-from optsched.problem.transfer_instance import transfer_instance
+from optsched.problem.transfers import transfer_instance
 from optsched.registry import near_matches
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum

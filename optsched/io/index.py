@@ -21,8 +21,8 @@ from pathlib import Path
 import polars as pl
 
 from optsched.errors import InputError, check_legal
+from optsched.problem.documents import short_number
 from optsched.problem.files import write_atomic
-from optsched.problem.instance_file import short_number
 from optsched.registry import near_matches
 
 INDEX, PROOFS = "index.csv", "proofs"

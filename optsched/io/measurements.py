@@ -14,12 +14,10 @@ scaling       ``model``, ``gpus``, ``batch`` (samples of an iteration, over all 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TypeVar
 
 import polars as pl
 
-from optsched.errors import InputError
+from optsched.errors import InputError, naming
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import read_text_table
 from optsched.problem.contention import Contention
@@ -28,14 +26,11 @@ from optsched.problem.files import read_bytes
 from optsched.problem.instance_file import ContentionDocument
 from optsched.problem.interference import TURNS, Interference
 from optsched.problem.scaling import Scaling
-from optsched.speeds.contention_fit import fit_contention
-from optsched.speeds.interference_fit import fit_interference
 from optsched.speeds.kinds.scalings import ScalingDocument
-from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted
-from optsched.speeds.throughput_fit import fit_scaling
+from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted, fit_contention, fit_interference
+from optsched.speeds.scaling_fit import fit_scaling
 
 Place = str | os.PathLike[str]
-T = TypeVar("T")
 
 
 def measured_contention(path: Place, latency: float | None = None) -> Fitted[Contention]:
@@ -43,7 +38,8 @@ def measured_contention(path: Place, latency: float | None = None) -> Fitted[Con
     rows = _rows(path, "bytes", "transfers", "seconds")
     sizes, counts = _number(rows, "bytes"), rows.gang("transfers")
     seconds = _seconds(rows)
-    return _of(path, lambda: fit_contention(sizes.to_list(), counts.to_list(), seconds.to_list(), latency=latency))
+    with naming(path):
+        return fit_contention(sizes.to_list(), counts.to_list(), seconds.to_list(), latency=latency)
 
 
 def measured_interference(path: Place, ratio: float = TURNS) -> Fitted[Interference]:
@@ -51,7 +47,8 @@ def measured_interference(path: Place, ratio: float = TURNS) -> Fitted[Interfere
     rows = _rows(path, "model", "beside")
     models, beside = rows.text("model"), rows.text("beside", required=False)
     seconds = _seconds(rows)
-    return _of(path, lambda: fit_interference(models.to_list(), beside.to_list(), seconds.to_list(), ratio=ratio))
+    with naming(path):
+        return fit_interference(models.to_list(), beside.to_list(), seconds.to_list(), ratio=ratio)
 
 
 def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
@@ -64,20 +61,23 @@ def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
     found = {}
     for (name,), part in pl.DataFrame(columns).sort("model").group_by("model", maintain_order=True):
         gpus, batch, nodes, seconds = (part[each].to_list() for each in ("gpus", "batch", "nodes", "seconds"))
-        found[str(name)] = _of(f"{path}, {name}", lambda: fit_scaling(gpus, batch, seconds, nodes=nodes))  # noqa: B023
+        with naming(f"{path}, {name}"):
+            found[str(name)] = fit_scaling(gpus, batch, seconds, nodes=nodes)
     return found
 
 
 def read_contention(path: Place) -> Contention:
     """The ``contention`` of an instance in a file of its own; `InputError` that names file and field."""
     read = read_document(ContentionDocument, read_bytes(path), path, '{"seconds_per_byte": b, "penalty": eta}')
-    return _of(path, lambda: Contention.from_json(read.model_dump()))
+    with naming(path):
+        return Contention.from_json(read.model_dump())
 
 
 def read_profiles(path: Place) -> dict[str, Scaling]:
     """The ``scalings`` of an instance in a file of their own; `InputError` that names file and field."""
     read = read_document(dict[str, ScalingDocument], read_bytes(path), path, '{"NAME": {"compute": seconds}}')
-    return _of(path, lambda: {name: Scaling.from_json(each.model_dump()) for name, each in read.items()})
+    with naming(path):
+        return {name: Scaling.from_json(each.model_dump()) for name, each in read.items()}
 
 
 def _rows(path: Place, *wanted: str) -> Rows:
@@ -103,10 +103,3 @@ def _seconds(rows: Rows, work: pl.Series | float = 1.0) -> pl.Series:
     found = _number(rows, given[0])
     rows.raise_problems()
     return found if given[0] == "seconds" else work / found
-
-
-def _of(path: Place, make: Callable[[], T]) -> T:
-    try:
-        return make()
-    except InputError as error:
-        raise InputError(str(error), file=path) from None

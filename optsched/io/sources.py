@@ -18,7 +18,7 @@ from optsched.io.index import LibraryEntry, entries, instances_folder, parameter
 from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, whole_limit
 from optsched.io.traces.generate import generate, settings
-from optsched.io.traces.named_models import SpeedRequest, moved, with_scalings, with_speeds
+from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.problem.instance import READERS, Instance
@@ -28,6 +28,7 @@ from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
+from optsched.speeds.scaling_files import read_scalings
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -139,8 +140,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
     if colon and prefix in DIALECTS:
-        speeds = SpeedRequest(table, request.strict_throughputs, say)
-        loaded = _load_trace(DIALECTS.get(prefix), place, where, request, speeds)
+        loaded = _load_trace(DIALECTS.get(prefix), place, where, request, table)
         instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
         return replace(loaded, instance=with_interference(instance, interference, say=say))
     if request.columns:
@@ -157,11 +157,9 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     if where is not None and where != instance.cluster and shares:
         where = _with_memory(where, instance, say)
     if table is not None:
-        others = frozenset(instance.profiles)
-        speeds = SpeedRequest(table, request.strict_throughputs, say, others, "profile")
-        instance = _retimed(instance, where or instance.cluster, speeds, text)
+        instance = _retimed(instance, where or instance.cluster, request, table, text)
     elif where is not None and where != instance.cluster:
-        instance = moved(instance, where, SpeedRequest(strict=request.strict_throughputs, say=say))
+        instance = moved(instance, where, strict=request.strict_throughputs, say=say)
     if request.strict_throughputs:
         _require_measured(instance, text)
     if request.job_level:
@@ -202,16 +200,18 @@ def _require_measured(instance: Instance, file: str) -> None:
                 raise InputError("a rate that was not measured", **where, legal="measured rates only (strict)")
 
 
-def _retimed(instance: Instance, cluster: Cluster, request: SpeedRequest, file: str) -> Instance:
+def _retimed(instance: Instance, cluster: Cluster, request: LoadRequest, table: Throughputs, file: str) -> Instance:
     # An instance file whose models get the speeds of another table.
-    read = with_speeds(TraceRead(instance.table, instance.name, cluster=cluster), request, file)
+    read = TraceRead(instance.table, instance.name, cluster=cluster)
+    strict, say = request.strict_throughputs, request.say
+    read = with_speeds(read, table, file, strict=strict, say=say, others=instance.profiles, field="profile")
     if read.throughputs is None:
         raise InputError("no job of this instance runs at the speeds of a table", file=file, field="throughputs")
     return instance.replace(cluster=cluster, throughputs=read.throughputs)
 
 
 def _load_trace(
-    dialect: Dialect, place: str, cluster: Cluster | None, request: LoadRequest, speeds: SpeedRequest
+    dialect: Dialect, place: str, cluster: Cluster | None, request: LoadRequest, table: Throughputs | None
 ) -> Loaded:
     path, fragment = place, None
     if dialect.fragment and "#" in place:
@@ -222,32 +222,21 @@ def _load_trace(
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
-    read, scaled = _scaled(read, _profiles(request.profiles), path, speeds)
-    read = with_speeds(read, replace(speeds, others=scaled), path, skip_bad=skip_bad)
+    strict, say = request.strict_throughputs, request.say
+    # jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead
+    if request.profiles is not None or table is None:
+        read = with_scalings(read, _profiles(request.profiles), path, say=say)
+    read = with_speeds(read, table, path, strict=strict, say=say, skip_bad=skip_bad)
     instance = read.instance()
-    if speeds.strict:
+    if strict:
         _require_measured(instance, path)
     return Loaded(instance, read.skipped_rows)
-
-
-def _scaled(
-    read: TraceRead, profiles: Mapping[str, Scaling] | None, file: str, speeds: SpeedRequest
-) -> tuple[TraceRead, frozenset[str]]:
-    # Jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead.
-    if profiles is None and speeds.table is not None:
-        return read, frozenset()
-    read = with_scalings(read, profiles, file, say=speeds.say)
-    return read, frozenset(read.scalings)
 
 
 def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> Mapping[str, Scaling] | None:
     if isinstance(asked, Mapping | None):
         return asked
-    if Path(asked).suffix.lower() == ".json":
-        return read_profiles(asked)
-    from optsched.speeds.scaling_files import read_scalings
-
-    return read_scalings(asked)
+    return read_profiles(asked) if Path(asked).suffix.lower() == ".json" else read_scalings(asked)
 
 
 def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:

@@ -18,8 +18,6 @@ from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.parquet import parquet_metadata
-from optsched.problem.schedule_file import METADATA
-from optsched.problem.task_log import METADATA as TASK_METADATA
 from optsched.registry import Registry
 
 Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end
@@ -101,7 +99,7 @@ def _header(path: Path) -> Mapping[str, Any]:
     content = read_bytes(path)
     if path.suffix.lower() == ".parquet":
         stated = parquet_metadata(content, path, _legal())
-        content = (stated.get(METADATA) or stated.get(TASK_METADATA, "{}")).encode()
+        content = (stated.get("optsched-schedule") or stated.get("optsched-tasks", "{}")).encode()
     header = parse_json(content, path, _legal())
     if not isinstance(header, dict):
         raise InputError("not a file that can be drawn", file=path, legal=_legal())

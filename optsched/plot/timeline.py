@@ -18,7 +18,7 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import MAX_GPUS, Cluster
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.schedule_file import read_segments
-from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.duration import segment_paces
 
 TASKS_INSTEAD = "optsched.plot.tasks(run), or the tasks-*.parquet that run -o wrote"
 ROUNDING = 1e-9  # relative: shorter gaps and overheads than this are rounding, not waiting

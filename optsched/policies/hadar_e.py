@@ -18,8 +18,8 @@ from optsched.policies.ties import leading
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
 from optsched.simulation.rounds import require_rounds
-from optsched.speeds.device_performance import performance_ratio
-from optsched.speeds.group_rates import GroupRates
+from optsched.speeds.throughput_table import performance_ratio
+from optsched.speeds.type_speeds import GroupRates
 
 RULES = ("lp", "work", "payoff")
 

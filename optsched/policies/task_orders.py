@@ -95,7 +95,7 @@ def adadual(jobs: TaskJobs, theta: float = 0.0) -> TaskOrder:
     **Knowledge** clairvoyant. ``theta`` = b / (2 (b + eta)) unless given.
 
     Starting a transfer of M_2 bytes while M_1 are left of another: of all delays only "now" and "when it has ended" can be
-    best, and now is better iff M_2 / M_1 < theta (proof in `optsched.speeds.two_transfers`).
+    best, and now is better iff M_2 / M_1 < theta (proof in `optsched.speeds.sharing_pair`).
     **Guarantee** two transfers on one link, any releases: (2 + theta) / (1 + 2 theta) on sum C_j and on flow time; that is
     1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
     **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.guarantees.adadual`.

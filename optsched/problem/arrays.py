@@ -1,4 +1,4 @@
-"""Types of arrays, as annotations (their shapes are said where they are used, f64[n] and i64[n] for short); `frozen`."""
+"""Types of arrays, as annotations (their shapes are said where they are used, f64[n] and i64[n] for short), and numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["Bools", "Floats", "Ints", "frozen"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -19,3 +17,13 @@ def frozen(array: A) -> A:
     """The same array, which nobody can write into any more."""
     array.flags.writeable = False
     return array
+
+
+def is_number(value: object) -> bool:
+    """Is it a number, Python's or numpy's, and no truth value?"""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    """Is it an integer, Python's or numpy's, and no truth value?"""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

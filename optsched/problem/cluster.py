@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError, check_legal
-from optsched.problem.arrays import frozen
+from optsched.problem.arrays import frozen, is_number
+from optsched.problem.documents import short_number
 
 SPEC_LEGAL = "NODESxGPUS[:TYPE][+...], e.g. 8x8, 16x4:V100 or 8x1:V100+16x1:P100"
 _SPEC_PART = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*(?::\s*([A-Za-z0-9_.\- ]+?))?\s*$")
@@ -44,7 +45,7 @@ class NodeGroup:
             check_legal(type(value) is int and value >= 1, f"nodes.{field}", value, "an integer >= 1")
         for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth", "storage_bandwidth"):
             value = getattr(self, field)
-            if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
+            if value is not None and not (is_number(value) and math.isfinite(value) and value > 0):
                 raise InputError("invalid", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
         check_legal(isinstance(self.gpu, str) and self.gpu != "", "nodes.gpu", self.gpu, "the name of a GPU type")
 
@@ -57,11 +58,7 @@ class NodeGroup:
     def to_json(self) -> dict[str, Any]:
         """The group as it stands in an instance file; absent fields are left out."""
         values = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in values.items()
-            if value is not None
-        }
+        return {name: short_number(value) for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,3 @@ class Cluster:
     def to_json(self) -> dict[str, Any]:
         """The cluster as it stands in an instance file."""
         return {"nodes": [group.to_json() for group in self.nodes]}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -3,26 +3,26 @@
 A distributed job repeats: on each of its GPUs a forward and a backward task, a barrier over the gang, one all-reduce of M
 bytes. Beside k - 1 others on a network interface the all-reduce takes **T(k) = a + k b M + (k - 1) eta M** seconds: with
 eta > 0 sharing an interface costs more than taking turns. The fabric between the nodes does not block; a gang on one node
-sends nothing over the network. When two should overlap: `optsched.speeds.two_transfers`.
+sends nothing over the network. When two should overlap: `optsched.speeds.sharing_pair`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from optsched.errors import InputError, check_legal
+from optsched.problem.arrays import is_number
+from optsched.problem.documents import stated
 
+T = TypeVar("T")
 LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
 
 
 def legal_number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
     """``value``; `InputError` unless it is a number from ``least`` (``above`` it) to `LARGEST`."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not least <= value <= LARGEST or (above and value == least):
+    if not is_number(value) or not least <= value <= LARGEST or (above and value == least):
         raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
@@ -55,8 +55,7 @@ class IterationTasks:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file."""
-        document: dict[str, Any] = {"forward": self.forward, "backward": self.backward}
-        return document if self.message is None else {**document, "message": self.message}
+        return stated(self)
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Contention:
         legal = f"a number > {-b:g} (k at once are never faster than one)"
         eta = legal_number(self.penalty, "contention.penalty", legal, -b, above=True)
         a = legal_number(self.latency, "contention.latency", "a number of seconds >= 0")
-        ratios = _square(self.kinds, self.ratios)
+        ratios = square("contention", self.kinds, self.ratios, _kept_speed)
         for field, value in (("seconds_per_byte", b), ("penalty", eta), ("latency", a), ("ratios", ratios)):
             object.__setattr__(self, field, value)
         object.__setattr__(self, "kinds", tuple(self.kinds))
@@ -98,8 +97,11 @@ class Contention:
         """AdaDUAL's threshold b / (2 (b + eta)) on the ratio of sizes new / old."""
         return self.seconds_per_byte / (2 * (self.seconds_per_byte + self.penalty))
 
-    def require_penalty(self, what: str) -> None:
-        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that."""
+    def require_penalty(self, what: str, *, latency: bool = True) -> None:
+        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that.
+
+        ``latency`` False: and that a = 0.
+        """
         if self.measured:
             raise InputError(
                 f"{what} needs the linear model of contention, not measured ratios",
@@ -113,14 +115,12 @@ class Contention:
                 value=self.penalty,
                 legal="a number >= 0",
             )
+        if self.latency > 0 and not latency:
+            raise InputError(f"{what} knows no latency", field="contention.latency", value=self.latency, legal="0")
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file; absent and zero fields are left out."""
-        document: dict[str, Any] = {"seconds_per_byte": self.seconds_per_byte}
-        document.update({name: value for name in ("penalty", "latency") if (value := getattr(self, name))})
-        if self.measured:
-            document.update(kinds=list(self.kinds), ratios=[list(row) for row in self.ratios])
-        return document
+        return stated(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Contention:
@@ -128,20 +128,25 @@ class Contention:
         return cls(**{key: value for key, value in document.items() if value is not None})
 
 
-def _square(kinds: Sequence[str], ratios: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+def _kept_speed(value: Any, field: str) -> float:
+    legal = "a number in (0, 1]"
+    check_legal(legal_number(value, field, legal, above=True) <= 1, field, value, legal)
+    return float(value)
+
+
+def square(
+    part: str, kinds: Sequence[str], ratios: Sequence[Sequence[Any]], legal: Callable[[Any, str], T]
+) -> tuple[tuple[T, ...], ...]:
+    """A table with a row and a column for each of ``kinds``, each of its values (and its field) made ``legal``."""
     if len(set(kinds)) < len(kinds):
-        raise InputError("a kind is given twice", field="contention.kinds", value=list(kinds), legal="different names")
+        raise InputError("a kind is given twice", field=f"{part}.kinds", value=list(kinds), legal="different names")
     if len(ratios) != len(kinds) or any(len(row) != len(kinds) for row in ratios):
-        legal = f"{len(kinds)} rows of {len(kinds)} numbers, one for each of the kinds"
-        raise InputError("not a square table", field="contention.ratios", legal=legal)
-    found = []
-    for kind, row in zip(kinds, ratios, strict=True):
-        for other, value in zip(kinds, row, strict=True):
-            where = f"contention.ratios[{kind!r}, {other!r}]"
-            legal = "a number in (0, 1]"
-            check_legal(legal_number(value, where, legal, above=True) <= 1, where, value, legal)
-        found.append(tuple(float(value) for value in row))
-    return tuple(found)
+        wanted = f"{len(kinds)} rows of {len(kinds)} numbers, one for each of the kinds"
+        raise InputError("not a square table", field=f"{part}.ratios", legal=wanted)
+    return tuple(
+        tuple(legal(value, f"{part}.ratios[{kind!r}, {other!r}]") for other, value in zip(kinds, row, strict=True))
+        for kind, row in zip(kinds, ratios, strict=True)
+    )
 
 
 # V100 servers on 10 GbE (NCCL, two nodes), and the 1 GbE constants of the same authors: public code HKBU-HPML/dl-scheduling.

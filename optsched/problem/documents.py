@@ -13,6 +13,7 @@ import codecs
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -97,6 +98,23 @@ def first_problem(problem: Any, path: str | os.PathLike[str], form: str) -> Inpu
 def where(problem: Any) -> Sequence[str | int]:
     """Keys and positions that lead to a problem."""
     return [part for part in problem["loc"] if part not in ("int", "float")]
+
+
+def short_number(value: Any) -> Any:
+    """An integer-valued float as int, so that files and people see ``3`` and not ``3.0``."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def stated(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that have no default, or another value: as they stand in an instance file."""
+    given = ((field.name, getattr(value, field.name), field.default) for field in fields(value))
+    return {name: _of_json(found) for name, found, default in given if found != default}
+
+
+def _of_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(map(_of_json, value))
+    return stated(value) if is_dataclass(value) else value
 
 
 def shown(value: Any) -> Any:

@@ -75,10 +75,20 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _own_descriptor(path) is not None
 
 
-def suffix_of(path: str | os.PathLike[str]) -> str:
-    """The suffix that names the format, in lower case; a device or a pipe without one takes JSON."""
+LONGEST, MOST_JSON = 2**31, 2**28  # bytes that are read at once of a table or a trace, and of anything else
+TABLES = (".json", ".parquet")  # what instances and schedules are written to
+
+
+def suffix_of(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> str:
+    """The suffix that names the format, in lower case; a device or a pipe without one takes JSON.
+
+    `InputError` for another one than ``suffixes``, if ``what`` is said ("a schedule").
+    """
     suffix = Path(path).suffix.lower()
-    return ".json" if not suffix and is_stream(path) else suffix
+    suffix = ".json" if not suffix and is_stream(path) else suffix
+    if what and suffix not in suffixes:
+        raise InputError(f"cannot tell the format of {what} from its name", file=path, legal=" or ".join(suffixes))
+    return suffix
 
 
 def _own_descriptor(path: str | os.PathLike[str]) -> int | None:
@@ -100,21 +110,14 @@ def _copy_into(temporary: Path, target: Path) -> None:
         shutil.copyfileobj(written, stream)
 
 
-LONGEST, MOST_JSON = 2**31, 2**28  # bytes that are read at once of a table or a trace, and of anything else
-TABLES = (".json", ".parquet")  # what instances and schedules are written to
-
-
 def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
     """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
 
     ``what`` ("a schedule"): its format is known by the suffix (`suffix_of`), which must be one of ``suffixes``.
     """
     target = Path(path)
-    streamed = is_stream(target)
-    if what and suffix_of(target) not in suffixes:
-        message = f"cannot tell the format of {what} from its name"
-        raise InputError(message, file=target, legal=" or ".join(suffixes))
-    place = target if streamed else Path(os.path.realpath(target)).parent
+    suffix_of(target, what, suffixes)
+    place = target if is_stream(target) else Path(os.path.realpath(target)).parent
     if target.is_dir() or not place.exists() or not os.access(place, os.W_OK):
         raise InputError("cannot write", file=target, legal="a file in an existing, writable folder")
 

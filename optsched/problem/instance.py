@@ -18,19 +18,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import polars as pl
 
-from optsched.errors import InputError, RowErrors
+from optsched.errors import InputError, RowErrors, naming
 from optsched.problem.arrays import Floats, Ints, frozen
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
+from optsched.problem.documents import short_number
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
-from optsched.problem.instance_file import document, read_parts, short_number, write_parts
+from optsched.problem.instance_file import document, read_parts, write_parts
 from optsched.problem.interference import Interference
-from optsched.problem.job import JOB_FIELDS, Job, JobColumns, table_of
-from optsched.problem.job_speeds import JobSpeeds, SubBatch
-from optsched.problem.job_table import job_problems, missing_values, normal_table
+from optsched.problem.job_table import (
+    COLUMNS,
+    Job,
+    JobColumns,
+    job_problems,
+    missing_values,
+    normal_table,
+    table_of,
+)
 from optsched.problem.objectives import get_objective
-from optsched.problem.speed_model import LAST, SpeedModel, speed_models
+from optsched.problem.speed_model import LAST, JobSpeeds, SpeedModel, SubBatch, speed_models
 from optsched.registry import Registry
 
 if TYPE_CHECKING:
@@ -303,8 +310,8 @@ class Instance(JobColumns):
     def job(self, j: int) -> Job:
         """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
         row = self.table.row(j, named=True)
-        values = {name: row[name] for name in JOB_FIELDS}
-        for name in ("arrival", "duration", "iterations", "weight", "due", "gpu_memory", "restart", "checkpoint"):
+        values = {name: row[name] for name in COLUMNS}
+        for name in (*_NUMBERS, *_IF_STATED):
             values[name] = short_number(values[name])
         if values["gpu_types"] is not None:
             values["gpu_types"] = tuple(values["gpu_types"])
@@ -384,14 +391,10 @@ class Instance(JobColumns):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
-        try:
+        with naming(path):
             instance = Instance(**read_parts(path), file=path)
-            instance.__dict__["file"] = os.fspath(path)
-            return instance
-        except InputError as error:
-            if str(path) in str(error):
-                raise
-            raise InputError(str(error), file=path) from None
+        instance.__dict__["file"] = os.fspath(path)
+        return instance
 
 
 _PARTS = ("cluster", "name", "objective", "recipe", "optimum", "contention", "interference")

@@ -17,10 +17,20 @@ import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
-from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.errors import InputError, RowErrors, RowProblem, naming
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
-from optsched.problem.documents import LARGEST, MAX_INTEGER, Document, Number, first_problem, parse_json, shown, where
+from optsched.problem.documents import (
+    LARGEST,
+    MAX_INTEGER,
+    Document,
+    Number,
+    first_problem,
+    parse_json,
+    short_number,
+    shown,
+    where,
+)
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
@@ -142,11 +152,6 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def short_number(value: Any) -> Any:
-    """An integer-valued float as int, so that files and people see ``3`` and not ``3.0``."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def document(instance: Instance) -> dict[str, Any]:
     """The JSON document of an instance; absent fields and defaults other than ids are left out."""
     silent: dict[str, Any] = {"weight": 1.0}
@@ -181,17 +186,14 @@ def _plain(optimum: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def write_parts(path: str | os.PathLike[str], instance: Instance) -> None:
     """Write an instance to ``.json`` or ``.parquet``, whole or not at all."""
-    suffix = suffix_of(path)
-    if suffix == ".json":
+    if suffix_of(path, "an instance") == ".json":
         doc = document(instance)
         lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))
         head = _text(doc, path, indent=1)[:-2]  # one line a job: diffs and people can read it
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
-    elif suffix == ".parquet":
+    else:
         header = _text({"format": FORMAT, **_header(instance)}, path)
         write_parquet(instance.table, path, {_METADATA: header})
-    else:
-        raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
 
 
 def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | None = None) -> str:
@@ -216,11 +218,7 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     content = read_bytes(path)
     parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
-    doc: Any
-    try:
-        doc = _document_model().model_validate_json(content)
-    except ValidationError as error:
-        raise _as_input_error(error, path) from None
+    doc = _validated(content, path)
     jobs = [job.model_dump() for job in doc.jobs]
     for position, job in enumerate(jobs, 1):
         job["id"] = str(position) if job["id"] is None else job["id"]
@@ -235,16 +233,20 @@ def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
     header = parse_json(metadata[_METADATA].encode(), path, f"format {FORMAT}", f"a JSON object under {_METADATA!r}")
     if not isinstance(header, dict):
         raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
+    return _parts(_validated(json.dumps({**header, "jobs": []}), path), table, path)
+
+
+def _validated(content: bytes | str, path: str | os.PathLike[str]) -> Any:
     try:
-        doc = _document_model().model_validate_json(json.dumps({**header, "jobs": []}))
+        return _document_model().model_validate_json(content)
     except ValidationError as error:
         raise _as_input_error(error, path) from None
-    return _parts(doc, table, path)
 
 
 def _parts(doc: Any, table: pl.DataFrame, path: str | os.PathLike[str]) -> dict[str, Any]:
     def made(make: Callable[[Any], T], document: Any, field: str | None = None) -> T:
-        return _made(make, document, path, field)
+        with naming(path, field):
+            return make(document)
 
     return {
         "jobs": table,
@@ -274,14 +276,6 @@ def _with_parts(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
         model.name: (model.document, Field(default_factory=dict, description=model.description)) for model in models
     }
     return create_model("InstanceDocument", __base__=InstanceDocument, __doc__=InstanceDocument.__doc__, **parts)
-
-
-def _made(make: Callable[[Any], T], document: Any, path: str | os.PathLike[str], field: str | None) -> T:
-    """What a part of the document describes; an `InputError` also names the file, and where the part is."""
-    try:
-        return make(document)
-    except InputError as error:
-        raise InputError(str(error), file=path, field=field) from None
 
 
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:

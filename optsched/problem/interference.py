@@ -17,15 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError, check_legal
+from optsched.problem.arrays import is_number
+from optsched.problem.contention import square
+from optsched.problem.documents import stated
 
 MOST = 1e6  # a slow-down beyond it is a typing error
 TURNS = 2.0  # two jobs that take turns: sharing neither gains nor loses work
 
 
 def _ratio(value: Any, field: str) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    check_legal(number and 1 <= value <= MOST, field, value, f"a number from 1 (no interference) to {MOST:g}")
+    check_legal(is_number(value) and 1 <= value <= MOST, field, value, f"a number from 1 (no interference) to {MOST:g}")
     return float(value)
+
+
+def _slowdown(value: Any, field: str) -> float | None:
+    return None if value is None else _ratio(value, field)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Interference:
         if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
             raise InputError("invalid", field="interference.kinds", value=kinds, legal="a list of names")
         object.__setattr__(self, "kinds", tuple(kinds))
-        object.__setattr__(self, "ratios", _square(self.kinds, self.ratios))
+        object.__setattr__(self, "ratios", square("interference", self.kinds, self.ratios, _slowdown))
 
     @cached_property
     def row(self) -> dict[str, int]:
@@ -79,27 +85,9 @@ class Interference:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file."""
-        document: dict[str, Any] = {"ratio": self.ratio}
-        if self.kinds:
-            document.update(kinds=list(self.kinds), ratios=[list(row) for row in self.ratios])
-        return {**document, "source": self.source} if self.source else document
+        return {"ratio": self.ratio, **stated(self)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Interference:
         """What `to_json` wrote."""
         return cls(**{key: value for key, value in document.items() if value is not None})
-
-
-def _square(kinds: Sequence[str], ratios: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
-    if len(set(kinds)) < len(kinds):
-        raise InputError("a kind is given twice", field="interference.kinds", value=list(kinds), legal="unique names")
-    if len(ratios) != len(kinds) or any(len(row) != len(kinds) for row in ratios):
-        legal = f"{len(kinds)} rows of {len(kinds)} ratios, one for each of the kinds"
-        raise InputError("not a square table", field="interference.ratios", legal=legal)
-    return tuple(
-        tuple(
-            None if value is None else _ratio(value, f"interference.ratios[{kind!r}, {other!r}]")
-            for other, value in zip(kinds, row, strict=True)
-        )
-        for kind, row in zip(kinds, ratios, strict=True)
-    )

@@ -1,47 +1,112 @@
-"""The canonical job table (polars) and the vectorised checks that every instance passes."""
+"""`Job`, the table of the jobs of an instance, its checks, which nodes may serve a job, and its arrays."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
+from optsched.problem.arrays import Bools, Floats, Ints, frozen, is_number, is_whole
 from optsched.problem.cluster import Cluster
-from optsched.problem.eligibility import suited_groups
+from optsched.problem.documents import MAX_INTEGER
+from optsched.problem.table import is_pandas, polars_of_pandas
 from optsched.registry import near_matches
 
 if TYPE_CHECKING:
     from optsched.problem.speed_model import SpeedModel
 
-COLUMNS: dict[str, pl.DataType] = {
-    "id": pl.String(),
-    "arrival": pl.Float64(),
-    "gpus": pl.Int64(),
-    "duration": pl.Float64(),
-    "iterations": pl.Float64(),
-    "profile": pl.String(),
-    "weight": pl.Float64(),
-    "due": pl.Float64(),
-    "user": pl.String(),
-    "group": pl.String(),
-    "model": pl.String(),
-    "gpu_memory": pl.Float64(),
-    "gpu_types": pl.List(pl.String),
-    "batch_size": pl.Int64(),
-    "restart": pl.Float64(),
-    "checkpoint": pl.Float64(),
-}
-_DEFAULTS = {"arrival": 0.0, "gpus": 1, "weight": 1.0}
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job. Seconds and bytes; ``duration`` = seconds alone at full speed on its whole gang.
+
+    Either ``duration`` or ``iterations`` with the name of a ``profile``: a stage profile of the instance, a job type of
+    its throughput table, or the tasks of an iteration.
+    ``batch_size``: samples of an iteration over the whole gang, for jobs whose ``profile`` is a scaling profile.
+    ``gpus`` is the gang size g_j, ``weight`` w_j, ``due`` d_j (None: no due date), ``gpu_memory`` bytes on each GPU,
+    ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
+    ``restart``: seconds that it costs to resume it after it was stopped, or ``checkpoint`` bytes that are then read at the
+    cluster's storage bandwidth (None: what the policy says).
+    """
+
+    id: str
+    arrival: float = 0
+    gpus: int = 1
+    duration: float | None = None
+    iterations: float | None = None
+    profile: str | None = None
+    weight: float = 1
+    due: float | None = None
+    user: str | None = None
+    group: str | None = None
+    model: str | None = None
+    gpu_memory: float | None = None
+    gpu_types: tuple[str, ...] | None = None
+    batch_size: int | None = None
+    restart: float | None = None
+    checkpoint: float | None = None
+
+
+# by the annotations of `Job`
+_TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "tuple[str, ...]": pl.List(pl.String)}
+COLUMNS: dict[str, pl.DataType] = {each.name: _TYPES[str(each.type).removesuffix(" | None")] for each in fields(Job)}
+_DEFAULTS = {each.name: each.default for each in fields(Job) if each.default not in (MISSING, None)}
 _STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 1"}  # wherever there is such a column
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
 MOST_SAMPLES = 10**12  # of an iteration
 REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
+
+
+def table_of(jobs: Any) -> pl.DataFrame:
+    """The table of a list of jobs, or a polars or pandas table as a polars one; `InputError` otherwise."""
+    if is_pandas(jobs):
+        return polars_of_pandas(jobs)
+    if isinstance(jobs, pl.DataFrame):
+        return jobs
+    if isinstance(jobs, str) or not isinstance(jobs, Iterable):
+        legal = "a list of optsched.Job(...), or a polars or pandas table with their columns"
+        raise InputError("no jobs", field="jobs", value=jobs, legal=legal)
+    rows = list(jobs)
+    for position, job in enumerate(rows):
+        if not isinstance(job, Job):
+            raise InputError("not a job", row=position + 1, value=job, legal="optsched.Job(...)")
+    columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in rows] for name in COLUMNS}
+    for name, dtype in COLUMNS.items():
+        columns[name] = [_legal(value, name, dtype, j + 1) for j, value in enumerate(columns[name])]
+    return pl.DataFrame(columns, schema=COLUMNS, strict=True)
+
+
+def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
+    # A field of a Job as the table holds it; polars would accept True for 1 and cut a list of types out of a text.
+    if value is None:
+        return None
+    if dtype == pl.Float64:
+        legal = "a number"
+        if is_number(value) and (not isinstance(value, int) or abs(value) <= sys.float_info.max):
+            return float(value)
+    elif dtype == pl.Int64:
+        legal = "an integer"
+        if is_whole(value) and abs(int(value)) <= MAX_INTEGER:
+            return int(value)
+    elif dtype == pl.String:
+        legal = "text"
+        if isinstance(value, str):
+            return value
+    else:
+        legal = "names of GPU types, e.g. ('V100',)"
+        if isinstance(value, tuple | list) and all(isinstance(name, str) for name in value):
+            return list(value)
+    raise InputError("invalid", row=row, field=field, value=value, legal=legal)
 
 
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
@@ -99,21 +164,34 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedMo
     """
     # One look at the table says which rules are broken at all; only for those rows are collected.
     broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
     for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
         if found:
-            rows = table.with_row_index("__row").filter(wrong).head(REPORTED).select("__row", field).iter_rows()
-            problems += [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
+            problems += rows_that_are(wrong, numbered, field, legal, message)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
     gangs = {name: gang for model in models for name in model.names if (gang := model.gang(name)) is not None}
-    if gangs:
+    if gangs:  # one GPU for each replica of the profile
         needs = pl.col("profile").replace_strict(gangs, default=None, return_dtype=pl.Int64)
-        problems += _other_gangs(table.with_row_index("__row").filter(profiled & (needs != pl.col("gpus"))), gangs)
-    if any(model.closed and model.names for model in models):
+        rows = numbered.filter(profiled & (needs != pl.col("gpus"))).head(REPORTED).select("__row", "gpus", "profile")
+        problems += [
+            RowProblem(row + 1, "gpus", gpus, f"{gangs[profile]}, the replicas of the profile {profile!r}")
+            for row, gpus, profile in rows.iter_rows()
+        ]
+    if any(model.closed and model.names for model in models):  # a name that nobody knows is a typing error
         known = [name for model in sorted(models, key=lambda model: model.closed) for name in model.names]
-        problems += _unknown_models(table.with_row_index("__row").filter(profiled), known)
-    problems += _too_wide(table, cluster, models)
-    return problems
+        rows = numbered.filter(profiled & ~pl.col("profile").is_in(known)).head(REPORTED).select("__row", "profile")
+        problems += [
+            RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
+            for row, name in rows.iter_rows()
+        ]
+    return problems + _too_wide(table, cluster, models)
+
+
+def rows_that_are(wrong: pl.Expr, numbered: pl.DataFrame, field: str, legal: str, message: str) -> list[RowProblem]:
+    """The problems of the ``field`` in the rows, numbered by ``__row``, that are wrong."""
+    rows = numbered.filter(wrong).head(REPORTED).select("__row", field).iter_rows()
+    return [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
 
 
 def _rules() -> list[tuple[str, pl.Expr, str, str]]:
@@ -122,8 +200,8 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
     def not_finite(field: str) -> pl.Expr:
         return pl.col(field).is_not_null() & ~pl.col(field).is_finite()
 
-    def beyond(field: str, limit: float = LONGEST) -> pl.Expr:
-        return pl.col(field).is_finite() & (pl.col(field).abs() > limit)
+    def beyond(field: str) -> pl.Expr:
+        return pl.col(field).is_finite() & (pl.col(field).abs() > LONGEST)
 
     duplicate = pl.col("id").is_duplicated() & ~pl.col("id").is_first_distinct()
     short = (pl.col("duration") > 0) & (pl.col("duration") < SHORTEST)
@@ -160,23 +238,6 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
 RULES = _rules()
 
 
-def _other_gangs(rows: pl.DataFrame, replicas: Mapping[str, int]) -> list[RowProblem]:
-    # A gang has one GPU for each replica of its profile.
-    return [
-        RowProblem(row + 1, "gpus", gpus, f"{replicas[profile]}, the replicas of the profile {profile!r}")
-        for row, gpus, profile in rows.head(REPORTED).select("__row", "gpus", "profile").iter_rows()
-    ]
-
-
-def _unknown_models(rows: pl.DataFrame, known: list[str]) -> list[RowProblem]:
-    # Where a table of speeds is given, a name that is neither in it nor a profile is a typing error.
-    rows = rows.filter(~pl.col("profile").is_in(known)).head(REPORTED)
-    return [
-        RowProblem(row + 1, "profile", name, near_matches(name, known, kind="model"), "unknown model")
-        for row, name in rows.select("__row", "profile").iter_rows()
-    ]
-
-
 def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
     # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
     pattern, suits = suited_groups(table, cluster, models)
@@ -200,3 +261,170 @@ def _too_little(
     suiting = "" if offered == cluster.gpus else " that its types, memory and throughputs allow"
     legal = f"at most {offered}, the GPUs of the cluster {cluster.spec}{suiting}"
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
+
+
+def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> tuple[Ints, Bools]:
+    """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
+
+    A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
+    where a gang may be placed must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
+    O(n) in polars plus one look for each distinct combination.
+    """
+    model_of = {name: model for model in models if model.limits_types for name in model.names}
+    if not model_of and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:
+        return np.zeros(table.height, dtype=np.int64), np.ones((1, len(cluster.nodes)), dtype=bool)
+    profile: pl.Expr = pl.lit(None, dtype=pl.String)
+    if model_of:
+        limited = pl.col("duration").is_null() & pl.col("profile").is_in(list(model_of))
+        profile = pl.when(limited).then(pl.col("profile"))
+    gang = pl.when(profile.is_not_null()).then(pl.col("gpus"))
+    rows = table.select("gpu_types", "gpu_memory", profile=profile, gang=gang)
+    limits = rows.unique(maintain_order=True)
+    masks = np.array(
+        [
+            [
+                group.suits(types, memory) and (profile is None or model_of[profile].runs_on(profile, group.gpu, gang))
+                for group in cluster.nodes
+            ]
+            for types, memory, profile, gang in limits.iter_rows()
+        ],
+        dtype=bool,
+    ).reshape(limits.height, len(cluster.nodes))
+    patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
+    numbered = limits.with_columns(pattern=pl.Series(pattern_of.reshape(-1).astype(np.int64)))
+    found = rows.join(numbered, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")["pattern"]
+    return found.to_numpy().astype(np.int64), patterns
+
+
+class JobColumns:
+    """The arrays of n jobs on a cluster of N nodes; none of them can be written to."""
+
+    table: pl.DataFrame
+    cluster: Cluster
+    models: Sequence[SpeedModel]  # what gives jobs their speeds, by rank
+    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
+
+    @cached_property
+    def n(self) -> int:
+        """Number of jobs."""
+        return self.table.height
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Job ids in order."""
+        return tuple(self.table["id"].to_list())
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each id."""
+        return {job: j for j, job in enumerate(self.ids)}
+
+    def floats(self, column: str, missing: float) -> Floats:
+        """A column of numbers, f64[n], with ``missing`` where it says nothing."""
+        array = self._needs[column].to_numpy().astype(np.float64)
+        array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
+        return frozen(array)
+
+    @cached_property
+    def arrival(self) -> Floats:
+        """Release dates r_j in seconds, f64[n]."""
+        return self.floats("arrival", 0.0)
+
+    @cached_property
+    def gpus(self) -> Ints:
+        """Gang sizes g_j, i64[n]."""
+        return frozen(self.table["gpus"].to_numpy().astype(np.int64))
+
+    @cached_property
+    def duration(self) -> Floats:
+        """Seconds alone at full speed, f64[n]; nan where only iterations are known."""
+        return self.floats("duration", math.nan)
+
+    @cached_property
+    def iterations(self) -> Floats:
+        """Iterations, f64[n]; nan where only a duration is known."""
+        return self.floats("iterations", math.nan)
+
+    @cached_property
+    def profiled(self) -> Bools:
+        """Which jobs ask for iterations (they have no duration), bool[n]."""
+        return frozen(np.isnan(self.duration))
+
+    @cached_property
+    def work(self) -> Floats:
+        """What a job asks for, f64[n]: seconds at full speed, or iterations where it runs at a profile's speed."""
+        return frozen(np.where(self.profiled, self.iterations, self.duration))
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Weights w_j, f64[n]."""
+        return self.floats("weight", 1.0)
+
+    @cached_property
+    def due(self) -> Floats:
+        """Due dates in seconds, f64[n]; inf where there is none."""
+        return self.floats("due", math.inf)
+
+    @cached_property
+    def gpu_memory(self) -> Floats:
+        """Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile, 0 where nothing says.
+
+        By a scaling profile: with the largest sub-batch whose memory its gang has on this cluster.
+        """
+        return self.floats("gpu_memory", 0.0)
+
+    @cached_property
+    def restart(self) -> Floats:
+        """Seconds that it costs to resume a job, f64[n]; nan where nothing says: then the policy does.
+
+        As stated, else its checkpoint over the least storage bandwidth of the cluster, which every node group must state.
+        """
+        stated = self.floats("restart", math.nan)
+        bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
+        return frozen(np.where(np.isnan(stated), self.floats("checkpoint", math.nan) / bandwidth.min(), stated))
+
+    @cached_property
+    def integral(self) -> bool:
+        """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
+        due = self.due[np.isfinite(self.due)]
+        return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
+
+    @cached_property
+    def _classes(self) -> tuple[Ints, Ints, Bools]:
+        # Jobs with the same gang size and the same eligible nodes are alike to every placement.
+        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
+        count = max(len(patterns), 1)
+        key = self.gpus * count + pattern
+        kinds, job_class = np.unique(key, return_inverse=True)
+        suited = frozen(np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]))
+        return frozen(job_class.reshape(-1).astype(np.int64)), frozen(kinds // count), suited
+
+    @property
+    def job_class(self) -> Ints:
+        """Class of each job, i64[n]: same gang size and same eligible nodes."""
+        return self._classes[0]
+
+    @property
+    def class_gpus(self) -> Ints:
+        """Gang size of each class, i64[K]."""
+        return self._classes[1]
+
+    @property
+    def class_eligible(self) -> Bools:
+        """Which nodes the jobs of a class may use, bool[K, N]."""
+        return self._classes[2]
+
+    @cached_property
+    def too_wide(self) -> Bools:
+        """Which gangs no single node that suits them could hold, bool[n]."""
+        widest = (self.class_eligible * self.cluster.node_gpus).max(axis=1)
+        return frozen(self.gpus > widest[self.job_class])
+
+    @property
+    def unrestricted(self) -> bool:
+        """May every job use every node?"""
+        return bool(self.class_eligible.all())
+
+    def eligible(self, j: int) -> Bools:
+        """Nodes whose GPU type and GPU memory suit job ``j``, bool[N]."""
+        return cast("Bools", self.class_eligible[self.job_class[j]])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.documents import parse_json
 from optsched.problem.files import atomic_path, read_bytes
 
 FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
@@ -22,6 +26,20 @@ def write_parquet(table: pl.DataFrame, path: str | os.PathLike[str], metadata: d
         except pl.exceptions.ComputeError as error:  # so it says that the disk is full
             number = re.search(r"\(os error (\d+)\)", str(error))
             raise OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error)) from None
+
+
+def write_headed(table: pl.DataFrame, path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
+    """Write a table with a JSON ``header`` under the name of its format, ``NAME/VERSION``."""
+    write_parquet(table, path, {header["format"].partition("/")[0]: json.dumps(header)})
+
+
+def read_headed(path: str | os.PathLike[str], form: str, wrong: str) -> tuple[dict[str, Any], pl.DataFrame]:
+    """(header, table) of a file that `write_headed` wrote; `InputError` that says ``wrong`` for another format."""
+    metadata, table = read_parquet(path, path, form)
+    header = parse_json(metadata.get(form.partition("/")[0], "null").encode(), path, form)
+    if not isinstance(header, dict) or header.get("format") != form:
+        raise InputError(wrong, file=path, legal=f"format {form}")
+    return header, table
 
 
 def read_parquet(

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from optsched.errors import InputError, check_legal
 from optsched.problem.contention import LARGEST, legal_number
-from optsched.problem.job_speeds import SubBatch
+from optsched.problem.documents import stated
+from optsched.problem.speed_model import SubBatch
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,7 @@ class MeasuredSteps:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file."""
-        parts = {name: [list(row) for row in getattr(self, name)] for name in ("placements", "scalability")}
-        return {name: rows for name, rows in parts.items() if rows}
+        return stated(self)
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,7 @@ class Scaling:
         The first is B itself, or what `most_local` leaves of it; then the largest divisor that is at most half of the one
         before, down to 1. O(sqrt B).
         """
-        local = -(-batch_size // replicas)
-        steps = 1 if self.most_local is None else -(-local // self.most_local)
-        largest = -(-local // steps)
+        largest, steps = self.first_split(batch_size, replicas)
         small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
         divisors = sorted({*small, *(largest // m for m in small)})
         chain = [largest]
@@ -105,18 +103,15 @@ class Scaling:
             chain.append(max(m for m in divisors if m <= chain[-1] // 2))
         return tuple(SubBatch(m, steps * (largest // m), self.memory + self.memory_per_sample * m) for m in chain)
 
+    def first_split(self, batch_size: int, replicas: int) -> tuple[int, int]:
+        """(m, s): the samples on a GPU in the fewest sub-steps that `most_local` allows; the first of `sub_batches`."""
+        local = -(-batch_size // replicas)
+        steps = 1 if self.most_local is None else -(-local // self.most_local)
+        return -(-local // steps), steps
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file; fields at their defaults are left out."""
-        document: dict[str, Any] = {"compute": self.compute, "per_sample": self.per_sample}
-        for field in fields(self)[2:]:
-            value = getattr(self, field.name)
-            if value != field.default:
-                document[field.name] = value
-        if self.iterations:
-            document["iterations"] = [list(row) for row in self.iterations]
-        if self.measured is not None:
-            document["measured"] = self.measured.to_json()
-        return document
+        return stated(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Scaling:

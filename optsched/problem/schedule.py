@@ -59,7 +59,7 @@ class Schedule:
     policy: str = ""
 
     @classmethod
-    def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Schedule:
+    def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Self:
         """A schedule from objects, taken as they are (nothing is checked: that is the referee's work)."""
         rows, instance = list(segments), instance_of(instance)
         pairs = [pair for row in rows for pair in row.gpus]
@@ -215,8 +215,7 @@ class Schedule:
 
         ``stated`` facts (``objective=``, ``value=``, ``preemptive=``) go into the file for the referee to check.
         """
-        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
-        write_segments(path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=stated)
+        write_segments(path, self, stated)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
@@ -227,10 +226,10 @@ class Schedule:
         A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
         """
         instance = instance_of(instance)
-        job, start, end, work, offset, node, index, policy, steps = read_segments(path, instance.digest, instance.index)
-        if steps is None or instance.at_task_level:
-            return cls(instance, job, start, end, work, offset, node, index, policy)
-        return SharedSchedule(instance, job, start, end, work, offset, node, index, policy, steps)
+        columns = read_segments(path, instance.digest, instance.index)
+        if columns[-1] is None or instance.at_task_level:  # no sub-steps
+            return cls(instance, *columns[:-1])
+        return SharedSchedule(instance, *columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,11 +245,7 @@ class SharedSchedule(Schedule):
 
     def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
         """As `Schedule.save`; the file says ``"sharing": true``, so that the referee judges it as what it is."""
-        columns = (self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index)
-        facts = {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}
-        write_segments(
-            path, self.instance.digest, self.policy, self.instance.ids, *columns, stated=facts, steps=self.steps
-        )
+        write_segments(path, self, {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}, self.steps)
 
 
 class Scheduled(Protocol):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,12 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
-from optsched.problem.parquet import read_parquet, write_parquet
+from optsched.problem.parquet import read_headed, write_headed
+
+if TYPE_CHECKING:
+    from optsched.problem.schedule import Schedule
 
 FORMAT = "optsched-schedule/1"
-METADATA = "optsched-schedule"
 _COLUMNS = {
     "job": pl.String(),
     "node": pl.List(pl.Int64),
@@ -36,38 +38,23 @@ Array = npt.NDArray[Any]
 
 
 def write_segments(
-    path: str | os.PathLike[str],
-    digest: str,
-    policy: str,
-    ids: Sequence[str],
-    job: Array,
-    start: Array,
-    end: Array,
-    work: Array,
-    gpu_offset: Array,
-    gpu_node: Array,
-    gpu_index: Array,
-    *,
-    stated: Mapping[str, Any],
-    steps: Array | None = None,
+    path: str | os.PathLike[str], schedule: Schedule, stated: Mapping[str, Any], steps: Array | None = None
 ) -> None:
-    """Write segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
-    header = {"format": FORMAT, "instance": digest, "policy": policy, **stated}
-    suffix = suffix_of(path)
-    if suffix == ".parquet":
-        names = pl.Series(list(ids), dtype=pl.String).gather(job)
-        table = pl.DataFrame({"job": names, "start": start, "end": end, "work": work})
-        gangs = _lists(np.diff(gpu_offset), node=gpu_node, index=gpu_index)
-        table = pl.concat([table, gangs], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
+    """Write the segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
+    header = {"format": FORMAT, "instance": schedule.instance.digest, "policy": schedule.policy, **stated}
+    ids, gangs = list(schedule.instance.ids), np.diff(schedule.gpu_offset)
+    times = {"start": schedule.start, "end": schedule.end, "work": schedule.work}
+    if suffix_of(path, "a schedule") == ".parquet":
+        table = pl.DataFrame({"job": pl.Series(ids, dtype=pl.String).gather(schedule.job), **times})
+        lists = _lists(gangs, node=schedule.gpu_node, index=schedule.gpu_index)
+        table = pl.concat([table, lists], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
         if steps is not None:
             table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
-        write_parquet(table, path, {METADATA: json.dumps(header)})
+        write_headed(table, path, header)
         return
-    if suffix != ".json":
-        raise InputError("cannot tell the format of a schedule from its name", file=path, legal=".json or .parquet")
     # one call for all ids: a line break inside of one is escaped, so that those between them are the only ones
-    quoted = pl.Series(json.dumps(list(ids), separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
-    rows = _rows(quoted.gather(job), np.diff(gpu_offset), gpu_node, gpu_index, steps, start=start, end=end, work=work)
+    quoted = pl.Series(json.dumps(ids, separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
+    rows = _rows(quoted.gather(schedule.job), gangs, schedule.gpu_node, schedule.gpu_index, steps, **times)
     head = json.dumps(header, indent=1)[:-2]
     write_atomic(path, f'{head},\n "segments": [\n{rows}\n ]\n}}\n')
 
@@ -146,11 +133,8 @@ def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    metadata, table = read_parquet(path, path, FORMAT)
-    header = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
+    header, table = read_headed(path, FORMAT, "not a schedule file")
     rows = table.to_dicts()
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
     try:
         for row in rows:
             row["gpus"] = list(zip(row.pop("node"), row.pop("index"), strict=True))

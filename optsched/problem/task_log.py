@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,11 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.parquet import read_parquet, write_parquet
-from optsched.problem.schedule import Schedule
+from optsched.problem.parquet import read_headed, write_headed
+from optsched.problem.schedule import Schedule, Segment
 
 FORMAT = "optsched-tasks/1"
-METADATA = "optsched-tasks"
 TRANSFER = -1  # in place of a worker
 
 Int32s = npt.NDArray[np.int32]
@@ -77,22 +74,22 @@ class TaskSchedule(Schedule):
         table = pl.DataFrame({"job": log.job, "worker": log.worker, "start": log.start, "end": log.end})
         if Path(path).suffix.lower() != ".parquet":
             raise InputError("tasks are written as Parquet", file=path, legal=".parquet")
-        write_parquet(table, path, {METADATA: json.dumps(head)})
+        write_headed(table, path, head)
 
     @classmethod
     def load_tasks(cls, path: str | os.PathLike[str], instance: Source) -> TaskSchedule:
         """Read a file of tasks; `InputError` when it is not one, or one of another instance."""
         instance = instance_of(instance)
-        head, table = _read(path)
+        head, table = read_headed(path, FORMAT, "not a file of tasks")
         if head.get("instance") != instance.digest:
             raise InputError("the tasks belong to another instance", file=path, field="instance", legal=instance.digest)
         try:
-            rows = [
-                (instance.index[job], [tuple(pair) for pair in gpus], float(start), float(end), float(work))
+            gangs = [
+                Segment(instance.index[job], tuple((m, k) for m, k in gpus), float(start), float(end), float(work))
                 for job, gpus, start, end, work in head["gangs"]
             ]
-            pairs = np.array([pair for row in rows for pair in row[1]], dtype=np.int64).reshape(-1, 2)
-            _check_gangs(rows, instance)
+            _check_gangs(gangs, instance)
+            made = cls.from_segments(instance, gangs, str(head.get("policy", "")))
             log = TaskLog(
                 table["job"].cast(pl.Int32).to_numpy().copy(),
                 table["worker"].cast(pl.Int32).to_numpy().copy(),
@@ -102,25 +99,15 @@ class TaskSchedule(Schedule):
             _check_rows(log, instance)
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise InputError(f"invalid: {error!r}", file=path, legal=FORMAT) from None
-        return cls(
-            instance,
-            np.array([row[0] for row in rows], dtype=np.int64),
-            np.array([row[2] for row in rows], dtype=np.float64),
-            np.array([row[3] for row in rows], dtype=np.float64),
-            np.array([row[4] for row in rows], dtype=np.float64),
-            np.cumsum([0, *(len(row[1]) for row in rows)], dtype=np.int64),
-            pairs[:, 0].copy(),
-            pairs[:, 1].copy(),
-            str(head.get("policy", "")),
-            log,
-        )
+        return replace(made, tasks=log)
 
 
-def _check_gangs(rows: list[Any], instance: Instance) -> None:
+def _check_gangs(gangs: list[Segment], instance: Instance) -> None:
     sizes = instance.cluster.node_gpus
-    for _, gpus, *times in rows:
-        if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gpus):
-            raise ValueError(f"a gang on GPUs that the cluster does not have: {gpus}")
+    for gang in gangs:
+        if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gang.gpus):
+            raise ValueError(f"a gang on GPUs that the cluster does not have: {list(gang.gpus)}")
+        times = [gang.start, gang.end, gang.work]
         if not np.isfinite(times).all():
             raise ValueError(f"times and work of a gang are {times}")
 
@@ -131,11 +118,3 @@ def _check_rows(log: TaskLog, instance: Instance) -> None:
         raise ValueError(f"a task of job number {log.job[~known][0]}, of {instance.n} jobs")
     if not (np.isfinite(log.start) & np.isfinite(log.end)).all():
         raise ValueError("a task without a start or an end")
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], pl.DataFrame]:
-    metadata, table = read_parquet(path, path, FORMAT)
-    head = parse_json(metadata.get(METADATA, "null").encode(), path, FORMAT)
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise InputError("not a file of tasks", file=path, legal=f"format {FORMAT}")
-    return head, table

@@ -73,18 +73,16 @@ class Throughputs:
         for name in ("entries", "pairs"):
             object.__setattr__(self, name, dict(getattr(self, name)))
         for key, entry in self.entries.items():
-            known = isinstance(key, tuple) and len(key) == 3 and all(isinstance(part, str) and part for part in key[:2])
+            known = _is_named(key, 3) and isinstance(key[1], str) and key[1] != ""
             check_legal(known, "throughputs", key, "(job type, GPU type, gang size)")
             legal_gang(key[2], _name(*key))
             check_legal(isinstance(entry, Throughput), _name(*key), entry, "optsched.Throughput(...)")
         for pair, rates in self.pairs.items():
             legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
-            named = isinstance(pair, tuple) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] != ""
-            check_legal(named, "pairs", pair, legal)
-            for gang in pair[1:]:
-                named = isinstance(gang, tuple) and len(gang) == 2 and isinstance(gang[0], str) and gang[0] != ""
-                check_legal(named, "pairs", pair, legal)
-                legal_gang(gang[1], f"pairs.{gang[0]}")
+            fine = _is_named(pair, 3) and all(_is_named(gang, 2) for gang in pair[1:])
+            check_legal(fine, "pairs", pair, legal)
+            for job_type, gpus in pair[1:]:
+                legal_gang(gpus, f"pairs.{job_type}")
             check_legal(isinstance(rates, tuple) and len(rates) == 2, f"pairs.{pair}", rates, "two rates")
             for rate in rates:
                 legal_rate(rate, f"pairs.{pair}")
@@ -202,6 +200,10 @@ def legal_rate(value: Any, name: str) -> float:
 def legal_gang(value: Any, name: str = "gpus") -> None:
     """`InputError` naming the field when ``value``, a gang size, is no integer >= 1."""
     check_legal(type(value) is int and value >= 1, name, value, "an integer >= 1")
+
+
+def _is_named(key: Any, length: int) -> bool:
+    return isinstance(key, tuple) and len(key) == length and isinstance(key[0], str) and key[0] != ""
 
 
 def _name(job_type: str, gpu: str, gpus: int) -> str:

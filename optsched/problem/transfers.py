@@ -1,26 +1,30 @@
-"""`TransferProblem`: n transfers on shared links, the communication side of a cluster on its own.
+"""`TransferProblem`: n transfers on shared links, the communication side of a cluster on its own; and as an `Instance`.
 
 **Problem**. Transfer j is released at r_j seconds and has M_j bytes to move over one or several links at once (an all-reduce
 over several nodes uses the network interface of each). Once started it runs to its end: no preemption. While k is the
 largest number of started, unfinished transfers on any of its links, it moves 1 / (k b + (k - 1) eta) bytes a second.
 Choose the starts S_j >= r_j; minimise sum C_j, or sum (C_j - r_j), which differs by a constant.
+
+**As an instance** of the task level, which every task policy can schedule (`transfer_instance`): transfer j becomes a job of
+one iteration without compute on a cluster of two one-GPU nodes: its gang takes both, sends M_j bytes over both interfaces
+and contends with all others there. So k, and with it every rate, is that of the one link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from optsched.errors import InputError, check_legal
-from optsched.problem.arrays import Bools, Floats
-from optsched.problem.contention import Contention
+from optsched.problem.arrays import Bools, Floats, is_whole
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.epoch import epoch_of
-
-__all__ = ["TransferProblem"]
+from optsched.problem.instance import Instance
 
 Links = tuple[tuple[int, ...], ...]
 
@@ -42,14 +46,7 @@ class TransferProblem:
     links: Links = ()
 
     def __post_init__(self) -> None:
-        self.contention.require_penalty("the theory of transfers on links")
-        if self.contention.latency > 0:
-            raise InputError(
-                "the theory of transfers on links has no latency",
-                field="contention.latency",
-                value=self.contention.latency,
-                legal="0",
-            )
+        self.contention.require_penalty("the theory of transfers on links", latency=False)
         size = _numbers(self.size, "size")
         release = _numbers(self.release, "release")
         legal = f"{size.size} numbers, as many as sizes"
@@ -107,18 +104,71 @@ def _each(fine: Bools, values: Floats, field: str, message: str, legal: str) -> 
         raise InputError(message, field=f"transfer {j}, {field}", value=float(values[j]), legal=legal)
 
 
-def _is_link(link: Any) -> bool:
-    return isinstance(link, int | np.integer) and not isinstance(link, bool) and bool(link >= 0)
-
-
 def _links(links: Sequence[Sequence[int]], n: int) -> Links:
     if len(links) == 0:
         return ((0,),) * n
     check_legal(len(links) == n, "links", len(links), f"{n} tuples, one for each transfer")
     found = []
     for j, own in enumerate(links):
-        if not isinstance(own, Sequence) or not own or not all(map(_is_link, own)) or len(set(own)) < len(own):
+        some = isinstance(own, Sequence) and len(own) > 0
+        if not some or not all(is_whole(link) and link >= 0 for link in own) or len(set(own)) < len(own):
             legal = "at least one link, integers >= 0, each once"
             raise InputError("invalid", field=f"transfer {j}, links", value=own, legal=legal)
         found.append(tuple(sorted(int(link) for link in own)))
     return tuple(found)
+
+
+# --- as an instance -----------------------------------------------------------------------------------------------------
+
+
+def transfer_instance(
+    problem: TransferProblem,
+    name: str = "",
+    *,
+    objective: str = "total_completion_time",
+    optimum: Mapping[str, Any] | None = None,
+    in_order: bool = False,
+) -> Instance:
+    """The instance of a problem whose transfers all use the same links; seconds and bytes as they are. O(n log n).
+
+    The job of transfer j has the id ``"j"``. Jobs stand in the order of (size, index) (``in_order``: of their index): nobody
+    has any compute, so that service does not tell them apart, and policies that go by service ask about the first job first.
+    A transfer that is released in the very moment in which another one ends is asked about after those that wait.
+
+    Raises `InputError` for transfers on different links: two nodes cannot keep them apart.
+    """
+    if len(set(problem.links)) > 1:
+        raise InputError(
+            "they use different links", field="links", value=problem.link_numbers, legal="one link for all"
+        )
+    size = problem.size.tolist()
+    order = list(range(problem.n)) if in_order else sorted(range(problem.n), key=lambda j: (size[j], j))
+    names = [f"transfer-{j}" for j in order]
+    table = pl.DataFrame({"id": [str(j) for j in order], "arrival": problem.release[order], "profile": names})
+    return Instance(
+        table.with_columns(pl.lit(2).alias("gpus"), pl.lit(1.0).alias("iterations")),
+        "2x1",
+        name,
+        objective,
+        optimum=optimum,
+        tasks={key: IterationTasks(0, 0, size[j]) for key, j in zip(names, order, strict=True)},
+        contention=problem.contention,
+    )
+
+
+def transfers_of(instance: Instance) -> TransferProblem:
+    """The transfers of such an instance, in the order of its jobs; `InputError` where jobs do more than send one message."""
+    alone = instance.cluster.node_count == 2 and bool((instance.cluster.node_gpus == 1).all())
+    sizes = []
+    for job in instance.jobs:
+        tasks = instance.tasks.get(job.profile or "")
+        whole = alone and job.gpus == 2 and job.iterations == 1
+        if tasks is None or not whole or tasks.compute > 0 or not tasks.message:
+            legal = "jobs of one iteration without compute that send a message between two nodes of one GPU each"
+            raise InputError(
+                f"job {job.id!r} is no transfer", field="instance", value=instance.name or None, legal=legal
+            )
+        sizes.append(tasks.message)
+    if instance.contention is None:
+        raise InputError("nothing says what a byte costs", field="contention", legal="Instance(contention=...)")
+    return TransferProblem(instance.arrival, np.array(sizes), instance.contention)

@@ -22,8 +22,7 @@ from optsched.simulation.placing import TABLES
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
-from optsched.speeds.speed_records import NO_ROW
-from optsched.speeds.speed_tables import pace
+from optsched.speeds.speed_tables import NO_ROW, pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
 UNLIMITED = np.iinfo(np.int64).max  # events

@@ -16,8 +16,7 @@ import polars as pl
 from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.problem.table import Table
-from optsched.speeds.duration import solo_times
-from optsched.speeds.segment_paces import segment_paces, segment_sub_steps
+from optsched.speeds.duration import segment_paces, segment_sub_steps, solo_times
 
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1

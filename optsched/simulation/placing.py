@@ -68,7 +68,7 @@ class Placement:
     ``place(job, gpus, free, size, eligible, random, tables, out_node, out_count)`` writes which nodes give how many GPUs
     and returns the number of entries, 0 when the gang has to wait. The entries hold the replicas of a job with a profile
     in order, stage after stage (a node may appear in several); such a rule may look at ``tables``
-    (`optsched.speeds.speed_records`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change
+    (`optsched.speeds.speed_tables`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change
     ``free``, and must be monotone: what fits stays possible when more GPUs are free. Whether a job fits must depend on its
     gang and its eligible nodes alone.
     ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run), where

@@ -8,8 +8,7 @@ from typing import Protocol
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.speeds.goodput import Goodputs
-from optsched.speeds.group_rates import GroupRates
-from optsched.speeds.type_speeds import TypeSpeeds
+from optsched.speeds.type_speeds import GroupRates, TypeSpeeds
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from optsched.simulation.records import CANDIDATE, ENGINE, EXECUTION, GPU, JOB, 
 from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communication_tables
-from optsched.speeds.speed_records import SpeedTables
-from optsched.speeds.speed_tables import speed_tables
+from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 LIVELOCK_LIMIT = 1000  # segments in a row that do no work, for every job that may run at once

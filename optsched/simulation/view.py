@@ -19,8 +19,7 @@ from optsched.simulation.records import FUTURE, RUNNING
 from optsched.simulation.state import FREE, SIZE
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
-from optsched.speeds.group_rates import GroupRates
-from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
+from optsched.speeds.type_speeds import GroupRates, TypeSpeeds, type_speeds
 
 
 class EngineView:

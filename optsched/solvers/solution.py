@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.problem.documents import short_number
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
-from optsched.problem.instance_file import short_number
 from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.problem.schedule import Schedule, schedule_in
 from optsched.problem.table import Table

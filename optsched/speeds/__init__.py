@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from optsched.speeds.duration import paces
-from optsched.speeds.sharing_pair import SharingPair, share_threshold, sharing_pair
-from optsched.speeds.two_transfers import adadual_ratio, two_transfers
+from optsched.speeds.sharing_pair import SharingPair, adadual_ratio, share_threshold, sharing_pair, two_transfers
 
 __all__ = ["SharingPair", "adadual_ratio", "paces", "share_threshold", "sharing_pair", "two_transfers"]

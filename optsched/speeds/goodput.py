@@ -36,9 +36,8 @@ from optsched.problem.arrays import Floats, frozen
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
-from optsched.speeds.duration import paces
-from optsched.speeds.scaling import computing_seconds, measured_table, seconds_of
-from optsched.speeds.segment_paces import segment_paces
+from optsched.speeds.duration import paces, segment_paces
+from optsched.speeds.scaling import computing_seconds, measured_table, seconds_of, seconds_on
 
 MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
 
@@ -58,9 +57,7 @@ def split(scaling: Scaling, batch: int, replicas: int, memory: float) -> tuple[i
 
     The first of `Scaling.sub_batches` that fits (the first at all where none does), found without the whole chain.
     """
-    local = -(-batch // replicas)
-    steps = 1 if scaling.most_local is None else -(-local // scaling.most_local)
-    size = -(-local // steps)
+    size, steps = scaling.first_split(batch, replicas)
     if not scaling.knows_memory or scaling.memory + scaling.memory_per_sample * size <= memory:
         return size, steps
     for option in scaling.sub_batches(batch, replicas):
@@ -85,8 +82,7 @@ class Steps:
         key = batch, counts
         if key not in self._known:
             size, steps = split(self.scaling, batch, sum(counts), self.memory)
-            found = None if self._table is None else self._table.of_counts(counts, size)
-            self._known[key] = seconds_of(found, self.scaling, size, steps, sum(counts), len(counts) > 1)
+            self._known[key] = seconds_on(self.scaling, size, steps, counts)
         return self._known[key]
 
     def share(self, batch: int, counts: Counts, latency: float) -> float:
@@ -113,12 +109,9 @@ class Steps:
         for k in spreads:
             between = self._table.between(k, replicas, size)
             yield seconds_of(between, self.scaling, size, steps, replicas, k > 1)
-        for name in self._table.placements:
-            digits = [int(digit) for digit in str(name)]
-            if sum(digits) == replicas and len(digits) in spreads:
-                placed = self._table.of_placement(name, size)
-                if placed is not None:
-                    yield seconds_of(placed, self.scaling, size, steps, replicas, len(digits) > 1)
+        for name, placed in self._table.of_gang(replicas, size).items():
+            if len(str(name)) in spreads:
+                yield seconds_of(placed, self.scaling, size, steps, replicas, len(str(name)) > 1)
 
 
 class JobGoodput:

@@ -53,8 +53,6 @@ def sharing_rates(instance: Instance) -> SharingRates:
         stretch[jobs, :width] = splits.stretch[row]
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
-    wide = np.where(instance.class_eligible, instance.cluster.node_gpus, 0) if instance.n else np.zeros((0, 1))
-    widest = wide.max(axis=1, initial=0)
     return SharingRates(
         options,
         steps,
@@ -63,5 +61,5 @@ def sharing_rates(instance: Instance) -> SharingRates:
         np.array([position[name] for name in instance.kinds], dtype=np.int64),
         instance.interference.table(names),
         seconds_alone(instance),
-        (instance.gpus > widest[instance.job_class]).astype(np.int64) if instance.n else np.zeros(0, dtype=np.int64),
+        instance.too_wide.astype(np.int64),
     )

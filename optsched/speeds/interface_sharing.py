@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +33,7 @@ from optsched.compiled import NESTED, njit
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import communicating
-from optsched.speeds.speed_records import SpeedTables
-from optsched.speeds.speed_tables import stage_tables
-from optsched.speeds.stage_pace import profile_pace
+from optsched.speeds.speed_tables import SpeedTables, profile_pace, stage_tables
 
 ROUNDS = 10_000  # of a fixed point that is iterated; each brings it nearer by a constant part
 SETTLED = 1e-15  # relative
@@ -64,18 +60,15 @@ def others_met(shares: Sequence[float], step: float) -> list[float]:
     return met if shares else []
 
 
-@dataclass(frozen=True, eq=False)
 class CommunicationShares:
-    """The shares p of the jobs of an instance with contention, and its step s."""
+    """The shares p of the jobs of an instance with contention; its ``step`` s = 1 + eta / b > 0, ``latency`` a seconds."""
 
-    instance: Instance
-
-    @property
-    def step(self) -> float:
-        """s = 1 + eta / b > 0."""
-        cost = self.instance.contention
-        assert cost is not None
-        return 1.0 + cost.penalty / cost.seconds_per_byte
+    def __init__(self, instance: Instance) -> None:
+        cost = instance.contention
+        assert cost is not None  # callers look first
+        self.instance, self.latency = instance, cost.latency
+        self.step = 1.0 + cost.penalty / cost.seconds_per_byte
+        self._contends: list[bool] = communicating(instance).tolist()
 
     def share(self, job: int, nodes: Sequence[int], pace: float, steps: int) -> float:
         """p of ``job`` with a replica on each of these nodes, in ``steps`` sub-steps, at ``pace`` seconds a unit alone."""
@@ -83,16 +76,6 @@ class CommunicationShares:
             return 0.0
         compute_time = self.instance.speeds_of(job).compute_time(job, tuple(nodes), steps)
         return max(0.0, pace - compute_time - self.latency) / pace
-
-    @cached_property
-    def _contends(self) -> list[bool]:
-        return communicating(self.instance).tolist()
-
-    @property
-    def latency(self) -> float:
-        """a, seconds."""
-        assert self.instance.contention is not None
-        return self.instance.contention.latency
 
 
 # --- compiled ---------------------------------------------------------------------------------------------------------

@@ -1,24 +1,48 @@
-"""Where an `Interference` comes from, by the text that names it (``--interference``)."""
+"""Where an `Interference` comes from: the text that names it (``--interference``), measurements of pairs, resource vectors.
+
+**Measured**, Gavel's co-located throughputs of two jobs on one GPU: xi_{A|B} = iterations/s of A alone / iterations/s of A
+beside B, both on one GPU of one type. A pair in which either job has a rate of 0 does not run (memory): it is never
+co-located. Ratios below 1 are noise and taken as 1. Only jobs of one GPU were measured: for gangs the ratio of a pair is
+used on each GPU, whatever the gangs' sizes. Source of the built-in tables: simulation_throughputs.json of
+stanford-futuredata/gavel (MIT), D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
+Workloads", OSDI 2020; 26 job types on K80, P100 and V100, ratios to two decimals. Known oddities: 13 % of the ratios on V100
+are exactly 1, as if capped at the rate alone, and its large ones (up to 10.97) look noisy. P100 is the table to prefer.
+
+**Guessed** from how long a job keeps each resource busy in an iteration (a design of this project, not a measurement): job A
+alone uses resource r for the share u_{A,r} = (time on r in an iteration) / (time of the iteration); jobs on one GPU share
+all resources, the busiest decides:
+
+    xi_{A|B} = max(1, max over r of (u_{A,r} + u_{B,r})),   the same for both.
+
+Hence 1/xi + 1/xi < 1 only where a resource is asked for more than twice over. A share above 1 (vgg16: 117 ms of input for an
+iteration of 107 ms) is kept as it was printed. Built-in figures: the traces of Rivendile/Muri (Apache-2.0), Y. Zhao et al.,
+"Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022; the same eight rows are in the authors' public code
+of the paper on SJF-BSBF, Lai-JX/Scheduler (no licence: figures only). Columns resource_time_0, 1, 2 are read as input (CPU),
+GPU and network: an interpretation.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from pydantic import ValidationError
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError, RowErrors, RowProblem, check_legal, naming
 from optsched.problem.cluster import Cluster
-from optsched.problem.documents import parse_json
+from optsched.problem.documents import parse_json, read_document
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.instance_file import InterferenceDocument
 from optsched.problem.interference import TURNS, Interference
+from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.colocation import built_in_interference, interference_of, measured_gpus
-from optsched.speeds.resource_vectors import read_resource_times, resource_interference
 from optsched.speeds.throughput_table import read_throughputs
 
 BY_RESOURCES = "resources"
@@ -38,8 +62,8 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
     number or text          interference
     ======================  ============================================================================================
     ``1.3``                 the same ratio >= 1 for every pair
-    ``p100``, k80, v100     measured on one such GPU, built in (`optsched.speeds.colocation`)
-    ``resources``           from built-in resource vectors (`optsched.speeds.resource_vectors`)
+    ``p100``, k80, v100     measured on one such GPU, built in
+    ``resources``           from built-in resource vectors
     ``FILE.json``           ``{"ratio": 2, "kinds": ["a", ...], "ratios": [[1.2, ...], ...]}`` with null where two kinds
                             never share a GPU; or throughputs of Gavel's form, those of the one GPU type of ``cluster``
     ``FILE.csv``            resource vectors of the one-GPU jobs in a trace of Muri's columns
@@ -87,9 +111,10 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
     """
     content = read_bytes(path)
     document = parse_json(content, path, LEGAL)
-    try:
+    with naming(path):
         if isinstance(document, dict) and document.keys() & InterferenceDocument.model_fields.keys():
-            return _own_form(content)
+            own = read_document(InterferenceDocument, content, path, OWN_FORM)
+            return Interference.from_json(own.model_dump())
         if document == {}:
             legal = f"{OWN_FORM}, or Gavel's table of co-located throughputs"
             raise InputError("says nothing of interference", field="interference", value=document, legal=legal)
@@ -99,21 +124,6 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
             legal = "a cluster of one GPU type; or k80, p100, v100, a number"
             raise InputError("rates of which GPU type?", field="interference", value=", ".join(types), legal=legal)
         return interference_of(throughputs, types[0], say=say)
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(str(error), file=path) from None
-
-
-def _own_form(content: bytes) -> Interference:
-    try:
-        document = InterferenceDocument.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field = ".".join(["interference", *(str(part) for part in first["loc"])])
-        value = first["input"] if isinstance(first["input"], str | float | int | None) else ...
-        raise InputError(first["msg"], field=field, value=value, legal=OWN_FORM) from None
-    return Interference.from_json(document.model_dump())
 
 
 def with_interference(instance: Instance, asked: Asked | None, *, say: Say | None = None) -> Instance:
@@ -140,10 +150,8 @@ def unmeasured_note(instance: Instance) -> str | None:
     return f"interference: no measurements of {listed}: beside others they run {table.ratio:g} x as long"
 
 
-def random_interference(
-    kinds: Sequence[str], mean: float = 0.5, seed: int = 0, *, ratio: float = TURNS
-) -> Interference:
-    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; ``ratio`` for others.
+def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) -> Interference:
+    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; 2 for others.
 
     The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
     """
@@ -151,4 +159,163 @@ def random_interference(
     draw = np.random.Generator(np.random.PCG64(seed))
     ratios = 1 + draw.exponential(mean, (len(kinds), len(kinds)))
     table = tuple(tuple(row) for row in ratios.tolist())
-    return Interference(ratio, tuple(kinds), table, f"drawn: 1 + Exp({mean:g}), seed {seed}")
+    return Interference(TURNS, tuple(kinds), table, f"drawn: 1 + Exp({mean:g}), seed {seed}")
+
+
+# --- measured -----------------------------------------------------------------------------------------------------------
+
+
+def interference_of(
+    throughputs: Throughputs, gpu: str, *, ratio: float = TURNS, say: Say | None = None
+) -> Interference:
+    """xi of the job types whose pairs a throughput table holds for one GPU of type ``gpu`` (any case).
+
+    Parameters
+    ----------
+    throughputs : with pairs, as `optsched.speeds.throughput_table.read_throughputs` gives it. Kinds of the result are the
+        job types that run alone on one such GPU and are in some pair there, in the order of the table.
+    ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
+    say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.
+
+    Raises
+    ------
+    InputError
+        The table has no pairs on such a GPU.
+
+    Complexity: O(K^2) for K job types.
+    """
+    named = {gang[0] for where, *pair in throughputs.pairs if where.casefold() == gpu.casefold() for gang in pair}
+    entries = ((kind, throughputs.get(kind, gpu, 1)) for kind in throughputs.job_types if kind in named)
+    alone = {kind: entry.together for kind, entry in entries if entry is not None and entry.together > 0}
+    xi: dict[tuple[str, str], float | None] = {}  # None: the table does not say; inf: the pair does not run
+    for a in alone:
+        for b in alone:
+            rates = throughputs.together_with(gpu, (a, 1), (b, 1))
+            xi[a, b] = None if rates is None else alone[a] / rates[0] if min(rates) > 0 else math.inf
+    if not any(xi.values()):
+        with_pairs = {where.casefold() for where, _, _ in throughputs.pairs}
+        types = ", ".join(name for name in throughputs.gpu_types if name.casefold() in with_pairs) or "none"
+        message = f"no rates of two jobs on one {gpu}"
+        raise InputError(message, field="interference", legal=f"a table with pairs; those of this one are on {types}")
+    below = sum(value is not None and value < 1 for value in xi.values())
+    missing = sum(value is None for value in xi.values())
+    if say is not None and below:
+        say(f"interference: {below} of {len(xi)} ratios are below 1 and taken as 1")
+    if say is not None and missing:
+        say(f"interference: {missing} of {len(xi)} pairs were not measured and run {ratio:g} x as long")
+    ratios = tuple(
+        tuple(None if math.inf in (xi[a, b], xi[b, a]) else max(xi[a, b] or ratio, 1.0) for b in alone) for a in alone
+    )
+    clipped = f", {below} ratios below 1 taken as 1" if below else ""
+    return Interference(ratio, tuple(alone), ratios, f"co-located throughputs on one {gpu}{clipped}")
+
+
+@cache
+def _built_in() -> dict[str, Interference]:
+    text = (resources.files("optsched.speeds") / "gavel_colocation.csv").read_text(encoding="utf-8")
+    head, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
+    kinds = tuple(head[2:])
+    found = {}
+    for gpu in dict.fromkeys(row[0] for row in rows):
+        table = {row[1]: tuple(float(cell) if cell else None for cell in row[2:]) for row in rows if row[0] == gpu}
+        source = f"stanford-futuredata/gavel (MIT), co-located on one {gpu}"
+        found[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
+    return found
+
+
+def measured_gpus() -> tuple[str, ...]:
+    """GPU types with a built-in table: K80, P100, V100."""
+    return tuple(_built_in())
+
+
+def built_in_interference(gpu: str) -> Interference:
+    """The built-in table of a GPU type (any case); kinds are the job types of the built-in throughput table.
+
+    Pairs of other kinds run 2 times as long. `InputError` for a GPU type without a table. See the module for the source.
+    """
+    for name, found in _built_in().items():
+        if name.casefold() == gpu.casefold():
+            return found
+    legal = near_matches(gpu, list(_built_in()), kind="GPU type")
+    raise InputError("no measured interference on that GPU type", field="interference", value=gpu, legal=legal)
+
+
+# --- by resources -------------------------------------------------------------------------------------------------------
+
+# model: iteration, input (CPU), GPU, network; milliseconds on one GPU
+RESOURCE_TIMES: dict[str, tuple[float, ...]] = {
+    "resnet18": (779, 711, 110, 0),
+    "shufflenet_v2_x1_0": (798, 706, 59, 0),
+    "vgg16": (107, 117, 68, 0),
+    "vgg19": (109, 114, 80, 0),
+    "bert": (178, 0.5, 160, 0),
+    "gpt2": (426, 0.6, 410, 0),
+    "a2c": (517, 514, 14, 0),
+    "dqn": (490, 446, 8, 0),
+}
+MODEL, GANG, ITERATION = "model_name", "num_gpu", "iteration_time"
+TIMES = (ITERATION, "resource_time_0", "resource_time_1", "resource_time_2")
+LEGAL_TIME = "a finite time: > 0 of the iteration, >= 0 of a resource"
+
+
+def resource_interference(
+    times: Mapping[str, Sequence[float]] = RESOURCE_TIMES, source: str = "resource vectors"
+) -> Interference:
+    """xi of every pair of models by the formula of the module.
+
+    ``times``: (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, as many resources
+    for all; xi is 2 beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
+    """
+    width = {len(row) for row in times.values()}
+    if len(width) > 1 or (width and min(width) < 2):
+        legal = "for all models the time of an iteration, then those of the same resources"
+        raise InputError("not a table", field="times", legal=legal)
+    shares: dict[str, list[float]] = {}
+    for model, (iteration, *used) in times.items():
+        finite = 0 < iteration < math.inf and all(0 <= each < math.inf for each in used)
+        legal = "an iteration > 0 and resources >= 0, all finite"
+        check_legal(finite, f"times.{model}", (iteration, *used), legal)
+        shares[model] = [each / iteration for each in used]
+    ratios = [
+        [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]
+        for mine in shares.values()
+    ]
+    return Interference(TURNS, tuple(shares), tuple(map(tuple, ratios)), source)
+
+
+def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:
+    """`RESOURCE_TIMES` of the models in a trace of Muri's columns: means over their jobs of one GPU.
+
+    Raises
+    ------
+    RowErrors
+        Every row of one GPU whose times are no numbers, or invalid.
+    InputError
+        No such file, columns that are missing, no job of one GPU.
+    """
+    rows = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")), skipinitialspace=True)
+    named = [name for name in (MODEL, GANG, *TIMES) if name not in (rows.fieldnames or ())]
+    if named:
+        raise InputError(f"no column {named[0]}", file=path, legal=f"the columns {', '.join((MODEL, GANG, *TIMES))}")
+    found: dict[str, list[list[float]]] = {}
+    problems, read = [], 0
+    for read, row in enumerate(rows, 1):  # noqa: B007 (their number is reported below)
+        if (row[GANG] or "").strip() != "1":
+            continue
+        wrong = [name for name in TIMES if not _legal(row[name], name == ITERATION)]
+        problems += [RowProblem(rows.line_num, name, row[name], LEGAL_TIME) for name in wrong]
+        if not wrong:
+            found.setdefault(row[MODEL].strip(), []).append([float(row[name]) for name in TIMES])
+    if problems:
+        raise RowErrors(path, problems, read)
+    if not found:
+        raise InputError("no job of one GPU", file=path, field=GANG, legal="at least one, for its times alone")
+    return {model: tuple(sum(each) / len(each) for each in zip(*times, strict=True)) for model, times in found.items()}
+
+
+def _legal(text: str | None, positive: bool) -> bool:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return False
+    return 0 <= value < math.inf and (value > 0 or not positive)

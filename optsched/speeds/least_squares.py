@@ -1,8 +1,16 @@
-"""`Fitted`: a model and how far to trust it; and least squares whose coefficients have a sign.
+"""Constants from measurements: `Fitted`, a model and how far to trust it; `fit_contention` and `fit_interference`.
 
 Constants that are times cannot be negative: `non_negative` is non-negative least squares (the active sets of Lawson and
 Hanson), one global optimum without a start or a step size. Rows are weighed by 1 / seconds: timings err by a share of
 themselves, and small messages, which alone show a latency, count as much as large ones.
+
+**Contention**: T(k, M) = a + k b M + (k - 1) eta M for k all-reduces of M bytes at once on an interface is linear in a, b
+and eta, with a >= 0, b >= 0 and b + eta >= 0. eta < 0 is reported, not repaired: theorems on AdaDUAL then do not apply.
+(Other estimators, and how far they disagree on published measurements: the notebook on contention.)
+
+**Interference**: T = t_A alone and T = xi_{A|B} t_A beside B, xi >= 1, is linear in the logarithms u_A = ln t_A and z_{A|B}
+= ln xi >= 0, so that errors count as shares of what was measured. Where pairs seem to run faster than alone, which is noise,
+xi is 1 and their seconds tell of t_A, too.
 """
 
 from __future__ import annotations
@@ -16,6 +24,8 @@ import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats
+from optsched.problem.contention import Contention
+from optsched.problem.interference import TURNS, Interference
 
 LEAST, LARGEST = 1e-18, 1e18  # of what is measured: beyond them squares leave the range of floats
 NUMBER, WHOLE = f"a number from {LEAST:g} to {LARGEST:g}", f"an integer from 1 to {LARGEST:g}"
@@ -118,3 +128,92 @@ def covariance(X: Floats, residuals: Floats, free: Bools) -> Floats:
         inverse = np.linalg.pinv(X[:, free])
         found[np.ix_(free, free)] = float(residuals @ residuals) / (rows - width) * (inverse @ inverse.T)
     return found
+
+
+def fit_contention(
+    sizes: Sequence[float], counts: Sequence[int], seconds: Sequence[float], *, latency: float | None = None
+) -> Fitted[Contention]:
+    """Least squares of T = a + k b M + (k - 1) eta M; one measurement: ``sizes`` M bytes, ``counts`` k, ``seconds`` T.
+
+    ``latency``: a, where it is known; with one message size it cannot be separated. A number at its bound, or given, has no
+    standard error; those of the others hold it.
+
+    Raises
+    ------
+    InputError
+        Lists of unequal length, values that are invalid, measurements that do not determine what is asked, or by which a
+        byte takes no time.
+
+    >>> import optsched as osd
+    >>> sizes, counts = [1e6, 1e7, 1e8, 1e8, 1e8], [1, 1, 1, 2, 3]
+    >>> fit = osd.fit_contention(sizes, counts, [0.0015, 0.0092, 0.0863, 0.1954, 0.3045])
+    >>> print(f"b = {fit.model.seconds_per_byte:.3g}, eta = {fit.model.penalty:.2g}, R^2 = {fit.r_squared:.5f}")
+    b = 8.56e-10, eta = 2.4e-10, R^2 = 1.00000
+    """
+    M, k, T = checked({"sizes": sizes, "counts": counts, "seconds": seconds}, ("counts",))
+    check_legal(latency is None or 0 <= latency <= LARGEST, "latency", latency, f"seconds from 0 to {LARGEST:g}")
+    # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
+    X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
+    known = latency or 0.0
+    legal = "several message sizes (or a given latency), and for eta several numbers of transfers"
+    found, spread = non_negative(X / T[:, None], (T - known) / T, legal)
+    *a, b, growth = found.tolist()
+    *a_error, b_error, _ = np.sqrt(np.diag(spread)).tolist()
+    eta_error = math.sqrt(np.array([-1, 1]) @ spread[-2:, -2:] @ np.array([-1, 1]))
+    errors = (*(a_error or [math.nan]), b_error, eta_error)
+    made = Contention(b, growth - b, *(a or [known]))
+    values = (made.latency, made.seconds_per_byte, made.penalty)
+    names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
+    note = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
+    if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
+        note = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
+    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
+    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (note,))
+
+
+def fit_interference(
+    models: Sequence[str], beside: Sequence[str | None], seconds: Sequence[float], *, ratio: float = TURNS
+) -> Fitted[Interference]:
+    """Slow-downs of pairs; one measurement: an iteration of ``models[i]`` beside ``beside[i]`` (None: alone) in seconds.
+
+    Standard errors take all measurements to err by the same share; they need some that were repeated. ``ratio`` >= 1 is for
+    pairs that were not measured; by default 2, as if the two took turns.
+
+    Raises
+    ------
+    InputError
+        Lists of unequal length, seconds that are invalid, a model that was not measured alone, no pair at all.
+
+    >>> import optsched as osd
+    >>> fit = osd.fit_interference(["vgg", "lstm", "vgg", "lstm"], [None, None, "lstm", "vgg"], [0.1, 0.2, 0.15, 0.24])
+    >>> [round(fit.model.slowdown(*pair), 9) for pair in (("vgg", "lstm"), ("lstm", "vgg"))]
+    [1.5, 1.2]
+    """
+    ones = {"models": [1.0] * len(models), "beside": [1.0] * len(beside)}  # only to be counted
+    *_, T = checked({**ones, "seconds": seconds})
+    cells = [(one, other or None) for one, other in zip(models, beside, strict=True)]
+    kinds, pairs = sorted({name for cell in cells for name in cell if name}), sorted({c for c in cells if c[1]})
+    for name in sorted(set(kinds) - {one for one, other in cells if other is None}):
+        raise InputError("it was not measured alone", field="model", value=name, legal="every model alone, too")
+    if not pairs:
+        raise InputError("no two models were measured together", field="beside", legal="the name of another model")
+    own = np.array([kinds.index(one) for one, _ in cells])
+    X = np.zeros((len(cells), len(kinds) + len(pairs)))
+    X[np.arange(len(cells)), own] = 1
+    for i, cell in enumerate(cells):
+        X[i, len(kinds) :] = [cell == pair for pair in pairs]
+    logs, least = np.log(T), np.full(len(kinds), math.inf)
+    np.minimum.at(least, own, logs)
+    # t_A is never below the least seconds of A: counted from 1 below them, u has the sign that non-negative asks for
+    found, spread = non_negative(X, logs - least[own] + 1, "every model alone and in pairs")
+    xi, errors = np.exp(found[len(kinds) :]), np.sqrt(np.diag(spread)[len(kinds) :])
+    constants = tuple(
+        Constant(f"{one} beside {other}", *numbers)
+        for (one, other), *numbers in zip(pairs, xi.tolist(), (xi * errors).tolist(), strict=True)
+    )
+    known = dict(zip(pairs, xi.tolist(), strict=True))
+    table = tuple(tuple(known.get((one, other), ratio) for other in kinds) for one in kinds)
+    made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
+    note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
+    residuals, notes = T - np.exp(X @ found + least[own] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
+    return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)

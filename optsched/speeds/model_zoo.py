@@ -22,7 +22,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from optsched.errors import InputError
 from optsched.problem.profile import Profile, Stage
@@ -44,13 +43,13 @@ class Block:
     activations: int
 
 
-def vgg(layers: tuple[int, ...] = (2, 2, 4, 4, 4)) -> tuple[Block, ...]:
-    """Convolutions of five groups, then three fully connected layers; (2, 2, 4, 4, 4) is VGG-19 on 224 x 224 images.
+def vgg19() -> tuple[Block, ...]:
+    """VGG-19 on 224 x 224 images: convolutions of five groups, then three fully connected layers.
 
     Simonyan and Zisserman 2014, arXiv:1409.1556, configuration E: 144 M parameters.
     """
     blocks, inputs, size = [], 3, 224
-    for group, (count, width) in enumerate(zip(layers, (64, 128, 256, 512, 512), strict=True), 1):
+    for group, (count, width) in enumerate(zip((2, 2, 4, 4, 4), (64, 128, 256, 512, 512), strict=True), 1):
         for layer in range(1, count + 1):
             weights = 9 * inputs * width
             side = size // 2 if layer == count else size  # pooling halves what leaves the last layer
@@ -183,19 +182,9 @@ class Model:
     width: int
     parts: tuple[int, ...] | None = None
 
-    @cached_property
-    def flops(self) -> float:
-        """Of the forward pass of one sample."""
-        return sum(block.flops for block in self.blocks)
-
-    @cached_property
-    def parameters(self) -> int:
-        """Bytes of all parameters."""
-        return self.width * sum(block.parameters for block in self.blocks)
-
 
 MODELS: Mapping[str, Model] = {
-    "vgg19": Model("VGG-19", vgg(), 64, 21e12, 4, parts=(16,)),  # convolutions | fully connected
+    "vgg19": Model("VGG-19", vgg19(), 64, 21e12, 4, parts=(16,)),  # convolutions | fully connected
     "resnet50": Model("ResNet-50", resnet((3, 4, 6, 3)), 64, 8e12, 4),
     "resnet152": Model("ResNet-152", resnet((3, 8, 36, 3)), 64, 9.4e12, 4),
     "inception-v3": Model("Inception-v3", inception_v3(), 64, 7.2e12, 4),

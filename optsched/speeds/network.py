@@ -8,6 +8,7 @@ depends on other jobs: the model under the theorems on A-SRPT. (What contention 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -37,27 +38,24 @@ class Network:
             share = None if group.nic_bandwidth is None else group.nic_bandwidth / group.gpus
             inside = group.intra_bandwidth
             if share is None and cluster.node_count > 1:
-                message, legal = (
-                    "jobs with profiles send data between nodes",
-                    "bytes/s of a node's network interface, > 0",
-                )
-                raise InputError(f"missing: {message}", field="nodes.nic_bandwidth", legal=legal)
+                legal = "bytes/s of a node's network interface, > 0"
+                why = "missing: jobs with profiles send data between nodes"
+                raise InputError(why, field="nodes.nic_bandwidth", legal=legal)
             if inside is None and group.gpus > 1:
-                message, legal = "jobs with profiles send data inside a node", "bytes/s between the GPUs of a node, > 0"
-                raise InputError(f"missing: {message}", field="nodes.intra_bandwidth", legal=legal)
+                legal = "bytes/s between the GPUs of a node, > 0"
+                why = "missing: jobs with profiles send data inside a node"
+                raise InputError(why, field="nodes.intra_bandwidth", legal=legal)
             inside = share if inside is None else inside  # a one-GPU node sends nothing inside
             share = inside if share is None else share  # nor a single node to others
             if inside is not None and share is not None and inside < share:
-                message, legal = (
-                    "slower than a GPU's share of the network interface",
-                    f"at least nic_bandwidth / gpus = {share:g}",
-                )
-                raise InputError(message, field="nodes.intra_bandwidth", value=inside, legal=legal)
+                legal = f"at least nic_bandwidth / gpus = {share:g}"
+                why = "slower than a GPU's share of the network interface"
+                raise InputError(why, field="nodes.intra_bandwidth", value=inside, legal=legal)
             intra += [inside or np.inf] * group.count
             cross += [share or np.inf] * group.count
         return cls(cluster.node_gpus, np.array(intra), np.array(cross))
 
-    @property
+    @cached_property
     def compute_time(self) -> Network:
         """The same with infinitely fast interfaces."""
         return replace(self, cross=np.full(self.cross.size, np.inf))

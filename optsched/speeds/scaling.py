@@ -61,6 +61,10 @@ def placement_id(counts: Sequence[int]) -> int | None:
     return int("".join(map(str, min(rotations))))
 
 
+def _replicas(placement: int) -> int:
+    return sum(map(int, str(placement)))
+
+
 class MeasuredTable:
     """The measurements of one model, ready to be asked."""
 
@@ -74,16 +78,10 @@ class MeasuredTable:
         # f64[points, 5] (nodes, replicas, local, step, sync): rising, as the triangulation of a lattice depends on the order
         sums: dict[tuple[float, float, float], list[tuple[float, float]]] = {}
         for name, of_name in self._placed.items():
-            digits = [int(digit) for digit in str(name)]
             for local, step, sync in of_name.T.tolist():
-                sums.setdefault((len(digits), sum(digits), local), []).append((step, sync))
+                sums.setdefault((len(str(name)), _replicas(name), local), []).append((step, sync))
         means = [(*key, *np.mean(sums[key], axis=0).tolist()) for key in sorted(sums)]
         self._points = np.array([*means, *measured.scalability], dtype=np.float64).reshape(-1, 5)
-
-    @property
-    def placements(self) -> tuple[int, ...]:
-        """The placements that were measured, rising."""
-        return tuple(sorted(self._placed))
 
     def of_counts(self, counts: Sequence[int], local: float) -> tuple[float, float] | None:
         """(step, sync) seconds with ``counts`` replicas on the nodes, by rule 1, else by rule 2; None where none serves."""
@@ -95,6 +93,11 @@ class MeasuredTable:
         if rows is None or not rows[0][0] <= local <= rows[0][-1]:
             return None
         return float(np.interp(local, rows[0], rows[1])), float(np.interp(local, rows[0], rows[2]))
+
+    def of_gang(self, replicas: int, local: float) -> dict[int, tuple[float, float]]:
+        """(step, sync) seconds by rule 1 of the placements of so many replicas that it serves, rising."""
+        placed = {name: self.of_placement(name, local) for name in sorted(self._placed) if _replicas(name) == replicas}
+        return {name: found for name, found in placed.items() if found is not None}
 
     @cached_property
     def _simplices(self) -> Simplices | None:

@@ -20,8 +20,12 @@ for weighted sums, too.) At u = 0 the sum is e_B + k e_A where A ends first and 
 difference, (K - 1) e_B - (k - 1) e_A, has the sign of xi_B e_B - xi_A e_A by the identity above, so that the sum is the
 smaller of the two. Compare with 2 e_B + e_A.
 
-For xi_A = xi_B = xi: k = K = 2 xi - 1, share iff xi < 3/2 or e_A / e_B < 1 / (2 xi - 2). With xi = (2 b + eta) / b, two
-all-reduces on one link, that is AdaDUAL's threshold b / (2 (b + eta)) (`optsched.speeds.two_transfers`).
+For xi_A = xi_B = xi: k = K = 2 xi - 1, share iff xi < 3/2 or e_A / e_B < 1 / (2 xi - 2).
+
+**Two transfers on one link** (`two_transfers`): alone a transfer takes b seconds a byte, beside another one 2 b + eta. So
+they are two jobs of b M_1 and b M_2 seconds with xi = (2 b + eta) / b: only starting at once or when the old one has ended
+can be optimal, and starting at once wins iff M_2 / M_1 < theta = b / (2 (b + eta)), M_1 bytes left of the old one, M_2 of
+the new. That is AdaDUAL's threshold.
 
 **The best of all schedules**, preemption allowed, when both are there at once: min(2 e_A + e_B, e_A + 2 e_B, both at
 once). Proof. Let A end first, after a seconds alone and c beside B (B alone before that only delays A). The sum is 2 e_A
@@ -39,7 +43,8 @@ on the GPUs add up to what so many gangs have alone; McNaughton's wrap-around di
 
 Source of the pair test: the authors' public scheduler of "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via
 Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088. The closed form with ``or``, the preemptive optimum and "never":
-this project.
+this project. AdaDUAL: Q. Wang, S. Shi, C. Wang, X. Chu, "Communication Contention Aware Scheduling of Multiple Deep Learning
+Training Jobs", arXiv 2002.10105; the ratio is proved in `adadual_ratio`.
 """
 
 from __future__ import annotations
@@ -51,6 +56,7 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import check_legal
+from optsched.problem.contention import Contention
 
 Number = int | float | Fraction
 
@@ -158,3 +164,36 @@ def _length(value: Number, field: str) -> Number:
 def _slowdown(value: Number, field: str) -> Number:
     check_legal(is_finite(value) and value >= 1, f"{field}: slow-down", value, "a finite number >= 1")
     return value
+
+
+def adadual_ratio(theta: Number) -> Number:
+    """AdaDUAL's exact competitive ratio for the sum of completion times of two transfers on one link.
+
+    (2 + theta) / (1 + 2 theta) for theta = `Contention.theta` in (0, 1/2]: 5/4 for eta = 0, 1.3405 for 10 GbE, 2 as eta
+    grows. Tight: sizes 1 and theta, the second released just after the first. It does not hold for three transfers: there is
+    a family on which the ratio grows with their number.
+
+    Proof for releases 0 and 0+ (b = 1, sizes 1 and m). Contention moves no bytes faster than 1/b, so the optimum is at least
+    shortest first alone: 1 + 2 m for m <= 1, 2 + m beyond. AdaDUAL pays 1 + m (3 + 2 eta) = 1 + m + m / theta for m <
+    theta, over which the ratio rises, and 2 + m from there on, over which it falls to 1 at m = 1 and stays. Both forms
+    meet at m = theta. Other releases: no worse, proved in `optsched.guarantees.adadual`.
+    """
+    legal = "b / (2 (b + eta)), a number in (0, 1/2]"
+    check_legal(is_finite(theta) and 0 < 2 * theta <= 1, "theta", theta, legal)
+    return (2 + theta) / (1 + 2 * theta)
+
+
+def two_transfers(contention: Contention, old_left: float, new_size: float) -> SharingPair:
+    """A transfer with ``old_left`` bytes left on a link, and another of ``new_size`` bytes that is to start.
+
+    Raises
+    ------
+    InputError
+        eta < 0, measured ratios, or a latency a > 0 (the theorem has none); a size that is not a finite number > 0.
+    """
+    contention.require_penalty("the two-transfer theorem", latency=False)
+    for field, size in (("old_left", old_left), ("new_size", new_size)):
+        check_legal(is_finite(size) and size > 0, field, size, "a finite number of bytes > 0")
+    b = contention.seconds_per_byte
+    xi = (2 * b + contention.penalty) / b
+    return sharing_pair(b * old_left, b * new_size, xi, xi)

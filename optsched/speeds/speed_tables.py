@@ -1,35 +1,64 @@
-"""The speeds of an instance as tables (`optsched.speeds.speed_records`), and what a unit of work takes by them, compiled."""
+"""The speeds of an instance as tables, few arrays of records, and what a unit of work takes by them, compiled.
+
+A job runs at rate 1, at that of a row (by GPU type, together or spread), at what is known for its placement, or by the
+stages of its profile: the three forms of `optsched.problem.speed_model`. Compiled functions get arrays one by one, at
+several words each: so what belongs together is one record. A placement is a list of entries (pool of GPUs, GPUs of it); of a
+job with stages pools are nodes, and the entries hold its replicas in order: the first k_0 GPUs hold stage 0, and so on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit
-from optsched.problem.arrays import Ints
+from optsched.compiled import KERNEL, NESTED, njit, record
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces
 from optsched.problem.profile import Profile
+from optsched.problem.speed_model import PlacementPaces, StagePaces, TypePaces
 from optsched.speeds.network import Network
-from optsched.speeds.speed_records import (
-    BY_PLACEMENT,
-    EDGE,
-    GROUP,
-    JOB_SPEED,
-    KNOWN,
-    NO_ROW,
-    PLACE,
-    PROFILE,
-    STAGE,
-    SpeedTables,
-    scratch_shape,
-)
+from optsched.speeds.scaling import DIGITS
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
-from optsched.speeds.stage_pace import profile_pace
 
-DIGITS = 18  # of a placement in an int64
+# How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`
+# where `SpeedTables.known` says it from ``first`` up to ``last``.
+JOB_SPEED = record(profile="int", row="int", first="int", last="int")
+NO_ROW, BY_PLACEMENT = -1, -2
+
+# What a pool of GPUs is: the type, and where it is a node the bandwidths inside and of a GPU's part of the interface.
+PLACE = record(type="int", intra="real", cross="real")
+
+# Seconds of one placement: ``id`` > 0 its counts by node as digits, in the smallest of its rotations; -k all others on k
+# nodes. Of a job they rise with the id.
+KNOWN = record(id="int", seconds="real")
+
+# A stage graph: ``fastest`` alpha_min, ``factor`` 1 + (S-1)/m, its first stage and edge. One more closes the list.
+PROFILE = record(fastest="real", factor="real", stage="int", edge="int")
+# ``compute`` seconds of a replica, ``ring`` V_s bytes, ``inner`` 4 h/k bytes: the tie of two replicas of a stage
+STAGE = record(compute="real", ring="real", inner="real", replicas="int")
+# Stages of the profile, from 0; ``pair`` w_uv bytes.
+EDGE = record(tail="int", head="int", pair="real")
+# Where groups (replicas of one stage on one node) are written while a placement is timed; ``first`` is the first group of
+# stage s, not of group s.
+GROUP = record(first="int", node="int", size="int")
+
+
+class SpeedTables(NamedTuple):
+    """n jobs, P pools of GPUs (nodes, where jobs have stages), K rows, T GPU types."""
+
+    jobs: Any  # JOB_SPEED[n]
+    places: Any  # PLACE[P]
+    seconds: Floats  # f64[2, K, T]: a unit of work of row k on type t together, then spread
+    known: Any  # KNOWN[]
+    profiles: Any  # PROFILE[Q + 1]
+    stages: Any  # STAGE[]
+    edges: Any  # EDGE[]
+    groups: Any  # GROUP[]
+    # scratch of placement rules: a row a stage and 24 more, as wide as nodes, or replicas and one
+    scratch: Ints
+    scratch_seconds: Floats
 
 
 def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTables:
@@ -79,7 +108,7 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
     nodes = 0 if network is None else int(network.gpus.size)
     widest = max((profile.gpus for profile in profiles), default=0)
     deepest = max((len(profile.stages) for profile in profiles), default=0)
-    shape = scratch_shape(deepest, nodes, widest) if profiles else (1, 1)
+    shape = (deepest + 24, max(nodes, widest + 1)) if profiles else (1, 1)
     jobs, places = np.zeros(of_job.size, dtype=JOB_SPEED), np.zeros(nodes, dtype=PLACE)
     jobs["profile"], jobs["row"] = of_job, NO_ROW
     profile, stage, edge = _records(profiles, network) if network is not None else ([(0.0, 0.0, 0, 0)], [], [])
@@ -179,6 +208,86 @@ def _find(t: SpeedTables, job: int, key: int) -> int:
         else:
             high = middle
     return low if low < end and t.known[low].id == key else -1
+
+
+# --- the iteration time of a stage profile: the terms of `optsched.speeds.stage_graph`, for alike replicas together -----
+
+
+@njit(**NESTED)
+def _groups(t: SpeedTables, p: int, node: Any, count: Any) -> None:
+    # Cut the entries at the borders of stages; entries of one stage and node that follow each other become one group.
+    entry, left, groups = 0, count[0], 0
+    base = t.profiles[p].stage
+    for s in range(t.profiles[p + 1].stage - base):
+        t.groups[s].first = groups
+        need = t.stages[base + s].replicas
+        while need > 0:
+            if left == 0:
+                entry += 1
+                left = count[entry]
+            taken = min(need, left)
+            if groups > t.groups[s].first and t.groups[groups - 1].node == node[entry]:
+                t.groups[groups - 1].size += taken
+            else:
+                t.groups[groups].node = node[entry]
+                t.groups[groups].size = taken
+                groups += 1
+            need -= taken
+            left -= taken
+    t.groups[t.profiles[p + 1].stage - base].first = groups
+
+
+@njit(**NESTED)
+def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
+    # comm_v of a replica of stage s on node m.
+    total, here = 0.0, t.places[m]
+    for e in range(t.profiles[p].edge, t.profiles[p + 1].edge):
+        edge = t.edges[e]
+        if edge.tail == s:
+            other = edge.head
+        elif edge.head == s:
+            other = edge.tail
+        else:
+            continue
+        for g in range(t.groups[other].first, t.groups[other + 1].first):
+            n = t.groups[g].node
+            bandwidth = here.intra if n == m else min(here.cross, t.places[n].cross)
+            total += edge.pair * t.groups[g].size / bandwidth
+    return total
+
+
+@njit(**NESTED)
+def _ring(t: SpeedTables, p: int, s: int) -> float:
+    stage = t.stages[t.profiles[p].stage + s]
+    if stage.replicas == 1:
+        return 0.0
+    first, last = t.groups[s].first, t.groups[s + 1].first
+    one = t.groups[first].node
+    slowest = t.places[one].cross
+    crosses = False
+    for g in range(first + 1, last):
+        crosses = crosses or t.groups[g].node != one
+        slowest = min(slowest, t.places[t.groups[g].node].cross)
+    return float(stage.ring / (slowest if crosses else t.places[one].intra))
+
+
+@njit(**KERNEL)  # methods in Python ask, too
+def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
+    """alpha of profile ``p`` on entries (``node``, ``count``) that hold its replicas in order. Seconds an iteration.
+
+    Complexity O(edges x groups of a stage^2); equal, up to rounding, to `optsched.speeds.stage_graph.iteration_time`.
+    """
+    _groups(t, p, node, count)
+    slowest, ring = 0.0, 0.0
+    base = t.profiles[p].stage
+    for s in range(t.profiles[p + 1].stage - base):
+        ring = max(ring, _ring(t, p, s))
+        for g in range(t.groups[s].first, t.groups[s + 1].first):
+            slowest = max(slowest, t.stages[base + s].compute + _wait(t, p, s, t.groups[g].node))
+    return float(t.profiles[p].factor * slowest + ring)
+
+
+# --- of any job --------------------------------------------------------------------------------------------------------
 
 
 @njit(**KERNEL)

@@ -9,7 +9,7 @@ Every term is a function of its own (bytes, seconds); jobs as in Luo et al., INF
 
 **Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster than
 the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement, and `best_pace` is the least of one
-job alone. This is the readable reference; the compiled form of the same terms is `optsched.speeds.stage_pace`.
+job alone. This is the readable reference; the compiled form of the same terms is `optsched.speeds.speed_tables`.
 """
 
 from __future__ import annotations

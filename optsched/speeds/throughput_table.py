@@ -8,16 +8,28 @@ node and ``spread`` over several; on mixed types at the rate of the slowest. Pla
 1. a row of the table is used, also a rate of zero: such a gang does not fit that GPU;
 2. gang size N without a row: N / m times the rates of the smallest gang size m in the table for that GPU type, which is
    one GPU in all but odd tables: as if data parallelism cost nothing;
-3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of peaks,
-   `optsched.speeds.device_performance`) times that ratio. Types with a row for this very gang size go before those
-   that need rule 2, then those that compare by tensor cores; of two equally near ones the faster. A rate of zero is
-   not scaled: that a gang does not fit one type says nothing about another.
+3. a GPU type without any row for the job type: the rates on the type of nearest performance (ratio of peaks) times that
+   ratio. Types with a row for this very gang size go before those that need rule 2, then those that compare by tensor
+   cores; of two equally near ones the faster. A rate of zero is not scaled: that a gang does not fit one type says nothing
+   about another.
 
 Source of the built-in table: simulation_throughputs.json of stanford-futuredata/gavel (MIT), D. Narayanan et al.,
 "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without pairs.
 That file was read whole as published.
 Known oddities of these measurements: Recommendation is slower on V100 than on P100; V100 rates of 4 and 8 GPUs are noisy
 (LM: 4 below 2, 8 far above linear). ResNet-50 (batch size 128) does not fit on several K80.
+
+**Public specifications of GPU types** (`DEVICES`), which unknown throughputs are scaled by. Of one GPU as a scheduler sees
+it (one GK210 of the two on a K80 board). ``fp32`` and ``tensor``: peak TFLOP/s in single precision, and of dense FP16
+products on tensor cores that accumulate in FP32, without sparsity; ``memory`` GB, ``bandwidth`` GB/s. Two types that both
+state ``tensor`` compare by it, since training from Volta on runs there; any others by ``fp32``. A scaled throughput is a
+guess: real ratios follow memory bandwidth, batch size and kernels, too (an H100 trains a V100's job perhaps four times as
+fast, not eight).
+
+**Sources**: NVIDIA's data sheets of K80, P100 (PCIe; ``fp32`` between PCIe and SXM2), V100 (SXM2, 16 GB), A100 (SXM, 80 GB),
+H100 (SXM: 1,979 TFLOP/s with sparsity, half of it dense), L40S, T4, T400, RTX A2000; of Titan RTX and RTX 3090 the product
+pages; of RTX 4090 the Ada architecture's whitepaper. T4, Titan RTX, RTX 3090 and RTX A2000 have tensor cores whose peak is
+left out: HadarE's mixes are of such cards, and their rates are scaled by FP32.
 """
 
 from __future__ import annotations
@@ -26,17 +38,17 @@ import ast
 import csv
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError, check_legal, naming
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
 from optsched.registry import near_matches
-from optsched.speeds.device_performance import compares_by_tensor, is_known, performance_ratio
 
 SPREAD_SUFFIX = "_unconsolidated"
 KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
@@ -68,10 +80,8 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
     document = parse_json(read_bytes(path), path, "Gavel's throughputs")
     if not isinstance(document, dict) or not document:
         raise InputError("not a table of throughputs", file=path, legal="an object of worker types")
-    try:
+    with naming(path):
         return _table(document)
-    except InputError as error:
-        raise InputError(str(error), file=path) from None
 
 
 def _table(document: dict[str, Any]) -> Throughputs:
@@ -190,38 +200,37 @@ class _Gaps:
             row = f"{job_type} on {gpus} {gpu}"
             legal = "a measured row for every job type, gang size and GPU type (strict)"
             raise InputError("the throughput table has no such row", field="throughputs", value=row, legal=legal)
-        if self._table.gang_sizes(job_type, gpu):
+        grown = self._grown(job_type, gpu, gpus)
+        if grown is not None:
             self._sizes.append((job_type, gpu, gpus))
-            return self._grown(job_type, gpu, gpus)
-        # None: the gang fits no GPU type of the table
+            return grown
         performance_ratio(gpu)  # says what is wrong with it
+        rates: dict[str, Throughput] = {}
         ranked: list[tuple[bool, bool, float, float, str]] = []
         unknown: str | None = None
         for other in self._table.gpu_types:
-            if not self._table.gang_sizes(job_type, other):
-                continue
             exact = self._table.get(job_type, other, gpus)
-            if not (exact or self._grown(job_type, other, gpus)).fits:
+            rate = exact or self._grown(job_type, other, gpus)
+            if rate is None or not rate.fits:
                 continue
             if not is_known(other):  # a table may hold types that nobody can scale from, beside others
                 unknown = other
                 continue
-            ratio = performance_ratio(gpu, other)
+            rates[other], ratio = rate, performance_ratio(gpu, other)
             ranked.append((exact is None, not compares_by_tensor(gpu, other), abs(math.log(ratio)), ratio, other))
-        if not ranked and unknown is not None:
-            performance_ratio(unknown)
-        reference = min(ranked)[-1] if ranked else None
-        if reference is None:
+        if not ranked:  # the gang fits no GPU type of the table
+            if unknown is not None:
+                performance_ratio(unknown)
             return Throughput(0.0, measured=False)
+        *_, ratio, reference = min(ranked)
         self._types.setdefault((gpu, reference), []).append((job_type, gpus))
-        known = self._table.get(job_type, reference, gpus) or self._grown(job_type, reference, gpus)
-        return _times(known, performance_ratio(gpu, reference))
+        return _times(rates[reference], ratio)
 
-    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput:
-        least = self._table.gang_sizes(job_type, gpu)[0]
-        known = self._table.get(job_type, gpu, least)
-        assert known is not None
-        return _times(known, gpus / least)
+    def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
+        # None: the table has no row of the job type for that GPU type
+        sizes = self._table.gang_sizes(job_type, gpu)
+        known = self._table.get(job_type, gpu, sizes[0]) if sizes else None
+        return None if known is None else _times(known, gpus / sizes[0])
 
     def notes(self) -> list[str]:
         lines = []
@@ -247,3 +256,66 @@ def _times(rate: Throughput, factor: float) -> Throughput:
 def _some(names: list[str]) -> str:
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+# --- how fast GPU types are -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU: see the module; ``tensor`` 0: none, or left out."""
+
+    fp32: float
+    memory: float
+    bandwidth: float
+    tensor: float = 0.0
+
+    def __str__(self) -> str:
+        products = f", FP16 tensor {self.tensor:g}" if self.tensor else ""
+        return f"FP32 {self.fp32:g}{products} TFLOP/s, {self.memory:g} GB at {self.bandwidth:g} GB/s"
+
+
+DEVICES: Mapping[str, Device] = {
+    "K80": Device(4.1, 12, 240),
+    "P100": Device(9.5, 16, 732),
+    "V100": Device(15.7, 16, 900, 125),  # SXM2; 14 on PCIe
+    "A100": Device(19.5, 80, 2039, 312),  # 40 GB at 1555 GB/s: the same peaks
+    "H100": Device(67, 80, 3350, 989),
+    "L40S": Device(91.6, 48, 864, 362),
+    "RTX 4090": Device(82.6, 24, 1008, 165),
+    "T4": Device(8.1, 16, 300),
+    "T400": Device(1.1, 2, 80),
+    "Titan RTX": Device(16.3, 24, 672),
+    "RTX 3090": Device(35.6, 24, 936),
+    "RTX A2000": Device(8.0, 6, 288),
+}
+
+
+def _plain(gpu: str) -> str:
+    return "".join(letter for letter in gpu.casefold() if letter.isalnum())
+
+
+_BY_PLAIN_NAME = {_plain(gpu): device for gpu, device in DEVICES.items()}
+
+
+def is_known(gpu: str) -> bool:
+    """Is it in the list? Case, blanks and ``-``, ``_`` do not matter."""
+    return _plain(gpu) in _BY_PLAIN_NAME
+
+
+def _device(gpu: str) -> Device:
+    if not is_known(gpu):
+        legal = near_matches(gpu, list(DEVICES), kind="GPU type")
+        raise InputError("the performance of this GPU type is not known", field="gpu", value=gpu, legal=legal)
+    return _BY_PLAIN_NAME[_plain(gpu)]
+
+
+def compares_by_tensor(gpu: str, other: str) -> bool:
+    """Do both state the peak of their tensor cores?"""
+    return _device(gpu).tensor > 0 and _device(other).tensor > 0
+
+
+def performance_ratio(gpu: str, other: str = "V100") -> float:
+    """How many times as fast as ``other`` a GPU type is at its peak; `InputError` for a type that is not in the list."""
+    one, two = _device(gpu), _device(other)
+    return one.tensor / two.tensor if compares_by_tensor(gpu, other) else one.fp32 / two.fp32

@@ -9,7 +9,7 @@ are the arrivals, counted from the first.
 * ``classes=even``: what arrives is drawn instead from all jobs of the file, a quarter of each class S, M, L, XL (rounded
   down; the rest S), in random order. In busy hours nearly all jobs are short: equal parts load the cluster more.
 
-Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.io.traces.gpu_hour_classes`.
+Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.io.traces.recipes.hadar`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.dialect import DIALECTS
-from optsched.io.traces.gpu_hour_classes import MOST, NAMES, classes_of, modelled
-from optsched.io.traces.recipes.gavel import largest_type, model_names, speeds_on
-from optsched.io.traces.recipes.hadar import CLUSTER, even_classes
+from optsched.io.traces.recipes.gavel import largest_type, speeds_on
+from optsched.io.traces.recipes.hadar import CLUSTER, MOST, NAMES, classes_of, even_classes, modelled
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
@@ -50,20 +49,14 @@ def philly_hours(seed: int, *, jobs: int, classes: str, cluster: str = CLUSTER, 
     where, rng = Cluster.parse(cluster), np.random.default_rng(seed)
     drawn = _busy(submitted, jobs, hours * HOUR, seed, rng)
     content = drawn if classes == "philly" else _evenly(gpu_hours, jobs, rng)
-    made = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
-    table = pl.DataFrame(
-        {
-            "id": [str(k + 1) for k in range(jobs)],
-            "arrival": submitted[drawn] - submitted[drawn[0]],
-            "gpus": made.gpus,
-            "iterations": made.iterations,
-            "profile": made.job_type,
-            "model": model_names(made.job_type),
-            "group": [NAMES[k] for k in classes_of(gpu_hours[content])],
-        }
-    )
-    speeds = speeds_on(where, made.job_type, made.gpus)
-    return Instance(table, where, f"philly-hours-{classes}-{seed}", throughputs=speeds)
+    columns = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
+    columns |= {
+        "id": [str(k + 1) for k in range(jobs)],
+        "arrival": submitted[drawn] - submitted[drawn[0]],
+        "group": [NAMES[k] for k in classes_of(gpu_hours[content])],
+    }
+    speeds = speeds_on(where, columns["profile"], columns["gpus"])
+    return Instance(pl.DataFrame(columns), where, f"philly-hours-{classes}-{seed}", throughputs=speeds)
 
 
 @lru_cache(maxsize=1)

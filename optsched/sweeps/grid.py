@@ -35,8 +35,7 @@ from typing import Any
 
 from optsched.errors import InputError, check_legal
 from optsched.io.sources import check_there, load
-from optsched.io.traces.generate import generate
-from optsched.io.traces.recipe import RECIPES
+from optsched.io.traces.generate import RECIPES, generate
 from optsched.policies.simulate import specify
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance

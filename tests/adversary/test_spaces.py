@@ -13,7 +13,7 @@ from optsched.adversary.space import SPACES, space_of
 from optsched.guarantees.adadual import ADADUAL
 from optsched.guarantees.optimum import exact_optimum
 from optsched.policies.simulate import specify
-from optsched.problem.transfer_instance import transfers_of
+from optsched.problem.transfers import transfers_of
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.solvers.transfer_search import best_event_order
 

@@ -11,8 +11,7 @@ from benchmarks.timing import cpu_seconds
 from optsched.policies.placements.heavy_edge import heavy_edge
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
-from optsched.speeds.speed_tables import tables_of
-from optsched.speeds.stage_pace import profile_pace
+from optsched.speeds.speed_tables import profile_pace, tables_of
 
 CALLS = 200
 SHAPES = {"8x8": [8] * 8, "64x1": [1] * 64, "4x16": [16] * 4, "1x64": [64]}

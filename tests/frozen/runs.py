@@ -21,8 +21,7 @@ from optsched import Instance
 from optsched.bounds import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError
 from optsched.io.index import shipped
-from optsched.io.traces.generate import generate
-from optsched.io.traces.recipe import RECIPES
+from optsched.io.traces.generate import RECIPES, generate
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate

@@ -22,10 +22,9 @@ from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfer_instance import transfer_instance
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.solvers.transfer_search import two_transfer_optimum
-from optsched.speeds.two_transfers import adadual_ratio
+from optsched.speeds.sharing_pair import adadual_ratio
 
 PENALTIES = (Fraction(0), Fraction(2745, 10000), Fraction(1))
 LINK = ((0,), (0,))

@@ -15,8 +15,7 @@ from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.problem.transfer_instance import transfer_instance
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance
 
 Draw = np.random.Generator
 WHOLE = [

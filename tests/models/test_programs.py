@@ -25,7 +25,7 @@ from optsched.io.traces.random_transfers import random_transfers
 from optsched.models import FORMULATIONS, hadar_rounds
 from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance
-from optsched.problem.transfer_instance import transfer_instance, transfers_of
+from optsched.problem.transfers import transfer_instance, transfers_of
 from optsched.solvers.program import formulate, is_program, solve_program
 from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.transfer_search import transfer_optimum

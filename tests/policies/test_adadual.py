@@ -13,8 +13,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfer_instance import transfer_instance
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.simulation.iterations import TaskRun
 
 MESSAGE = {name: model.tasks.message or 0.0 for name, model in TASK_MODELS["10g"].models.items()}

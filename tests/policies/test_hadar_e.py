@@ -30,7 +30,7 @@ from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.metrics import cluster_utilization
 from optsched.simulation.run import ForkedRun
-from optsched.speeds.group_rates import GroupRates, group_rates
+from optsched.speeds.type_speeds import GroupRates, group_rates
 
 
 def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.documents import short_number
 from optsched.problem.instance import Instance, Job
-from optsched.problem.instance_file import json_schema, short_number
+from optsched.problem.instance_file import json_schema
 
 SCHEMA = Path(__file__).parents[2] / "instances" / "schema.json"
 CLUSTER = Cluster(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from optsched.problem.schedule_file import read_segments, write_segments
 
+COLUMNS = ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index")
 IDS = ['a"', "b\\", "line\nbreak", '", "', "ä\u2028\U0001f600", "", "{x}", "null"]  # a job each, unlike any other
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -28,6 +30,12 @@ SEGMENTS = st.lists(
 )
 
 
+def scheduled(digest: str, ids: list[str], *columns: np.ndarray) -> Any:
+    """What a file needs of a schedule, of jobs that no instance could have."""
+    parts = dict(zip(COLUMNS, columns, strict=True))
+    return SimpleNamespace(instance=SimpleNamespace(digest=digest, ids=ids), policy="fifo", **parts)
+
+
 @given(segments=SEGMENTS, shared=st.booleans())
 def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[Any], shared: bool) -> None:
     path = Path(tmp_path_factory.getbasetemp()) / "rows.json"
@@ -42,7 +50,7 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
     )
     given_steps = np.array(steps, dtype=np.int64) if shared else None
     stated = {"sharing": True} if shared else {}
-    write_segments(path, "digest", "fifo", IDS, *columns, stated=stated, steps=given_steps)
+    write_segments(path, scheduled("digest", IDS, *columns), stated, given_steps)
 
     text = path.read_text(encoding="utf-8")
     plain = []
@@ -69,5 +77,5 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
 def test_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
     path, none = tmp_path / "s.json", np.zeros(0, dtype=np.int64)
     times = np.array([0.0]), np.array([59.0]), np.array([58.5])
-    write_segments(path, "d", "p", ["1"], np.array([0]), *times, np.array([0, 0]), none, none, stated={})
+    write_segments(path, scheduled("d", ["1"], np.array([0]), *times, np.array([0, 0]), none, none), {})
     assert '  {"job": "1", "gpus": [], "start": 0, "end": 59, "work": 58.5}\n' in path.read_text(encoding="utf-8")

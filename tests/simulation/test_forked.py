@@ -27,9 +27,9 @@ from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
 from optsched.simulation.run import ForkedRun
-from optsched.speeds.group_rates import group_rates
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
+from optsched.speeds.type_speeds import group_rates
 from simulation.forked_instances import gang_instance, table_instance
 from simulation.forked_reference import replay
 

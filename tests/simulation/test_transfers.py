@@ -15,8 +15,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfer_instance import transfer_instance
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance
 from simulation.transfer_reference import completions
 
 RULES = {

@@ -14,7 +14,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.speeds.colocation import built_in_interference, interference_of, measured_gpus
+from optsched.speeds.interference_sources import built_in_interference, interference_of, measured_gpus
 from optsched.speeds.throughput_table import built_in, read_throughputs
 
 LM, RESNET = "LM (batch size 5)", "ResNet-50 (batch size 16)"

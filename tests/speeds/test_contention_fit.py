@@ -9,8 +9,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.contention import Contention
-from optsched.speeds.contention_fit import fit_contention
-from optsched.speeds.least_squares import Fitted
+from optsched.speeds.least_squares import Fitted, fit_contention
 
 
 def transfer_seconds(link: Contention, k: int, size: float) -> float:

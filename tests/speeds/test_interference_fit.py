@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.speeds.interference_fit import fit_interference
+from optsched.speeds.least_squares import fit_interference
 
 ALONE = {"vgg": 0.09, "resnet": 0.062, "lstm": 0.079}
 XI = {pair: 1.1 + 0.07 * k for k, pair in enumerate(itertools.product(ALONE, ALONE))}  # not symmetric

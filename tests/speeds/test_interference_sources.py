@@ -13,9 +13,14 @@ from optsched.errors import InputError
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.speeds.colocation import built_in_interference
-from optsched.speeds.interference_sources import interference, random_interference, unmeasured_note, with_interference
-from optsched.speeds.resource_vectors import resource_interference
+from optsched.speeds.interference_sources import (
+    built_in_interference,
+    interference,
+    random_interference,
+    resource_interference,
+    unmeasured_note,
+    with_interference,
+)
 
 HERE = Cluster.parse("2x2:P100")
 OWN: dict[str, Any] = {"ratio": 1.5, "kinds": ["a", "b"], "ratios": [[1.2, None], [None, 1.0]], "source": "by hand"}

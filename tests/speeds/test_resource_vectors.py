@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from optsched.errors import InputError, RowErrors
-from optsched.speeds.resource_vectors import RESOURCE_TIMES, read_resource_times, resource_interference
+from optsched.speeds.interference_sources import RESOURCE_TIMES, read_resource_times, resource_interference
 
 HEAD = "job_id,num_gpu,model_name,iteration_time,resource_time_0,resource_time_1,resource_time_2\n"
 milliseconds = st.integers(0, 1000)

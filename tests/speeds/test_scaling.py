@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from optsched.problem.scaling import Scaling
-from optsched.speeds.built_in_scalings import APPLICATIONS, built_in_scalings
 from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling_files import APPLICATIONS, built_in_scalings
 
 PARTS = Scaling(0.5, 0.25, 1.0, 0.125, 2.0, 0.5)
 

@@ -10,9 +10,8 @@ from scipy.stats import linregress
 
 from optsched.errors import InputError
 from optsched.problem.scaling import MeasuredSteps, Scaling
-from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.scaling import iteration_seconds
-from optsched.speeds.scaling_files import read_scalings
+from optsched.speeds.scaling_files import built_in_scalings, read_scalings
 from optsched.speeds.scaling_fit import NAMES, JointFit, joint_fit, step_rows
 
 TRUE = [

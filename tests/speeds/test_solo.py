@@ -20,9 +20,8 @@ from optsched.problem.profile import Profile, Stage
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.metrics import finish_time_fairness
 from optsched.solvers.solve import solve
-from optsched.speeds.duration import seconds_alone, solo_times
+from optsched.speeds.duration import seconds_alone, segment_paces, solo_times
 from optsched.speeds.network import Network
-from optsched.speeds.segment_paces import segment_paces
 from optsched.speeds.stage_graph import Node, best_pace, iteration_time
 from speeds.random_profiles import clusters, placements, profiles
 

@@ -11,10 +11,8 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.network import Network
-from optsched.speeds.speed_records import SpeedTables
-from optsched.speeds.speed_tables import pace, speed_tables, tables_of
+from optsched.speeds.speed_tables import SpeedTables, pace, profile_pace, speed_tables, tables_of
 from optsched.speeds.stage_graph import alpha_min, iteration_time
-from optsched.speeds.stage_pace import profile_pace
 from speeds.random_profiles import clusters, profiles
 
 UNUSED = Profile((Stage(4, 1.0, 1.0),))

@@ -9,11 +9,10 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.scaling import Scaling
-from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.least_squares import Fitted
 from optsched.speeds.scaling import iteration_seconds
-from optsched.speeds.scaling_fit import NAMES
-from optsched.speeds.throughput_fit import fit_scaling
+from optsched.speeds.scaling_files import built_in_scalings
+from optsched.speeds.scaling_fit import NAMES, fit_scaling
 
 TRUE = [
     Scaling(0.2, 0.05, 0.3, 0.01, 1.4, 0.02),

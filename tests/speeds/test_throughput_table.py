@@ -11,8 +11,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.speeds.device_performance import DEVICES, is_known, performance_ratio
-from optsched.speeds.throughput_table import built_in, completed, read_throughputs
+from optsched.speeds.throughput_table import DEVICES, built_in, completed, is_known, performance_ratio, read_throughputs
 
 A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
 KEY_A, KEY_B = f"('{A}', 1)", f"('{B}', 1)"

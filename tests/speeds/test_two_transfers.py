@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from optsched.errors import InputError
 from optsched.problem.contention import ETHERNET_10G, Contention
-from optsched.speeds.sharing_pair import share_threshold, sharing_pair
-from optsched.speeds.two_transfers import adadual_ratio, threshold, two_transfers
+from optsched.speeds.sharing_pair import adadual_ratio, share_threshold, sharing_pair, two_transfers
 
 MB = 1_000_000
 PENALTIES = [Fraction(0), Fraction(1, 10), Fraction(235, 856), Fraction(1, 2), Fraction(1), Fraction(40)]
@@ -51,7 +50,7 @@ def test_no_delay_beats_both_ends(old: Fraction, new: Fraction, b: Fraction, eta
     pair, theta = sharing_pair(b * old, b * new, xi, xi), b / (2 * (b + eta))
     sums = [sum(simulated(b * old * Fraction(step, 12), old, new, b, eta)) for step in range(14)]
     assert pair.optimal_sum == min(sums)
-    assert share_threshold(xi, xi) == theta == pytest.approx(threshold(Contention(float(b), float(eta))))
+    assert share_threshold(xi, xi) == theta == pytest.approx(Contention(float(b), float(eta)).theta)
     assert pair.start_now == (sums[0] < sums[12]) == (new / old < theta)
 
 
@@ -69,9 +68,9 @@ def test_the_exact_ratio_of_two(eta: Fraction) -> None:
 
 
 def test_printed_figures() -> None:
-    assert threshold(ETHERNET_10G) == pytest.approx(0.39230, abs=5e-6) == ETHERNET_10G.theta
-    assert 1 / threshold(ETHERNET_10G) == pytest.approx(2.5491, abs=5e-5)
-    assert adadual_ratio(threshold(ETHERNET_10G)) == pytest.approx(1.3405, abs=5e-5)
+    assert ETHERNET_10G.theta == pytest.approx(0.39230, abs=5e-6)
+    assert 1 / ETHERNET_10G.theta == pytest.approx(2.5491, abs=5e-5)
+    assert adadual_ratio(ETHERNET_10G.theta) == pytest.approx(1.3405, abs=5e-5)
     assert adadual_ratio(Fraction(1, 2)) == Fraction(5, 4)
     assert adadual_ratio(Fraction(1, 4)) == Fraction(3, 2)  # eta = b
     assert adadual_ratio(Fraction(1, 10**9)) == pytest.approx(2)
@@ -104,13 +103,12 @@ BELOW = Contention(1.0, -0.1)
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: threshold(TABLE), "not measured ratios"),
+        (lambda: two_transfers(TABLE, 1, 1), "not measured ratios"),
         (lambda: two_transfers(BELOW, 1, 1), r"penalty = -0.1: .* needs a penalty eta >= 0"),
         (lambda: two_transfers(Contention(1.0, 0.0, 0.5), 1, 1), "latency = 0.5"),
         (lambda: two_transfers(ETHERNET_10G, 1, 0), "new_size = 0"),
         (lambda: two_transfers(ETHERNET_10G, "1", 1), "old_left = '1'"),  # type: ignore[arg-type]
         (lambda: two_transfers(ETHERNET_10G, 1, 1).completions(-1), "delay = -1"),
-        (lambda: threshold(BELOW), "needs a penalty eta >= 0"),
         (lambda: adadual_ratio(Fraction(51, 100)), r"theta = .*\(0, 1/2\]"),
         (lambda: adadual_ratio(0), "theta = 0"),
     ],

@@ -11,7 +11,7 @@ from simulation.fork_lp import makespan_lp
 
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.problem.instance import Instance
-from optsched.speeds.group_rates import group_rates
+from optsched.speeds.type_speeds import group_rates
 from optsched.studies.fork_nodes import NODE_SPEEDS, fork_nodes
 from optsched.studies.study import STUDIES, run_all
 from optsched.sweeps.measures.typed_gangs import measure_mix

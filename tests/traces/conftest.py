@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from optsched.io.traces import DIALECTS, TraceRead
+from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.problem.cluster import Cluster
 
 Reader = Callable[..., TraceRead]

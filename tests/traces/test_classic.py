@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 
 Reader = Callable[..., TraceRead]
 

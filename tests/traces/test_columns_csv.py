@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 from optsched.problem.cluster import Cluster, NodeGroup
 
 Reader = Callable[..., TraceRead]

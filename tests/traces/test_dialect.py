@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io.traces import DIALECTS, TraceRead
+from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 
 Reader = Callable[..., TraceRead]
 JOB = "ResNet-18 (batch size 128)"

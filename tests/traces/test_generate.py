@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.io.traces.generate import generate, settings
-from optsched.io.traces.recipe import RECIPES
+from optsched.io.traces.generate import RECIPES, generate, settings
 from optsched.problem.instance import Instance
 
 NAMES = RECIPES.names()

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from optsched.errors import RowErrors
-from optsched.io.traces import DIALECTS, TraceRead
+from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.io.traces.laws import ADADUAL_GPUS, PHILLY_GPUS
 from optsched.io.traces.recipes.open_cluster import GAPS, LEVELS, QUANTILES
 from optsched.problem.cluster import Cluster

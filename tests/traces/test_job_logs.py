@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optsched.errors import RowErrors
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 
 Reader = Callable[..., TraceRead]
 TIRESIAS = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"

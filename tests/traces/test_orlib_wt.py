@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 from traces.orlib_excerpt import WT40
 
 Reader = Callable[..., TraceRead]

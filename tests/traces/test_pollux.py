@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError, RowErrors
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 
 Reader = Callable[..., TraceRead]
 HEAD = "name,time,application,num_replicas,batch_size\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError
-from optsched.io.traces import recipe as of
+from optsched.io.traces import generate as of
 from optsched.problem.cluster import Cluster
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.io.traces import TraceRead
+from optsched.io.traces.dialect import TraceRead
 from optsched.io.traces.named_models import with_scalings
 from optsched.problem.scaling import Scaling
-from optsched.speeds.built_in_scalings import built_in_scalings
+from optsched.speeds.scaling_files import built_in_scalings
 
 Reader = Callable[..., TraceRead]
 TEXT = "name,time,application,num_replicas,batch_size\na,0,cifar10,4,256\nb,5,vgg,1,64\nc,9,bert,6,32\n"

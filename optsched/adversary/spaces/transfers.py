@@ -17,8 +17,7 @@ from optsched.policies import AnyPolicy
 from optsched.policies.simulate import at_task_level
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfer_instance import transfer_instance, transfers_of
-from optsched.problem.transfers import TransferProblem
+from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum

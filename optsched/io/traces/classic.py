@@ -67,7 +67,6 @@ def read(request: TraceRequest) -> TraceRead:
         request,
         rows,
         jobs,
-        dialect="classic",
         fields={"gpus": "size", "duration": "p", "arrival": "r", "weight": "w", "due": "d"},
         notes={"problem": entry["problem"]},
         cluster=_cluster(file, entry),

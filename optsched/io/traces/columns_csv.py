@@ -82,7 +82,6 @@ def read(request: TraceRequest) -> TraceRead:
         request,
         rows,
         jobs,
-        dialect="csv",
         fields=columns,
         from_earliest=clock,
         notes={"clock": "from the earliest job" if shifted else "as in the file"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import polars as pl
 
 from optsched.errors import InputError, check_legal
 from optsched.io.traces.rows import Rows
+from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
 from optsched.problem.job_table import RULES
@@ -38,6 +39,7 @@ class TraceRequest:
     skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
     fragment : what follows ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
     limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
+    dialect : the name of it; `Dialect.read` says it.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class TraceRequest:
     skip_bad: bool = False
     fragment: str | None = None
     limit: int | None = None
+    dialect: str = ""
 
     def no_instance(self, field: str, legal: str) -> InputError:
         """No fragment names an instance of the file, where it holds many; ``field``: how a fragment is written."""
@@ -56,7 +59,7 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """What a reader found: ``table`` has the columns of `optsched.problem.job.Job`; ``recipe`` says how it was
+    """What a reader found: ``table`` has the columns of `optsched.problem.job_table.Job`; ``recipe`` says how it was
     derived."""
 
     table: pl.DataFrame
@@ -97,17 +100,8 @@ class Dialect:
     brings_cluster: bool = False
     takes_columns: bool = False
 
-    def read(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        cluster: Cluster | None = None,
-        columns: Mapping[str, str] | None = None,
-        skip_bad: bool = False,
-        fragment: str | None = None,
-        limit: int | None = None,
-    ) -> TraceRead:
-        """Read a file; the parameters are those of `TraceRequest`.
+    def read(self, path: str | os.PathLike[str], **asked: Any) -> TraceRead:
+        """Read a file; what may be ``asked`` are the parameters of `TraceRequest`.
 
         Raises
         ------
@@ -116,39 +110,35 @@ class Dialect:
         InputError
             No such file, another dialect, a fragment that does not exist, or options that this dialect does not take.
         """
-        if columns and not self.takes_columns:
+        request = TraceRequest(Path(path), **asked)
+        if request.columns and not self.takes_columns:
             takers = [name for name, dialect in DIALECTS.items() if dialect.takes_columns]
             raise InputError(
                 f"dialect {self.name} has columns of its own", field="columns", legal=f"with {', '.join(takers)}: only"
             )
-        if fragment is not None and not self.fragment:
-            raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=fragment)
-        return self.reader(TraceRequest(Path(path), cluster, columns, skip_bad, fragment, whole_limit(limit)))
+        if request.fragment is not None and not self.fragment:
+            raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=request.fragment)
+        return self.reader(replace(request, limit=whole_limit(request.limit), dialect=self.name))
 
 
 def whole_limit(limit: int | None) -> int | None:
     """``limit`` as Python's integer; `InputError` unless it is None or an integer >= 1, numpy's included."""
-    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
-    check_legal(limit is None or (whole and limit >= 1), "limit", limit, "an integer >= 1")
+    check_legal(limit is None or (is_whole(limit) and limit >= 1), "limit", limit, "an integer >= 1")
     return None if limit is None else int(limit)
 
 
 DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
 
 
-def dialect(
-    name: str,
-    *,
-    header: tuple[str, ...] = (),
-    fragment: str = "",
-    brings_cluster: bool = False,
-    takes_columns: bool = False,
-) -> Callable[[Reader], Reader]:
-    """Decorator that files a reader under ``name``; the first line of its docstring becomes the summary."""
+def dialect(name: str, **said: Any) -> Callable[[Reader], Reader]:
+    """Decorator that files a reader under ``name``; the first line of its docstring becomes the summary.
+
+    What else may be ``said``: ``header``, ``fragment``, ``brings_cluster`` and ``takes_columns`` of `Dialect`.
+    """
 
     def add(reader: Reader) -> Reader:
         summary = (reader.__doc__ or "").strip().partition("\n")[0]
-        DIALECTS.register(name)(Dialect(name, summary, reader, header, fragment, brings_cluster, takes_columns))
+        DIALECTS.register(name)(Dialect(name, summary, reader, **said))
         return reader
 
     return add
@@ -171,9 +161,7 @@ def finish(
     rows: Rows,
     jobs: Mapping[str, pl.Series],
     *,
-    dialect: str,
     fields: Mapping[str, str] | None = None,
-    gang_field: str = "",
     from_earliest: tuple[str, ...] = (),
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
@@ -186,7 +174,6 @@ def finish(
     ----------
     jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
     fields : which column of the file each field is, for the report: ``gpus``, and others that have not the field's name.
-    gang_field : that of ``gpus``, where it is all that is said.
     from_earliest : time columns that are counted from the earliest arrival of the legal rows.
     notes : what else a reader must know to derive the instance again; goes into its recipe.
     cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
@@ -195,7 +182,7 @@ def finish(
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
-    named = {name: name for name in rows.columns} | ({"gpus": gang_field} if gang_field else {}) | dict(fields or {})
+    named = {name: name for name in rows.columns} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
         if name != "id" and name in jobs and name in named and set(wrong.meta.root_names()) == {name}:
@@ -226,7 +213,7 @@ def finish(
         cluster=where,
         objective=objective,
         optimum=optimum if untouched else None,
-        recipe={"name": dialect, "seed": None, "parameters": _parameters(request, rows) | read},
+        recipe={"name": request.dialect, "seed": None, "parameters": _parameters(request, rows) | read},
     )
 
 

@@ -90,4 +90,4 @@ def read(request: TraceRequest) -> TraceRead:
             jobs["due"] = pl.select(pl.when(slo > 0).then(due)).to_series()
         else:
             notes["slo_not_kept"] = int((slo > 0).sum())
-    return finish(request, rows, jobs, dialect="gavel", fields=FIELDS, notes=notes)
+    return finish(request, rows, jobs, fields=FIELDS, notes=notes)

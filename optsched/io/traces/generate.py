@@ -1,21 +1,189 @@
-"""Instances from recipes: `generate`, and the ``key=value`` texts of the command line.
+"""Instances from recipes: `generate`, what a recipe is, and the parameters that recipes have.
 
-Every instance says how it was made: ``instance.recipe`` holds the name of the recipe, the seed and all parameters,
-and ``generate(recipe["name"], recipe["seed"], **recipe["parameters"])`` gives the same instance again, bit for bit
-with the same numpy (`numpy.random.Generator` over PCG64; numpy may change how it turns bits into variates).
+A recipe is one file in `optsched.io.traces.recipes`, or a function of one, that files itself in `RECIPES`: named, typed
+parameters, and how jobs are drawn from a seeded generator. Every instance says how it was made: ``instance.recipe`` holds
+the name of the recipe, the seed and all parameters, and ``generate(recipe["name"], recipe["seed"], **recipe["parameters"])``
+gives the same instance again, bit for bit with the same numpy (`numpy.random.Generator` over PCG64; numpy may change how it
+turns bits into variates).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, check_legal
-from optsched.io.traces.recipe import RECIPES, shown
+from optsched.io.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
+from optsched.problem.arrays import is_whole
+from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
+from optsched.registry import Registry, near_matches
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: ``parse`` takes a typed value or its text and raises ValueError when it is not ``legal``."""
+
+    default: Any
+    legal: str
+    meaning: str
+    parse: Callable[[Any], Any]
+
+    def resolve(self, recipe: str, name: str, value: Any) -> Any:
+        """The typed value; `InputError` naming recipe, parameter, value and what is legal."""
+        if value is None:
+            return None if self.default is None else self.parse(self.default)
+        try:
+            return self.parse(value)
+        except InputError:
+            raise
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"invalid for recipe {recipe}", field=name, value=value, legal=self.legal) from None
+
+
+def integer(default: int | None, meaning: str, *, least: int = 1, most: int = 10**8) -> Parameter:
+    """An integer from ``least`` to ``most``."""
+
+    def parse(value: Any) -> int:
+        number = float(value)
+        if isinstance(value, bool) or not number.is_integer() or not least <= number <= most:
+            raise ValueError(value)
+        return int(number)
+
+    return Parameter(default, f"an integer from {least} to {most}", meaning, parse)
+
+
+def number(default: float | None, meaning: str) -> Parameter:
+    """A finite number > 0."""
+    return Parameter(default, "a finite number > 0", meaning, lambda value: _finite(value, positive=True))
+
+
+def non_negative(default: float, meaning: str) -> Parameter:
+    """A finite number >= 0."""
+    return Parameter(default, "a finite number >= 0", meaning, _finite)
+
+
+def _finite(value: Any, *, positive: bool = False) -> float:
+    parsed = float(value)
+    if isinstance(value, bool) or not math.isfinite(parsed) or parsed < 0 or (positive and parsed == 0):
+        raise ValueError(value)
+    return parsed
+
+
+def choice(default: str, options: tuple[str, ...], meaning: str) -> Parameter:
+    """One of a few words."""
+
+    def parse(value: Any) -> str:
+        if value not in options:
+            raise ValueError(value)
+        return str(value)
+
+    return Parameter(default, f"one of {', '.join(options)}", meaning, parse)
+
+
+def yes_or_no(default: bool, meaning: str) -> Parameter:
+    """True or false."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+    def parse(value: Any) -> bool:
+        if str(value).lower() not in words:
+            raise ValueError(value)
+        return words[str(value).lower()]
+
+    return Parameter(default, "true or false", meaning, parse)
+
+
+def cluster(default: str, meaning: str = "where the jobs run") -> Parameter:
+    """A cluster in its text form."""
+    return Parameter(
+        default, "e.g. 8x8", meaning, lambda value: value if isinstance(value, Cluster) else Cluster.parse(str(value))
+    )
+
+
+def durations(default: str, meaning: str = "law of the durations in seconds") -> Parameter:
+    """A law of durations (`optsched.io.traces.laws`)."""
+    return Parameter(default, "a law of durations", meaning, lambda value: duration_law(str(value)))
+
+
+def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Parameter:
+    """A law of GPU counts (`optsched.io.traces.laws`)."""
+    return Parameter(default, "a law of GPU counts", meaning, lambda value: gang_law(str(value)))
+
+
+class Draw:
+    """What a recipe drew: columns of `optsched.problem.job_table.Job` but the ids (jobs are numbered from 1), and the rest.
+
+    ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap); ``speeds``
+    what else the `Instance` is given: ``profiles`` and the like that the jobs name, ``contention``, ``interference``.
+    """
+
+    def __init__(
+        self,
+        table: Mapping[str, Any] | pl.DataFrame,
+        cluster: Cluster,
+        objective: str | None = None,
+        derived: Mapping[str, Any] = MappingProxyType({}),
+        **speeds: Any,
+    ) -> None:
+        self.table, self.cluster, self.objective = table, cluster, objective
+        self.derived, self.speeds = dict(derived), speeds
+
+
+T = TypeVar("T")
+Values = Mapping[str, Any]  # of parameters, by name
+Drawing = Callable[[np.random.Generator, Values], Draw]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A way to make instances: ``draw(rng, values)`` with one value a parameter, already typed and checked."""
+
+    name: str
+    summary: str
+    parameters: Mapping[str, Parameter]
+    draw: Drawing
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Typed values of all parameters, defaults filled in; `InputError` for unknown names and illegal values."""
+        named = {key.replace("-", "_"): value for key, value in given.items()}
+        for key in named:
+            if key not in self.parameters:
+                legal = near_matches(key, list(self.parameters), kind="parameter")
+                raise InputError(f"recipe {self.name} has no such parameter", field=key, legal=legal)
+        return {name: each.resolve(self.name, name, named.get(name)) for name, each in self.parameters.items()}
+
+
+RECIPES: Registry[Recipe] = Registry(
+    "recipe", package="optsched.io.traces.recipes", tables=("classical", "ddl", "gavel", "hadar", "open_cluster")
+)
+
+
+def recipe(name: str, **parameters: Parameter) -> Callable[[Drawing], Drawing]:
+    """Decorator that files a drawing function under ``name``; the first line of its docstring becomes the summary."""
+
+    def add(draw: Drawing) -> Drawing:
+        summary = (draw.__doc__ or "").strip().partition("\n")[0]
+        RECIPES.register(name)(Recipe(name, summary, parameters, draw))
+        return draw
+
+    return add
+
+
+def in_proportion(jobs: int, counts: Mapping[T, int]) -> list[T]:
+    """Keys of ``counts``, in its order: job k = 0 .. jobs-1 has the one at the place (k + 1/2) / jobs of the counts.
+
+    So that of sum(counts) jobs exactly counts[key] get a key, and of any other number at most one more or less than their
+    share. Whole numbers throughout; O(jobs log len(counts)).
+    """
+    upper, keys = np.cumsum(np.array(list(counts.values()), dtype=np.int64)), list(counts)
+    place = (2 * np.arange(jobs, dtype=np.int64) + 1) * upper[-1]  # (k + 1/2) / jobs, times 2 jobs and all counts
+    return [keys[i] for i in np.searchsorted(2 * jobs * upper, place, side="right").tolist()]
 
 
 def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
@@ -40,20 +208,24 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     True
     """
     chosen = RECIPES.get(recipe)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError("invalid", field="seed", value=seed, legal="an integer >= 0")
+    check_legal(is_whole(seed) and seed >= 0, "seed", seed, "an integer >= 0")
     values = chosen.resolve(parameters)
     drawn = chosen.draw(np.random.Generator(np.random.PCG64(int(seed))), values)
     record = {
         "name": recipe,
         "seed": int(seed),
-        "parameters": {name: shown(value) for name, value in values.items() if value is not None},
+        "parameters": {name: _shown(value) for name, value in values.items() if value is not None},
         **({"derived": drawn.derived} if drawn.derived else {}),
     }
-    name = f"{recipe}-{seed}"
-    parts = (pl.DataFrame(drawn.table), drawn.cluster, name, drawn.objective, record)
-    speeds = ("profiles", "throughputs", "tasks", "contention", "scalings", "interference")
-    return Instance(*parts, **{name: getattr(drawn, name) for name in speeds})
+    parts = (pl.DataFrame(drawn.table), drawn.cluster, f"{recipe}-{seed}", drawn.objective, record)
+    return Instance(*parts, **drawn.speeds)
+
+
+def _shown(value: Any) -> Any:
+    """A parameter as it stands in a recipe record: laws and clusters in their text form, which `resolve` reads back."""
+    if isinstance(value, DurationLaw | GangLaw):
+        return value.text
+    return value.spec if isinstance(value, Cluster) else value
 
 
 def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:

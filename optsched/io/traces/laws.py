@@ -93,7 +93,10 @@ def duration_law(text: str) -> DurationLaw:
     keys, build = _DURATIONS[name]
     values = _values(text, DURATION, keys, given)
     mean, draw = build(text, **values)
-    return DurationLaw(_text(name, values), mean, draw if name in ("uniform", "constant") else _in_microseconds(draw))
+    if name in ("uniform", "constant"):
+        return DurationLaw(_text(name, values), mean, draw)
+    # whole microseconds; none becomes 0
+    return DurationLaw(_text(name, values), mean, lambda rng, n: np.maximum(np.round(draw(rng, n), 6), 1e-6))
 
 
 def gang_law(text: str) -> GangLaw:
@@ -121,11 +124,6 @@ def _gangs(text: str, weights: Mapping[int, float]) -> GangLaw:
     counts = np.array(sorted(weights), dtype=np.int64)
     shares = np.array([weights[int(count)] for count in counts], dtype=np.float64)
     return GangLaw(text, counts, shares / shares.sum())
-
-
-def _in_microseconds(draw: Sampler) -> Sampler:
-    # none becomes 0
-    return lambda rng, n: np.maximum(np.round(draw(rng, n), 6), 1e-6)
 
 
 def _lognormal(text: str, mean: float, sigma: float) -> MeanAndDraw:
@@ -213,8 +211,7 @@ def _values(text: str, field: str, keys: dict[str, float | None], given: dict[st
         if key not in keys:
             legal = near_matches(key, list(keys), kind="key") if keys else "no keys"
             raise _illegal(text, field, legal, f"the law has no key {key!r}")
-    values = {key: _number(text, field, key, given.get(key, default)) for key, default in keys.items()}
-    return values
+    return {key: _number(text, field, key, given.get(key, default)) for key, default in keys.items()}
 
 
 def _number(text: str, field: str, key: str, value: Any) -> float:

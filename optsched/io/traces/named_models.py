@@ -5,41 +5,40 @@ Speeds for a trace that names applications and batch sizes: the scaling profiles
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import polars as pl
 
-from optsched.errors import InputError, RowErrors, RowProblem
+from optsched.errors import InputError, RowErrors, RowProblem, naming
 from optsched.io.traces.dialect import TraceRead
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.built_in_scalings import built_in_scalings
-from optsched.speeds.device_performance import is_known
-from optsched.speeds.throughput_table import built_in, completed
+from optsched.speeds.scaling_files import built_in_scalings
+from optsched.speeds.throughput_table import Say, built_in, completed, is_known
 
 
-@dataclass(frozen=True)
-class SpeedRequest:
-    """Which speeds a trace is given.
-
-    ``table``: None takes the built-in table where it knows all models and the cluster names GPU types that it can be scaled
-    to. ``strict`` refuses rates that were not measured. ``say`` hears, once a rule, what was derived. ``others``: names of
-    stage profiles, which are no models; ``field``: what a row calls its model.
-    """
-
-    table: Throughputs | None = None
-    strict: bool = False
-    say: Callable[[str], None] | None = None
-    others: frozenset[str] = frozenset()
-    field: str = "job_type"
-
-
-def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: bool = False) -> TraceRead:
+def with_speeds(
+    read: TraceRead,
+    table: Throughputs | None,
+    file: str,
+    *,
+    strict: bool = False,
+    say: Say | None = None,
+    others: Iterable[str] = (),
+    field: str = "job_type",
+    skip_bad: bool = False,
+) -> TraceRead:
     """``read`` with the throughputs of its jobs on its cluster; unchanged where no job needs any.
+
+    Parameters
+    ----------
+    table : None takes the built-in table where it knows all models and the cluster names GPU types that it can be scaled to.
+    strict : refuses rates that were not measured. ``say`` hears, once a rule, what was derived.
+    others : names of stage profiles, which are no models; ``field``: what a row calls its model.
 
     Raises
     ------
@@ -48,11 +47,10 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     InputError
         A model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
     """
-    needs = _needy(read, request)
-    cluster = read.cluster
+    cluster, no_models = read.cluster, sorted({*others, *read.scalings})
+    needs = _needy(read, no_models)
     if needs.is_empty() or cluster is None:
         return read
-    table = request.table
     if table is None:
         table = built_in()
         names = set(needs["profile"].to_list())
@@ -61,44 +59,42 @@ def with_speeds(read: TraceRead, request: SpeedRequest, file: str, *, skip_bad: 
     unknown = needs.filter(~pl.col("profile").is_in(list(table.job_types)))
     if not unknown.is_empty():
         if not skip_bad:
-            raise RowErrors(file, _problems(read, unknown, table, request.field), read.table.height)
+            raise RowErrors(file, _problems(read, unknown, table, field), read.table.height)
         kept = read.table.filter(~pl.col("id").is_in(unknown["id"].implode()))
         read = replace(read, table=kept, skipped_rows=read.skipped_rows + unknown.height)
-        needs = _needy(read, request)
+        needs = _needy(read, no_models)
         if needs.is_empty():
             raise InputError("no legal row", file=file, legal="at least one job whose model the throughput table knows")
-    try:
+    with naming(file):
         wanted = needs.select("profile", "gpus").unique(maintain_order=True).rows()
-        speeds = completed(table, wanted, cluster.gpu_types, strict=request.strict, say=request.say)
-    except InputError as error:
-        raise InputError(str(error), file=file) from None
+        speeds = completed(table, wanted, cluster.gpu_types, strict=strict, say=say)
     return replace(read, throughputs=speeds.restricted(set(needs["profile"].to_list())))
 
 
-def moved(instance: Instance, cluster: Cluster, request: SpeedRequest) -> Instance:
+def moved(instance: Instance, cluster: Cluster, *, strict: bool, say: Say | None) -> Instance:
     """``instance`` on another cluster.
 
     Jobs at a throughput table run on GPU types that it does not know, and whose peak is known, at rates scaled as for a
     trace (unless ``strict``); types without a rate that the table does know stay closed to them.
     """
     table = instance.throughputs
-    if table is None or request.strict:
+    if table is None or strict:
         return instance.with_cluster(cluster)
     known = {gpu.casefold() for gpu in table.gpu_types}
     new = [gpu for gpu in cluster.gpu_types if gpu.casefold() not in known and is_known(gpu)]
     scalable = {job for (job, gpu, _), rate in table.entries.items() if new and rate.fits and is_known(gpu)}
     mine = instance.table.filter(pl.col("profile").is_in(list(scalable)))
     wanted = mine.select("profile", "gpus").unique(maintain_order=True).rows()
-    speeds = completed(table, wanted, new, say=request.say)
+    speeds = completed(table, wanted, new, say=say)
     return instance.replace(cluster=cluster, optimum=None, throughputs=speeds)
 
 
-def _needy(read: TraceRead, request: SpeedRequest) -> pl.DataFrame:
+def _needy(read: TraceRead, no_models: list[str]) -> pl.DataFrame:
     # The jobs whose speed a table must say, with their positions.
     table = read.table.with_row_index("__row")
     if "profile" not in table.columns:
         return table.head(0)
-    found = pl.col("profile").is_not_null() & ~pl.col("profile").is_in(sorted(request.others))
+    found = pl.col("profile").is_not_null() & ~pl.col("profile").is_in(no_models)
     return table.filter(found & pl.col("duration").is_null() if "duration" in table.columns else found)
 
 
@@ -118,12 +114,12 @@ def with_scalings(
     scalings: Mapping[str, Scaling] | None,
     file: str,
     *,
-    say: Callable[[str], None] | None = None,
+    say: Say | None = None,
 ) -> TraceRead:
     """``read`` with scaling profiles for its jobs that state a batch size and iterations, by their ``model``.
 
     Their ``profile`` becomes the name of the application. Jobs whose application no profile knows stay as they are; the
-    rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.built_in_scalings`), and ``say``
+    rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.scaling_files`), and ``say``
     hears that the measurements themselves were not used.
 
     Raises

@@ -76,7 +76,6 @@ def read(request: TraceRequest) -> TraceRead:
         request,
         rows,
         jobs,
-        dialect="orlib-wt",
         fields={"gpus": "p", "duration": "p", "weight": "w", "due": "d"},
         notes={"problem": "1||sumwT"},
         cluster=Cluster.machines(1),

@@ -61,7 +61,7 @@ def read(request: TraceRequest) -> TraceRead:
     }
     notes = {"iterations_file": ITERATIONS_FILE}
     fields = {"gpus": "num_replicas", "arrival": "time"}
-    return finish(request, rows, jobs, dialect="pollux", fields=fields, notes=notes)
+    return finish(request, rows, jobs, fields=fields, notes=notes)
 
 
 def _iterations(rows: Rows, application: pl.Series, batch: pl.Series, path: Path) -> pl.Series:

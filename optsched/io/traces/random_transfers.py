@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import check_legal
+from optsched.problem.arrays import is_whole
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 
@@ -31,8 +32,7 @@ def random_transfers(
     sizes and releases stays as it is. Raises `InputError` for n, links or seed that are invalid.
     """
     for name, value, least in (("n", n, 1), ("links", links, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError("invalid", field=name, value=value, legal=f"an integer >= {least}")
+        check_legal(is_whole(value) and value >= least, name, value, f"an integer >= {least}")
     rng = np.random.default_rng(int(seed))
     size = unit * np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), n))
     late = rng.random(n) >= AT_ZERO

@@ -22,32 +22,20 @@ _ZONED = r":\d{2}.*" + _ZONE
 
 
 class Rows:
-    """The rows of one file and what is wrong with them."""
+    """The rows of one file and what is wrong with them.
+
+    ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
+    bool[rows]: which have passed every check so far.
+    """
 
     def __init__(self, table: TextTable) -> None:
-        self.file = table.file
-        self.line = table.line
-        self.sha256 = table.sha256
+        self.file, self.line, self.sha256 = table.file, table.line, table.sha256
+        self.columns, self.count = table.fields.columns, len(table.line)
         self._fields = table.fields
         self._problems = list({problem.row: problem for problem in table.problems}.values())
-        self._good = ~self.line.is_in([problem.row for problem in self._problems])
+        self.good = ~self.line.is_in([problem.row for problem in self._problems])
         self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
         self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns that the file has."""
-        return self._fields.columns
-
-    @property
-    def count(self) -> int:
-        """Rows read, good and bad."""
-        return len(self.line)
-
-    @property
-    def good(self) -> pl.Series:
-        """Which rows have passed every check so far, bool[rows]."""
-        return self._good
 
     def require(self, wanted: Sequence[str], hint: str = "") -> None:
         """`InputError` that names what is there and what is missing, unless all ``wanted`` columns exist."""
@@ -59,10 +47,10 @@ class Rows:
 
     def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "invalid") -> None:
         """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row."""
-        wrong = wrong.fill_null(True) & self._good
+        wrong = wrong.fill_null(True) & self.good
         if not wrong.any():
             return
-        self._good &= ~wrong
+        self.good &= ~wrong
         texts = self._fields[field].filter(wrong) if field in self.columns else self.line.filter(wrong)
         hints = legal.filter(wrong) if isinstance(legal, pl.Series) else [legal] * len(texts)
         self._problems += [
@@ -150,8 +138,8 @@ class Rows:
     def reject_duplicates(self) -> None:
         """Later rows with a name of `unique` that a good row has are bad. Called last: bad rows own no names."""
         field, names = self._names or ("", self.line)
-        if names.filter(self._good).is_duplicated().any():
-            seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self._good.alias("good")])
+        if names.filter(self.good).is_duplicated().any():
+            seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self.good.alias("good")])
             first = seen.select(pl.col("line").filter(pl.col("good")).min().over("name")).to_series()
             legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
             self.reject(self.line > first, field, legal, "duplicate id")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from optsched.io.traces.recipe import Parameter
+from optsched.io.traces.generate import Parameter
 from optsched.problem.interference import MOST, Interference
 from optsched.speeds.interference_sources import random_interference
 

@@ -69,16 +69,9 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     try:
         return raw.decode(), [], digest
     except UnicodeDecodeError:
-        wrong = [number for number, line in enumerate(raw.split(b"\n"), 1) if not _is_utf8(line)]
+        lines = enumerate(raw.split(b"\n"), 1)
+        wrong = [number for number, line in lines if line.decode(errors="ignore").encode() != line]
         return raw.decode(errors="replace"), wrong, digest
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def read_text_table(
@@ -121,7 +114,8 @@ def read_text_table(
         line, width, fields = line[1:], width[1:], fields[1:]
     else:
         header = list(_header_for(path, width, names))
-    fields = _with_columns(fields, header)
+    absent = pl.Series([None] * fields.height, dtype=pl.String)
+    fields = pl.DataFrame({name: fields.to_series(k) if k < fields.width else absent for k, name in enumerate(header)})
     problems = [
         RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
         for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
@@ -176,9 +170,3 @@ def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]
         if row not in known:  # the header, or the inside of a quoted record: nothing can be skipped
             raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
     return [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
-
-
-def _with_columns(fields: pl.DataFrame, header: Sequence[str]) -> pl.DataFrame:
-    there = [fields.to_series(k).rename(name) for k, name in enumerate(header[: fields.width])]
-    missing = [pl.Series(name, [None] * fields.height, dtype=pl.String) for name in header[fields.width :]]
-    return pl.DataFrame([*there, *missing])

@@ -35,10 +35,10 @@ HEADER = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "durat
 @dialect("tiresias", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
     """Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration,interval."""
-    return read_jobs(request, "tiresias", HEADER)
+    return read_jobs(request, HEADER)
 
 
-def read_jobs(request: TraceRequest, dialect: str, header: tuple[str, ...], second: float = 1.0) -> TraceRead:
+def read_jobs(request: TraceRequest, header: tuple[str, ...], second: float = 1.0) -> TraceRead:
     """Jobs of these columns, in a dialect that may have more of them; times in units of which so many are a second."""
     rows = Rows(read_text_table(request.path))
     require_header(rows, header)
@@ -50,7 +50,7 @@ def read_jobs(request: TraceRequest, dialect: str, header: tuple[str, ...], seco
         "model": rows.text("model_name"),
         "duration": rows.positive("duration") / second,
     }
-    return finish(request, rows, jobs, dialect=dialect, fields={"gpus": "num_gpu", "arrival": "submit_time"})
+    return finish(request, rows, jobs, fields={"gpus": "num_gpu", "arrival": "submit_time"})
 
 
 # Dialect ``muri``: the traces of the Muri artifact. **Times are milliseconds** and become seconds here.
@@ -86,4 +86,4 @@ MILLISECONDS = 1000.0
 @dialect("muri", header=MURI_HEADER)
 def read_muri(request: TraceRequest) -> TraceRead:
     """Muri: job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,... in milliseconds."""
-    return read_jobs(request, "muri", MURI_HEADER, MILLISECONDS)
+    return read_jobs(request, MURI_HEADER, MILLISECONDS)

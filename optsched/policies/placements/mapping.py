@@ -1,7 +1,7 @@
 """A mapping of one job's replicas to servers while it is being sought, and its iteration time.
 
 Replicas of a stage are alike, so a mapping is a count a (stage, server). Candidates are the eligible servers with free
-GPUs, by number. Everything lies in two tables in the scratch of `optsched.speeds.speed_records`: nothing is allocated,
+GPUs, by number. Everything lies in two tables in the scratch of `optsched.speeds.speed_tables`: nothing is allocated,
 and few arrays are passed from function to function, which is what compiling and calling them costs.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.compiled import NESTED, njit
 from optsched.problem.arrays import Floats, Ints
-from optsched.speeds.speed_records import SpeedTables
+from optsched.speeds.speed_tables import SpeedTables
 
 FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,8 @@ from pydantic import Field
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.cluster import MAX_GPUS
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
-from optsched.problem.job_speeds import JobSpeeds, Nodes, StagePaces
 from optsched.problem.profile import Profile
-from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, StagePaces
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import Node, alpha_max, alpha_min, best_pace, iteration_time
 
@@ -59,10 +57,6 @@ class StageSpeeds(JobSpeeds):
         return Network.of(self.instance.cluster)
 
     @cached_property
-    def _still(self) -> Network:
-        return self._network.compute_time
-
-    @cached_property
     def _profile(self) -> list[str]:
         return self.instance.table["profile"].to_list()
 
@@ -98,7 +92,7 @@ class StageSpeeds(JobSpeeds):
         return rates, rates
 
     def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
-        return iteration_time(self.used[self._profile[job]], self._still, nodes)
+        return iteration_time(self.used[self._profile[job]], self._network.compute_time, nodes)
 
     def compiled(self) -> tuple[StagePaces]:
         position = {name: k for k, name in enumerate(self.used)}
@@ -128,9 +122,7 @@ class StageProfiles(NamedModel[Profile]):
     description = "what an iteration costs, by name"
     value, entry = Profile, ProfileDocument
 
-    @classmethod
-    def make(cls, document: dict[str, Any]) -> Profile:
-        return Profile.from_json(document)
+    make = Profile.from_json
 
     def gang(self, name: str) -> int:
         return self.given[name].gpus

@@ -26,10 +26,9 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
 from optsched.problem.instance import Instance
-from optsched.problem.job_speeds import JobSpeeds, Nodes, PlacementPaces, SubBatch, TypePaces
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces, SubBatch, TypePaces
 from optsched.speeds.goodput import JobGoodput, Steps
 from optsched.speeds.scaling import (
     MeasuredTable,
@@ -125,12 +124,9 @@ class ScaledKind:
     @cached_property
     def by_id(self) -> dict[int, float]:
         """Of the placements of this gang that were measured."""
-        held = {name: list(map(int, str(name))) for name in self._table.placements}
-        found = {name: self._table.of_placement(name, self.size) for name in held if sum(held[name]) == self.gang}
         return {
-            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(held[name]) > 1)
-            for name, step in found.items()
-            if step is not None
+            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(str(name)) > 1)
+            for name, step in self._table.of_gang(self.gang, self.size).items()
         }
 
     def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -311,9 +307,7 @@ class ScalingProfiles(NamedModel[Scaling]):
     description = "seconds of an iteration by batch, replicas and placement, by profile"
     value, entry = Scaling, ScalingDocument
 
-    @classmethod
-    def make(cls, document: dict[str, Any]) -> Scaling:
-        return Scaling.from_json(document)
+    make = Scaling.from_json
 
     def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]

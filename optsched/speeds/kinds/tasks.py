@@ -18,10 +18,9 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.job_speeds import JobSpeeds, Nodes
-from optsched.problem.job_table import LONGEST, REPORTED, SHORTEST
+from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
 from optsched.registry import near_matches
 from optsched.speeds.kinds.scalings import ScalingSpeeds
 
@@ -40,7 +39,11 @@ class TaskSpeeds(JobSpeeds):
     """Jobs share GPUs and network with any number of others, so that nothing bounds the time of an iteration from above."""
 
     def paces(self) -> tuple[Floats, Floats]:
-        fastest, instance = self._alone(), self.instance
+        instance = self.instance
+        fastest = instance.forward + instance.backward
+        if instance.contention is not None:  # an all-reduce where the gang is wider than every node it may use
+            cost, spans = instance.contention, instance.too_wide & (instance.message > 0)
+            fastest = fastest + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
         alone = instance.work * fastest
         for j in np.flatnonzero(~((alone >= SHORTEST) & (alone <= LONGEST)))[:1].tolist():
             raise InputError(
@@ -50,16 +53,6 @@ class TaskSpeeds(JobSpeeds):
                 legal=f"iterations that take {SHORTEST:g} to {LONGEST:g} seconds, also where the gang is on one node",
             )
         return fastest, np.full(instance.n, np.inf)
-
-    def _alone(self) -> Floats:
-        """t_j, plus a + b M_j where the gang is wider than every node it may use: seconds an iteration takes at least."""
-        instance = self.instance
-        seconds = instance.forward + instance.backward
-        if instance.contention is None:
-            return seconds
-        cost, widest = instance.contention, (instance.class_eligible * instance.cluster.node_gpus).max(axis=1)
-        spans = (instance.gpus > widest[instance.job_class]) & (instance.message > 0)
-        return seconds + np.where(spans, cost.latency + cost.seconds_per_byte * instance.message, 0.0)
 
     def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:
         # of an iteration's compute: how long its all-reduce takes, no placement says
@@ -141,14 +134,11 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
             return []
         rows = table.with_row_index("__row").filter(pl.Series(self.applies_to(table)))
         broken = (pl.col("iterations") != pl.col("iterations").floor()) & pl.col("iterations").is_finite()
-        problems = []
-        for wrong, legal, message in (
-            (broken, "a whole number", "invalid"),
-            (pl.col("iterations") > MOST_ITERATIONS, f"at most {MOST_ITERATIONS:g}", "too many"),
-        ):
-            found = rows.filter(wrong).head(REPORTED).select("__row", "iterations").iter_rows()
-            problems += [RowProblem(row + 1, "iterations", value, legal, message) for row, value in found]
-        return problems
+        too_many = pl.col("iterations") > MOST_ITERATIONS
+        return [
+            *rows_that_are(broken, rows, "iterations", "a whole number", "invalid"),
+            *rows_that_are(too_many, rows, "iterations", f"at most {MOST_ITERATIONS:g}", "too many"),
+        ]
 
     def check(self, instance: Instance) -> None:
         # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.

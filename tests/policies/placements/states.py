@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from optsched.simulation.placing import Placement
-from optsched.speeds.speed_records import PLACE
-from optsched.speeds.speed_tables import tables_of
+from optsched.speeds.speed_tables import PLACE, tables_of
 
 GUARD = -77
 # One GPU type.

@@ -11,7 +11,7 @@ from speeds.random_profiles import exact_alpha, placements
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.recipes.ddl_small import LIGHT, ROUNDS, STEP
+from optsched.io.traces.recipes.ddl import LIGHT, ROUNDS, STEP
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.network import Network

@@ -10,8 +10,7 @@ from examples import few
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.gpu_hour_classes import classes_of, modelled
-from optsched.io.traces.recipes.hadar import AWS, LAB, MODELS, WEATHER
+from optsched.io.traces.recipes.hadar import AWS, LAB, MODELS, WEATHER, classes_of, modelled
 from optsched.policies.simulate import simulate
 from optsched.solvers.solve import solve
 from optsched.speeds.throughput_table import built_in
@@ -52,11 +51,11 @@ def test_classes_meet_at_whole_hours() -> None:
 def test_gangs_are_cut_to_what_was_measured_and_what_a_type_holds() -> None:
     rng = np.random.default_rng(0)
     gpus, hours = np.array([1, 2, 3, 4, 5, 8, 16, 128]), np.full(8, 0.5)
-    assert modelled(rng, gpus, hours, 20).gpus.tolist() == [1, 2, 2, 4, 4, 8, 8, 8]
-    assert modelled(rng, gpus, hours, 4).gpus.tolist() == [1, 2, 2, 4, 4, 4, 4, 4]
+    assert modelled(rng, gpus, hours, 20)["gpus"].tolist() == [1, 2, 2, 4, 4, 8, 8, 8]
+    assert modelled(rng, gpus, hours, 4)["gpus"].tolist() == [1, 2, 2, 4, 4, 4, 4, 4]
     # half a GPU-hour on one V100, whatever the gang
     expected = np.ceil(1800 * built_in().entries["ResNet-18 (batch size 128)", "V100", 1].together)
-    assert set(modelled(rng, gpus, hours, 20).iterations.tolist()) == {expected}
+    assert set(modelled(rng, gpus, hours, 20)["iterations"].tolist()) == {expected}
 
 
 @pytest.mark.parametrize(("cluster", "nodes"), [(LAB, 5), (AWS, 3)])

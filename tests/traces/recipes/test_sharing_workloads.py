@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.io.traces.generate import generate
-from optsched.io.traces.recipe import in_proportion
+from optsched.io.traces.generate import generate, in_proportion
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference
-from optsched.speeds.colocation import built_in_interference
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.interference_sources import built_in_interference
 
 MODELS = {"ncf": 102, "cifar10": 94, "deepspeech2": 17, "bert": 15, "imagenet": 7, "yolov3": 5}
 OF_PAIRS = {

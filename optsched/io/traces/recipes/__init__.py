@@ -1,1 +1,1 @@
-"""Recipes for instances, one a file; each registers itself in `optsched.io.traces.recipe.RECIPES`."""
+"""Recipes for instances, one a file; each registers itself in `optsched.io.traces.generate.RECIPES`."""

@@ -24,8 +24,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import ADADUAL_GPUS
-from optsched.io.traces.recipe import (
+from optsched.io.traces.generate import (
     Draw,
     Values,
     choice,
@@ -36,6 +35,7 @@ from optsched.io.traces.recipe import (
     number,
     recipe,
 )
+from optsched.io.traces.laws import ADADUAL_GPUS
 from optsched.problem.arrays import Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import ETHERNET_1G, ETHERNET_10G, Contention, IterationTasks

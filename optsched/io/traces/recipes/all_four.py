@@ -5,7 +5,7 @@ A quarter of the jobs each, in random order:
 * **duration**: so many seconds on any GPU;
 * **stage graph** (A-SRPT): a network of the zoo, `optsched.speeds.model_zoo`, its speed depends on its nodes;
 * **table** (Hadar, Gavel): one of `TYPES` at the measured speeds of its GPU type, gangs of at most 8;
-* **scaling** (SJF-BSBF, Pollux): a model with a batch size, `optsched.speeds.built_in_scalings`, which may be split into
+* **scaling** (SJF-BSBF, Pollux): a model with a batch size, `optsched.speeds.scaling_files`, which may be split into
   sub-batches, or resized.
 
 Gangs follow ``gpus``. A number of law ``duration`` is the seconds that a job takes alone: the whole gang on one node of the
@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optsched.io.traces.recipe import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
-from optsched.io.traces.recipes.ddl_cluster import profiles_of
+from optsched.io.traces.generate import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
+from optsched.io.traces.recipes.ddl import profiles_of
 from optsched.io.traces.recipes.gavel import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.profile import Profile
-from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.model_zoo import MODELS
 from optsched.speeds.network import Network
 from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling_files import built_in_scalings
 from optsched.speeds.stage_graph import alpha_min
 from optsched.speeds.throughput_table import built_in
 

@@ -1,13 +1,15 @@
-"""Small instances of classical scheduling, in integers: ``machines``, ``rigid``, ``tardiness`` and ``a-srpt-small``."""
+"""Small instances in integers: ``machines``, ``rigid``, ``tardiness``, ``a-srpt-small`` and ``hetero-small``."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, Values, gangs, integer, non_negative, recipe
+from optsched.io.traces.generate import Draw, Values, cluster, gangs, integer, non_negative, recipe
+from optsched.io.traces.recipes.gavel import largest_type
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.throughputs import Key, Throughput, Throughputs
 
 
 @recipe(
@@ -123,3 +125,44 @@ def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
     size = uniform_integers(rng, 1, widest, jobs).astype(np.int64)
     table = {"arrival": arrival, "gpus": size, "duration": duration}
     return Draw(table, Cluster((NodeGroup(gpus=gpus),)), "total_completion_time")
+
+
+RATES = (1.0, 2.0, 4.0)  # iterations/s of a gang on one node
+WHOLE = 8.0  # iterations are multiples of it: whole seconds at half of the slowest rate
+
+
+@recipe(
+    "hetero-small",
+    jobs=integer(5, "number of jobs"),
+    cluster=cluster("1x2:V100+1x2:K80", "nodes of two or three GPU types"),
+    widest=integer(2, "largest gang, cut to the GPUs of one type", most=10**4),
+    longest=integer(3, "iterations are 8 times an integer up to this", most=10**6),
+    span=non_negative(0.5, "releases fill this share of the cluster's total work; 0: all at 0"),
+)
+def hetero_small(rng: np.random.Generator, values: Values) -> Draw:
+    """Small gangs whose speed depends on the GPU type, with integer durations on every type.
+
+    Every job has a model of its own: on every GPU type its gang does 1, 2 or 4 iterations a second on one node, equally
+    likely, and spread over nodes half as many or as many. Iterations are multiples of eight, at most eight times
+    ``longest``, so that a job that is not moved lasts a whole number of seconds. Gangs are uniform in 1..widest, cut to what
+    one GPU type holds; releases uniform integers in 0..floor(span x sum g_j d_j / G), d_j the seconds alone where the job is
+    fastest. Objective: sum of completion times.
+    """
+    jobs, where = values["jobs"], values["cluster"]
+    gpus = uniform_integers(rng, 1, min(values["widest"], largest_type(where)), jobs).astype(np.int64)
+    entries: dict[Key, Throughput] = {}
+    for j, gang in enumerate(gpus.tolist()):
+        for gpu in where.gpu_types:
+            rate = RATES[int(rng.integers(len(RATES)))]
+            spread = rate / int(rng.integers(1, 3))
+            entries[f"model-{j + 1}", gpu, gang] = Throughput(rate, spread)
+    iterations = WHOLE * uniform_integers(rng, 1, values["longest"], jobs)
+    best = [max(rate.together for key, rate in entries.items() if key[0] == f"model-{j + 1}") for j in range(jobs)]
+    latest = np.floor(values["span"] * float(gpus @ (iterations / np.array(best))) / where.gpus)
+    table = {
+        "arrival": uniform_integers(rng, 0, latest, jobs),
+        "gpus": gpus,
+        "iterations": iterations,
+        "profile": [f"model-{j + 1}" for j in range(jobs)],
+    }
+    return Draw(table, where, "total_completion_time", throughputs=Throughputs(entries))

@@ -1,13 +1,16 @@
-"""The workloads of Gavel's generator on the built-in throughput table: ``gavel-continuous`` and ``gavel-static``."""
+"""The workloads of Gavel's generator on the built-in throughput table, and what its measured interference is for."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import (
+from optsched.io.traces.generate import (
     Draw,
     Values,
+    choice,
     cluster,
     durations,
     gangs,
@@ -17,9 +20,11 @@ from optsched.io.traces.recipe import (
     recipe,
     yes_or_no,
 )
+from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
+from optsched.speeds.interference_sources import built_in_interference, measured_gpus
 from optsched.speeds.throughput_table import built_in, completed
 
 CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
@@ -66,13 +71,8 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
     choices = (every if g == 1 else several for g in gpus.tolist())
     job_type = [names[int(x * len(names))] for names, x in zip(choices, u.tolist(), strict=True)]
     seconds = values["duration"].draw(of_duration, jobs)
-    columns = {
-        "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
-        "gpus": gpus,
-        "iterations": steps_on_v100(job_type, gpus, seconds),
-        "profile": job_type,
-        "model": model_names(job_type),
-    }
+    columns = typed_jobs(job_type, gpus, steps_on_v100(job_type, gpus, seconds))
+    columns["arrival"] = np.cumsum(of_gap.standard_exponential(jobs) * values["gap"])
     if values["weights"]:
         columns["weight"] = np.where(of_more.random(jobs) < HEAVY_SHARE, HEAVY, 1.0)
     if values["deadlines"]:
@@ -91,20 +91,19 @@ def is_distributed(job_type: str) -> bool:
     return job_type.split(" (")[0] in DISTRIBUTED
 
 
-def steps_on_v100(job_type: list[str], gpus: Ints, seconds: Floats) -> Floats:
-    """Whole iterations, at least one, that a gang on V100s of one node does in these seconds, f64[n]."""
-    rate = []
-    for name, g in zip(job_type, gpus.tolist(), strict=True):
-        found = built_in().get(name, REFERENCE, g)
-        rate.append(found.together if found else _grown(name, g))
-    return np.asarray(np.maximum(1.0, np.floor(seconds * np.array(rate))))
-
-
-def _grown(job_type: str, gpus: int) -> float:
-    # a gang size that was not measured
-    found = completed(built_in(), [(job_type, gpus)], [REFERENCE]).get(job_type, REFERENCE, gpus)
+def rate_on_v100(job_type: str, gpus: int) -> float:
+    """Iterations/s of a gang on V100s of one node, by the built-in table, or its rules where that was not measured."""
+    found = built_in().get(job_type, REFERENCE, gpus)
+    if found is None:
+        found = completed(built_in(), [(job_type, gpus)], [REFERENCE]).get(job_type, REFERENCE, gpus)
     assert found is not None
     return found.together
+
+
+def steps_on_v100(job_type: list[str], gpus: Ints, seconds: Floats) -> Floats:
+    """Whole iterations, at least one, that a gang on V100s of one node does in these seconds, f64[n]."""
+    rates = np.array([rate_on_v100(name, g) for name, g in zip(job_type, gpus.tolist(), strict=True)])
+    return np.asarray(np.maximum(1.0, np.floor(seconds * rates)))
 
 
 def speeds_on(where: Cluster, job_type: list[str], gpus: Ints) -> Throughputs:
@@ -113,9 +112,10 @@ def speeds_on(where: Cluster, job_type: list[str], gpus: Ints) -> Throughputs:
     return completed(built_in(), wanted, where.gpu_types).restricted({name for name, _ in wanted})
 
 
-def model_names(job_type: list[str]) -> list[str]:
-    """Job types without their batch sizes."""
-    return [name.split(" (")[0] for name in job_type]
+def typed_jobs(job_type: list[str], gpus: Ints, iterations: Floats) -> dict[str, Any]:
+    """Columns of jobs of the table; their ``model`` is the job type without its batch size."""
+    model = [name.split(" (")[0] for name in job_type]
+    return {"gpus": gpus, "iterations": iterations, "profile": job_type, "model": model}
 
 
 HOUR = 3600.0
@@ -153,11 +153,69 @@ def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
     several = np.array([is_distributed(name) for name in job_type])
     gpus = np.where(several, values["gpus"].at_most(largest_type(where)).draw(of_gang, jobs), 1)
     possible = np.linspace(values["shortest"], values["longest"], values["values"])
-    table = {
-        "arrival": np.cumsum(of_gap.standard_exponential(jobs) * values["gap"]),
-        "gpus": gpus,
-        "iterations": steps_on_v100(job_type, gpus, of_duration.choice(possible, size=jobs)),
-        "profile": job_type,
-        "model": model_names(job_type),
-    }
+    table = typed_jobs(job_type, gpus, steps_on_v100(job_type, gpus, of_duration.choice(possible, size=jobs)))
+    table["arrival"] = np.cumsum(of_gap.standard_exponential(jobs) * values["gap"])
     return Draw(table, where, throughputs=speeds_on(where, job_type, gpus))
+
+
+NODE = 4  # GPUs
+
+
+@recipe(
+    "sharing-gavel",
+    jobs=integer(240, "number of jobs"),
+    nodes=integer(16, "nodes of four GPUs", most=10**4),
+    gpu=choice("P100", measured_gpus(), "the GPU type"),
+    load=number(1.0, "offered load"),
+    duration=durations("gavel", "law of the seconds on V100s"),
+    gpus=gangs("gavel"),
+    xi=slowdowns("measured", "measured"),
+)
+def sharing_gavel(rng: np.random.Generator, values: Values) -> Draw:
+    """Gavel's job types on one GPU type, two to a GPU, with the interference that was measured on it.
+
+    As in `gavel_continuous`: 1, 2, 4 or 8 GPUs, a job type that may have so many and runs on this GPU type, a run time on
+    V100s that becomes steps. Nodes of four GPUs ``gpu``. Gaps between arrivals are exponential, scaled so that the instance
+    offers the load
+
+        load = sum_j g_j e_j / (G t),   t: the last arrival, e_j = seconds alone at best on this GPU type.
+
+    **xi** ``measured``: co-located throughputs on one such GPU (`optsched.speeds.interference_sources`). Gangs were not
+    measured: the ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordered pair of job types, stand
+    in its place.
+    """
+    jobs, gpu = values["jobs"], values["gpu"]
+    cluster = Cluster.parse(f"{values['nodes']}x{NODE}:{gpu}")
+    of_type, of_gap, of_duration, of_gang, of_xi = rng.spawn(5)
+    gang = values["gpus"].at_most(cluster.gpus).draw(of_gang, jobs)
+    # Rates of all job types in these gangs, but for those that were measured not to fit this GPU type.
+    sizes = sorted(set(gang.tolist()))
+    rows = [(name, g, built_in().get(name, gpu, g)) for name in built_in().job_types for g in sizes]
+    speeds = completed(built_in(), [(name, g) for name, g, row in rows if row is None or row.together > 0], [gpu])
+    # A job type for every gang, uniform over those that may have so many GPUs and run on them.
+    possible = {
+        g: [name for name in speeds.job_types if (g == 1 or is_distributed(name)) and _rate(speeds, name, gpu, g) > 0]
+        for g in set(gang.tolist())
+    }
+    choices = [possible[g] for g in gang.tolist()]
+    job_type = [
+        names[int(x * len(names))] for names, x in zip(choices, of_type.random(gang.size).tolist(), strict=True)
+    ]
+    iterations = steps_on_v100(job_type, gang, values["duration"].draw(of_duration, jobs))
+    rates = [_rate(speeds, name, gpu, g) for name, g in zip(job_type, gang.tolist(), strict=True)]
+    work = float(np.sum(gang * iterations / np.array(rates)))
+    arrival = np.cumsum(of_gap.standard_exponential(jobs))
+    last = work / (cluster.gpus * values["load"])
+    table = typed_jobs(job_type, gang, iterations)
+    table["arrival"] = arrival * (last / arrival[-1])
+    kinds = sorted(set(job_type))
+    xi = interference_of(values["xi"], built_in().job_types, of_xi, {"measured": built_in_interference(gpu)})
+    used, gap = speeds.restricted(set(kinds)), {"gap": last / jobs}
+    return Draw(table, cluster, "total_flow_time", gap, throughputs=used, interference=xi.restricted(kinds))
+
+
+def _rate(speeds: Throughputs, job_type: str, gpu: str, gpus: int) -> float:
+    found = speeds.get(job_type, gpu, gpus)
+    if found is None:
+        return 0.0
+    return max(found.together, found.over_nodes) if gpus <= NODE else found.over_nodes  # some were faster spread

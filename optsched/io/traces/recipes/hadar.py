@@ -1,18 +1,70 @@
-"""The workloads of Hadar's simulations and of HadarE's experiments: ``hadar-60`` and ``hadar-mix``."""
+"""The workloads of Hadar's simulations and of HadarE's experiments: ``hadar-60`` and ``hadar-mix``.
+
+Models for jobs of which only GPUs and GPU-hours are known, the four classes of Hadar's simulations:
+
+======  ==========  ==================================================================
+class   GPU-hours   model
+======  ==========  ==================================================================
+S       below 1     ResNet-18 (batch size 128)
+M       1 to 10     CycleGAN
+L       10 to 50    LM (batch size 80) or Transformer (batch size 128), equally likely
+XL      50 to 100   ResNet-50 (batch size 64)
+======  ==========  ==================================================================
+
+Classes and models are those generally attributed to the paper (not confirmed; there XL begins at 60). This project's own
+choice are:
+
+* the batch sizes, and which of the two models a job of class L trains;
+* that jobs from 50 to 60 GPU-hours are XL, and that jobs of more than 100 are left out;
+* that a GPU-hour is meant on one V100: a job has 3600 x GPU-hours x (rate on one V100) iterations, rounded up;
+* that a gang is cut to the largest of 1, 2, 4, 8 GPUs (what was measured) that it holds and that one GPU type of the cluster
+  has, its GPU-hours unchanged;
+* that a gang of N GPUs trains CycleGAN, which was measured on one GPU only, N times as fast.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.gpu_hour_classes import NAMES, modelled
+from optsched.io.traces.generate import Draw, Values, choice, cluster, integer, non_negative, number, recipe
 from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipe import Draw, Values, choice, cluster, integer, non_negative, number, recipe
-from optsched.io.traces.recipes.gavel import largest_type, model_names, speeds_on
-from optsched.problem.arrays import Ints
+from optsched.io.traces.recipes.gavel import largest_type, rate_on_v100, speeds_on, typed_jobs
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.throughput_table import built_in, completed
+
+NAMES = ("S", "M", "L", "XL")
+FROM = np.array([0.0, 1.0, 10.0, 50.0])  # GPU-hours
+MOST = 100.0
+MEASURED = (1, 2, 4, 8)
+CLASS_MODELS = (
+    ("ResNet-18 (batch size 128)",),
+    ("CycleGAN",),
+    ("LM (batch size 80)", "Transformer (batch size 128)"),
+    ("ResNet-50 (batch size 64)",),
+)
+
+
+def classes_of(gpu_hours: Floats) -> Ints:
+    """The class of every job, an index into `NAMES`, i64[n]."""
+    return np.searchsorted(FROM, gpu_hours, side="right") - 1
+
+
+def modelled(rng: np.random.Generator, gpus: Ints, gpu_hours: Floats, widest: int) -> dict[str, Any]:
+    """The columns of `typed_jobs`; ``widest``: GPUs of the GPU type of which the cluster has most."""
+    u = rng.random(gpus.size).tolist()
+    possible = [CLASS_MODELS[k] for k in classes_of(gpu_hours).tolist()]
+    job_type = [names[int(x * len(names))] for names, x in zip(possible, u, strict=True)]
+    rate = {name: rate_on_v100(name, 1) for name in set(job_type)}
+    iterations = np.ceil(3600.0 * gpu_hours * np.array([rate[name] for name in job_type]))
+    legal = np.array([count for count in MEASURED if count <= widest])
+    cut = legal[np.searchsorted(legal, gpus, side="right") - 1]
+    return typed_jobs(job_type, cut, np.maximum(1.0, iterations))
+
 
 CLUSTER = "5x4:V100+5x4:P100+5x4:K80"
 COUNTS = np.array([63162, 13807, 2850, 725])  # jobs of the trace in the classes
@@ -36,9 +88,8 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
     """Hadar's simulated cluster: 60 GPUs of three types, jobs of the Philly trace's sizes, models by GPU-hours.
 
     The paper's simulations (as generally attributed to it, not confirmed) take 480 jobs of the busiest hours of Microsoft's
-    Philly trace on 15 nodes of four GPUs: 20 V100, 20 P100, 20 K80. Their models follow from GPU-hours as in
-    `optsched.io.traces.gpu_hour_classes`, which says what of that is this project's own choice. Here nothing is read from
-    the trace:
+    Philly trace on 15 nodes of four GPUs: 20 V100, 20 P100, 20 K80. Their models follow from GPU-hours by the
+    classes of this module. Here nothing is read from the trace:
 
     * ``classes=philly``: S, M, L, XL as often as among the 80,544 jobs of the trace of at most 100 GPU-hours (78.4, 17.1,
       3.5, 0.9 %). ``even``: a quarter of the jobs each (rounded down, the rest S), in random order.
@@ -52,16 +103,9 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
     gpu_hours = low * (high / low) ** rng.random(jobs)
     gpus = _gangs(rng, kind)
     arrival = np.sort(np.floor(rng.random(jobs) * (values["hours"] * 3600.0)))
-    made = modelled(rng, gpus, gpu_hours, largest_type(where))
-    table = {
-        "arrival": arrival - arrival[0],
-        "gpus": made.gpus,
-        "iterations": made.iterations,
-        "profile": made.job_type,
-        "model": model_names(made.job_type),
-        "group": [NAMES[k] for k in kind],
-    }
-    return Draw(table, where, throughputs=speeds_on(where, made.job_type, made.gpus))
+    table = modelled(rng, gpus, gpu_hours, largest_type(where))
+    table |= {"arrival": arrival - arrival[0], "group": [NAMES[k] for k in kind]}
+    return Draw(table, where, throughputs=speeds_on(where, table["profile"], table["gpus"]))
 
 
 def _classes(rng: np.random.Generator, jobs: int, how: str) -> Ints:
@@ -131,13 +175,8 @@ def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
     fastest = {name: max(table.entries[name, gpu, 1].together for gpu in where.gpu_types) for name in MODELS}
     seconds = rng.uniform(values["shortest"], values["longest"], jobs)
     iterations = np.ceil(seconds * np.array([fastest[name] for name in job_type]))
-    jobs_table = {
-        "gpus": np.ones(jobs, dtype=np.int64),
-        "iterations": iterations,
-        "profile": job_type,
-        "model": model_names(job_type),
-    }
-    return Draw(jobs_table, where, "makespan", throughputs=table.restricted(set(job_type)))
+    columns = typed_jobs(job_type, np.ones(jobs, dtype=np.int64), iterations)
+    return Draw(columns, where, "makespan", throughputs=table.restricted(set(job_type)))
 
 
 def _speeds(rng: np.random.Generator, where: Cluster, uneven: float) -> Throughputs:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipe import (
+from optsched.io.traces.generate import (
     Draw,
     Values,
     choice,
@@ -20,6 +19,7 @@ from optsched.io.traces.recipe import (
     recipe,
     yes_or_no,
 )
+from optsched.io.traces.laws import gang_law
 from optsched.problem.arrays import Floats
 
 DEFAULT_LOAD = 0.8

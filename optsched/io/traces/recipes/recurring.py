@@ -35,8 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import InputError
+from optsched.io.traces.generate import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.laws import GangLaw
-from optsched.io.traces.recipe import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
@@ -78,8 +78,8 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     if one_off > 1:
         raise InputError("recipe recurring", field="one_off", value=one_off, legal="a share, at most 1")
     runs = _Runs.draw(rng, values["groups"], values["zipf"], values["seconds"])
-    scripts = _Scripts.draw(rng, law, runs.count, values["groups"])
-    work = (1 - one_off) * runs.mean(scripts.gpus) + one_off * law.mean * values["seconds"]  # GPU-seconds a job
+    scripts = _scripts(rng, law, runs.count, values["groups"])
+    work = (1 - one_off) * runs.mean(scripts["gpus"]) + one_off * law.mean * values["seconds"]  # GPU-seconds a job
     gap = work / (where.gpus * values["load"])
     arrival = arrivals(rng, "poisson", jobs, gap)
     script = runs.scripts(rng, jobs, one_off)
@@ -87,11 +87,18 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     of_runs = runs.durations(rng, script)
     once = values["seconds"] * np.exp(ONE_OFF * rng.standard_normal(jobs) - ONE_OFF**2 / 2)
     duration = np.where(recurs, of_runs, once)
-    scripts = scripts.and_(_Scripts.draw(rng, law, int((~recurs).sum()), values["groups"]))
-    table = scripts.table(script) | {"arrival": arrival}
+    alone = _scripts(rng, law, int((~recurs).sum()), values["groups"])
+    of = {name: np.append(column, alone[name])[script] for name, column in scripts.items()}
+    table = {
+        "arrival": arrival,
+        "gpus": of["gpus"],
+        "user": [f"u{user + 1}" for user in of["user"]],
+        "group": [f"g{k + 1}" for k in script],
+        "model": [MODELS[model] for model in of["model"]],
+    }
     if values["plain"]:
         return Draw(table | {"duration": duration}, where, "total_completion_time", {"gap": gap})
-    columns, profiles = _profiled(table, [KINDS[k] for k in scripts.kind[script]], duration, where)
+    columns, profiles = _profiled(table, [KINDS[k] for k in of["kind"]], duration, where)
     return Draw(table | columns, where, "total_completion_time", {"gap": gap}, profiles=profiles)
 
 
@@ -139,37 +146,15 @@ class _Runs:
         return np.asarray(self.centre[which] * np.exp(drift + self.sigma[which] * noise))
 
 
-@dataclass(frozen=True)
-class _Scripts:
-    """What all runs of a script have in common: arrays over the scripts."""
-
-    gpus: Ints
-    user: Ints
-    model: Ints
-    kind: Ints  # of parallelism
-
-    @classmethod
-    def draw(cls, rng: np.random.Generator, law: GangLaw, count: int, groups: int) -> _Scripts:
-        upper = np.cumsum(list(PARALLELISM.values()))[:-1]
-        return cls(
-            gpus=law.draw(rng, count),
-            user=rng.integers(0, max(1, groups // GROUPS_PER_USER), count),
-            model=(rng.random(count) * len(MODELS)).astype(np.int64),
-            kind=np.searchsorted(upper, rng.random(count), side="right"),
-        )
-
-    def and_(self, others: _Scripts) -> _Scripts:
-        """These scripts, then the others."""
-        return _Scripts(*(np.append(getattr(self, f.name), getattr(others, f.name)) for f in dataclasses.fields(self)))
-
-    def table(self, script: Ints) -> dict[str, Any]:
-        """Columns gpus, user, group and model of jobs that run these scripts."""
-        return {
-            "gpus": self.gpus[script],
-            "user": [f"u{user + 1}" for user in self.user[script]],
-            "group": [f"g{k + 1}" for k in script],
-            "model": [MODELS[model] for model in self.model[script]],
-        }
+def _scripts(rng: np.random.Generator, law: GangLaw, count: int, groups: int) -> dict[str, Ints]:
+    """What all runs of a script have in common, i64[count]: gpus, and the numbers of user, model and kind of parallelism."""
+    upper = np.cumsum(list(PARALLELISM.values()))[:-1]
+    return {
+        "gpus": law.draw(rng, count),
+        "user": rng.integers(0, max(1, groups // GROUPS_PER_USER), count),
+        "model": (rng.random(count) * len(MODELS)).astype(np.int64),
+        "kind": np.searchsorted(upper, rng.random(count), side="right"),
+    }
 
 
 def _profiled(

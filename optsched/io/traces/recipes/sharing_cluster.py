@@ -1,6 +1,6 @@
 """Recipe ``sharing-cluster``: training jobs with scaling profiles on nodes of four GPUs that two jobs may share.
 
-**Models** are the six of `optsched.speeds.built_in_scalings`, by name and total batch size.
+**Models** are the six of `optsched.speeds.scaling_files`, by name and total batch size.
 
 ``mix=pollux`` is made like the workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, Apache-2.0):
 
@@ -40,13 +40,13 @@ from dataclasses import replace
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.io.traces.recipe import Draw, Values, choice, in_proportion, integer, number, recipe
+from optsched.io.traces.generate import Draw, Values, choice, in_proportion, integer, number, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.scaling import Scaling
-from optsched.speeds.built_in_scalings import built_in_scalings
 from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.scaling_files import built_in_scalings
 
 GPUS = 4  # of a node
 HOURS = 8.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.io.traces.recipe import Draw, Values, durations, integer, non_negative, recipe, yes_or_no
+from optsched.io.traces.generate import Draw, Values, durations, integer, non_negative, recipe, yes_or_no
 from optsched.io.traces.slowdowns import EXPONENTIAL, interference_of, slowdowns
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.interference import MOST, Interference

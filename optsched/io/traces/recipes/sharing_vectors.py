@@ -11,7 +11,7 @@ Counts and times of a trace of 61 jobs for 32 GPUs in the public research schedu
 * Arrivals are uniform from 2 to 600 seconds, rounded down.
 * Nodes of eight GPUs of 49140 MB; a job needs the memory of its model.
 
-**xi** ``resources``: from the resource vectors of one GPU (`optsched.speeds.resource_vectors`), a formula and no
+**xi** ``resources``: from the resource vectors of one GPU (`optsched.speeds.interference_sources`), a formula and no
 measurement; one number; or ``exp``, drawn for every ordered pair of models.
 """
 
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.io.traces.recipe import Draw, Values, in_proportion, integer, recipe
+from optsched.io.traces.generate import Draw, Values, in_proportion, integer, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.speeds.resource_vectors import resource_interference
+from optsched.speeds.interference_sources import resource_interference
 
 GPUS, MEMORY = 8, 49140e6
 GANGS = {1: 26, 2: 10, 4: 13, 8: 8, 16: 2, 32: 2}
