@@ -175,18 +175,13 @@ def _path(
             seen.add(j)
             wanted_by[j] = node
             if round_.spare[j] > 0:
-                return _moves(j, root, wanted_by, freed_by)
+                moves: list[tuple[int, int, int | None]] = [(j, node, None)]
+                while (left := moves[-1][1]) != root:
+                    moves.append((freed_by[left], wanted_by[freed_by[left]], left))
+                return moves
             for other in round_.on[j]:
                 if other not in freed_by and other != root:
                     freed_by[other] = j
                     queue.append(other)
     barren |= seen
     return None
-
-
-def _moves(j: int, root: int, wanted_by: dict[int, int], freed_by: dict[int, int]) -> list[tuple[int, int, int | None]]:
-    moves: list[tuple[int, int, int | None]] = [(j, wanted_by[j], None)]
-    while (node := moves[-1][1]) != root:
-        mover = freed_by[node]
-        moves.append((mover, wanted_by[mover], node))
-    return moves

@@ -34,7 +34,6 @@ SLACK = 1e-9  # rounds: what rounding alone adds to a whole number of rounds is 
 
 # Terms of a job, f64[7]: what the value of an allocation depends on besides the allocation
 LEFT, AGE, SCALE, SPAN, RESTART, COMM, LENGTH = range(7)
-TERMS = 7
 # What is charged
 THIS_ROUND, ALL_ROUNDS = 0, 1
 

@@ -244,12 +244,6 @@ def value_all(
 
 
 @njit(**NESTED)
-def _unclaim(jobs: RoundJobs, j: int, d: FreeDevices) -> None:
-    for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
-        d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
-
-
-@njit(**NESTED)
 def _record(j: int, kept: bool, take: Ints, taken: Taken) -> None:
     k, e = taken.size[0], taken.size[1]
     taken.job[k], taken.kept[k], taken.first[k] = j, kept, e
@@ -288,7 +282,8 @@ def serve(
                 window += 1
             end += 1
         for i in range(at, end):
-            _unclaim(jobs, order[i], d)
+            for e in range(jobs.held_first[order[i]], jobs.held_first[order[i] + 1]):
+                d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
         at = end
         if window == 1:
             total += _alone(jobs, scratch.choice[2, 0], hope, d, price_range, scratch, taken)
