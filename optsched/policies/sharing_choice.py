@@ -1,7 +1,7 @@
 """The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
 
 Numbers of the rule: test the benefit (else share wherever memory allows), consolidated, joint, order of the partners,
-accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons are in the
+accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gpus`. Rules and their reasons are in the
 docstring of `optsched.policies.sharing_orders`.
 """
 
@@ -12,20 +12,26 @@ from typing import Any
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
-from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
     holds_alone,
+    joint_gains,
     largest_batch,
     only_job,
     order_nodes,
+    pair_average,
+    pair_gains,
+    pair_loss,
+    seconds_left,
+    seconds_with,
     take_beside,
     take_idle,
     take_open,
     xi_beside,
 )
 from optsched.policies.ties import TIE, leading_of
+from optsched.simulation.bookkeeping import list_nodes
 from optsched.simulation.next_event import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
@@ -120,22 +126,16 @@ def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: i
 
 
 @njit(**NESTED)
-def _have(s: State, b: Neighbours, count: int) -> int:
-    # GPUs that the candidates have alone: at least as many as are open
-    gpus = 0
-    for k in range(count):
-        gpus += s.jobs[b.candidates[k].job].alone
-    return gpus
-
-
-@njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
-    if idle + _have(s, b, count) < s.jobs[j].gpus:
+    have = idle  # and what the candidates have alone: at least as many GPUs as are open
+    for k in range(count):
+        have += s.jobs[b.candidates[k].job].alone
+    if have < s.jobs[j].gpus:
         return -1
     while taken < s.jobs[j].gpus:
         k = _next_partner(b, count)
@@ -160,12 +160,6 @@ def _all_gain(s: State, context: RunContext, b: Neighbours, j: int, option: int,
 
 
 @njit(**NESTED)
-def _is_soonest(s: State, context: RunContext, b: Neighbours, j: int, option: int, wait: float) -> bool:
-    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
-    return wait == 0.0 or seconds_chosen(s, context, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
-
-
-@njit(**NESTED)
 def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
@@ -178,8 +172,11 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
     if found < n:
         return -1
     option = largest_batch(s, b, j)
-    choosy = joint and s.numbers[CONSOLIDATED] != 0.0 and only == WHOLE_CLUSTER
-    return option if not choosy or _is_soonest(s, context, b, j, option, wait) else -1
+    if not joint or s.numbers[CONSOLIDATED] == 0.0 or only != WHOLE_CLUSTER or wait == 0.0:
+        return option
+    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
+    later = (wait + seconds_with(b, j, 0)) * (1 + TIE)
+    return option if seconds_chosen(s, context, b, j, option) <= later else -1
 
 
 @sharing_rule
@@ -340,15 +337,6 @@ def seconds_chosen(s: State, context: RunContext, b: Neighbours, j: int, option:
     """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
     if is_timed(context.tables, j):
         return seconds_with(b, j, option)
-    entries, apart = 0, 0
-    for i in range(s.jobs[j].gpus):
-        node = b.gpus[s.out[NUMBER, i]].node
-        if entries > 0 and s.out[POOL, entries - 1] == node:
-            s.out[COUNT, entries - 1] += 1
-        else:
-            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
-            entries += 1
-        if node != s.out[POOL, 0]:
-            apart = 1
+    apart = list_nodes(s, b, s.jobs[j].gpus)
     unit = pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
     return float(s.jobs[j].left * unit * b.stretch[j, option, apart])

@@ -166,11 +166,26 @@ def give_counted(s: State, j: int, x: int) -> None:
 
 
 @njit(**NESTED)
+def list_nodes(s: State, neighbours: Any, gang: int) -> int:
+    """The nodes of the first ``gang`` GPUs of ``out[NUMBER]``, in the order of the replicas, in ``out``. 1: several."""
+    entries, apart = 0, 0
+    for i in range(gang):
+        node = neighbours.gpus[s.out[NUMBER, i]].node
+        if entries > 0 and s.out[POOL, entries - 1] == node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
+            entries += 1
+        if node != s.out[POOL, 0]:
+            apart = 1
+    return apart
+
+
+@njit(**NESTED)
 def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
-    """The first g_j GPUs of ``out[NUMBER]``; their nodes, in the order of the replicas, in ``out``. 1: on several nodes."""
+    """The first g_j GPUs of ``out[NUMBER]``; see `list_nodes`."""
     w, at, gang = s.engine[0], x * s.engine[0].width, s.jobs[j].gpus
     s.executions[x].entries = gang
-    entries, apart = 0, 0
     for i in range(gang):
         g = s.out[NUMBER, i]
         s.parts[at + i].pool, s.parts[at + i].count = g, 1
@@ -185,15 +200,8 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
         _count_alone(s, gpu, j, np.int64(1))
         gpu.jobs += 1
         gpu.free_memory = _free_memory(s, neighbours, g)
-        if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
-            s.out[COUNT, entries - 1] += 1
-        else:
-            s.out[POOL, entries], s.out[COUNT, entries] = gpu.node, 1
-            entries += 1
-        if gpu.node != s.out[POOL, 0]:
-            apart = 1
     _count_on_nodes(s, neighbours, x, np.int64(1))
-    return apart
+    return list_nodes(s, neighbours, gang)
 
 
 @njit(**NESTED)
