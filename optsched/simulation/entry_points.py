@@ -126,14 +126,14 @@ def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: in
 
 # --- functions of the engine ------------------------------------------------------------------------------------------
 
-# What is called, and its arguments after the state and the context.
-_CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "apply_events": (apply_events, (TIME,)),
-    "start": (start, (INDEX, INDEX, INDEX)),
-    "start_part": (start_part, (INDEX, INDEX, TIME, TIME)),
-    "stop": (stop, (INDEX,)),
-    "apply_moves": (apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
-    "stop_as_planned": (stop_as_planned, (TIMES, ARRAY, INDEX)),
+# What is called in each kind of context: its arguments after the state and the context.
+_ARGUMENTS: dict[Any, tuple[Any, ...]] = {
+    apply_events: (TIME,),
+    start: (INDEX, INDEX, INDEX),
+    start_part: (INDEX, INDEX, TIME, TIME),
+    stop: (INDEX,),
+    apply_moves: (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX),
+    stop_as_planned: (TIMES, ARRAY, INDEX),
 }
 
 
@@ -153,40 +153,28 @@ def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled; of those above by name and kind of context
+_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled, with the kind of context if they have one
 
 
-def _entry(function: Any) -> Callable[..., Any]:
-    found = _CODE.get(function)
+def _entry(function: Any, context: int | None = None) -> Callable[..., Any]:
+    found = _CODE.get((function, context))
     if found is not None:
         return found
-    return _machine_code(function) if runs_compiled(function) else cast("Callable[..., Any]", function)
+    return _machine_code(function, context) if runs_compiled(function) else cast("Callable[..., Any]", function)
 
 
-def _machine_code(function: Any) -> Callable[..., Any]:
-    return _CODE.setdefault(function, function.machine_code())
-
-
-def _entry_in(name: str, context: int) -> Callable[..., Any]:
-    found = _CODE.get((name, context))
-    if found is not None:
-        return found
-    function: Callable[..., Any] = _CALLED[name][0]
-    return _code_in(name, context) if runs_compiled(function) else function
-
-
-def _code_in(name: str, context: int) -> Callable[..., Any]:
-    function, arguments = _CALLED[name]
-    return _CODE.setdefault((name, context), function.machine_code((STATE_TYPE, CONTEXT_TYPES[context], *arguments)))
+def _machine_code(function: Any, context: int | None = None) -> Callable[..., Any]:
+    arguments = () if context is None else (STATE_TYPE, CONTEXT_TYPES[context], *_ARGUMENTS[function])
+    return _CODE.setdefault((function, context), function.machine_code(arguments))
 
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
     for function in (_next_time, _work_left, _pace):
         _machine_code(function)
-    for name in _CALLED:
+    for function in _ARGUMENTS:
         for context in range(len(CONTEXT_TYPES)):
-            _code_in(name, context)
+            _machine_code(function, context)
 
 
 class EntryPoints:
@@ -216,17 +204,17 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry_in("apply_events", self._context_kind)(self.state, self.context, t)
+        _entry(apply_events, self._context_kind)(self.state, self.context, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.kernel.start`."""
-        _entry_in("start", self._context_kind)(self.state, self.context, job, entries, option)
+        _entry(start, self._context_kind)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.kernel.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry_in("start_part", self._context_kind)(self.state, self.context, job, entries, work, given)
+        _entry(start_part, self._context_kind)(self.state, self.context, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
@@ -247,7 +235,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.kernel.stop`."""
-        _entry_in("stop", self._context_kind)(self.state, self.context, job)
+        _entry(stop, self._context_kind)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -255,7 +243,7 @@ class EntryPoints:
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `apply_moves`."""
-        apply = _entry_in("apply_moves", self._context_kind)
+        apply = _entry(apply_moves, self._context_kind)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
             self.lists.forget()
@@ -267,7 +255,7 @@ class EntryPoints:
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `stop_as_planned`."""
-        stop = _entry_in("stop_as_planned", self._context_kind)
+        stop = _entry(stop_as_planned, self._context_kind)
         stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
