@@ -123,7 +123,7 @@ class Gavel:
             self._clock.stop()
         if not self._clock.due(now):
             return self._wake_when_idle(running)
-        self._record(running, np.full(running.size, now - self._began))
+        self._book.record(running, self._type[running], np.full(running.size, now - self._began))
         active = self._active
         self._began, self._pauses = now, _NO_PAUSES
         decisions: list[Decision] = []
@@ -156,12 +156,9 @@ class Gavel:
 
     def _leave(self, jobs: Ints, times: Floats) -> None:
         # These run no longer, since these times.
-        self._record(jobs, times - self._began)
+        self._book.record(jobs, self._type[jobs], times - self._began)
         self._type[jobs] = IDLE
         self._devices.leave(jobs)
-
-    def _record(self, jobs: Ints, seconds: Floats) -> None:
-        self._book.record(jobs, self._type[jobs], seconds)
 
     def _plan_pauses(self) -> list[Decision]:
         # Iterations that fit into the round; a job too slow for one runs to the end of the round.
