@@ -27,9 +27,7 @@ from optsched.simulation.view import EngineView
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 _PLAIN = {int, float, np.int64, np.float64, type(None)}
 LONGEST_SHOWN = 200  # characters of a wrong decision in a message
-LIVELOCK_LIMIT = (
-    10_000  # times in a row that a policy is woken for nothing; ten times as often if nothing else will happen
-)
+LIVELOCK_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
 
 
@@ -267,11 +265,7 @@ class Decisions:
             gang = self._instance.gpus[j]
             raise self._wrong(f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
         if self._beside is not None:  # where GPUs have names
-            places = zip(
-                self._out[POOL, :entries].tolist(),
-                self._out[COUNT, :entries].tolist(),
-                strict=True,
-            )
+            places = zip(self._out[POOL, :entries].tolist(), self._out[COUNT, :entries].tolist(), strict=True)
             self._beside.choose(j, self._beside.lowest_idle(places), 0)
         self._engine.start(j, entries)
 
@@ -334,11 +328,8 @@ class Decisions:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
         if not self._names_nodes:  # then the engine may count alike nodes together
             raise self._wrong(f"{on!r}: a policy that names nodes says so (uses = nodes)")
-        eligible, free, job = (
-            self._engine.context.eligible[self._instance.job_class[j]],
-            self._engine.state.pools[FREE],
-            self._instance.ids[j],
-        )
+        eligible, free = self._engine.context.eligible[self._instance.job_class[j]], self._engine.state.pools[FREE]
+        job = self._instance.ids[j]
         most, total = int(self._engine.state.engine[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"

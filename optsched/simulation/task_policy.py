@@ -8,7 +8,6 @@ is an admission rule: compiled (`optsched.simulation.admission`), or ``communica
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -153,8 +152,8 @@ class LinkView(Protocol):
 class TaskPolicy(Protocol):
     """An online algorithm at the task level. ``default_placement`` names the placement where none is asked for.
 
-    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start (besides those that it
-    started through the view), asked where its order gives no admission rule.
+    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start now, in this order
+    (besides those that it started through the view), asked where its order gives no admission rule.
     """
 
     @property
@@ -167,10 +166,3 @@ class TaskPolicy(Protocol):
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """Orders and admission rule for these jobs."""
-
-
-class Communicating(TaskPolicy, Protocol):
-    """A `TaskPolicy` that decides on transfers in plain Python."""
-
-    def communicate(self, view: LinkView) -> Iterable[int] | None:
-        """Transfers to start now, in this order."""

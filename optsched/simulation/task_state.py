@@ -14,6 +14,7 @@ from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placing import Placement
+from optsched.simulation.state import twice
 from optsched.simulation.task_policy import TaskOrder
 
 Int32s = npt.NDArray[np.int32]
@@ -192,10 +193,5 @@ def _links(instance: Instance, first: Ints, workers: int) -> Links:
 
 def grown(state: TaskState) -> TaskState:
     """The same state with a log twice as long."""
-    changes: dict[str, Any] = {}
-    for name in ("log_job", "log_worker", "log_start", "log_end"):
-        old = getattr(state, name)
-        new = np.zeros(2 * old.size, dtype=old.dtype)
-        new[: old.size] = old
-        changes[name] = new
-    return state._replace(**changes)
+    logs = ("log_job", "log_worker", "log_start", "log_end")
+    return state._replace(**{name: twice(getattr(state, name)) for name in logs})
