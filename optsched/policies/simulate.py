@@ -119,21 +119,18 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     head, plus, tail = spec.partition("+")
     if plus and placement is not None:
         raise InputError("a placement is given twice", field="policy", value=spec)
-    policy = _policy_in(head)
+    policy: AnyPolicy
+    if names_a_class(head) and head.partition(":")[0].strip() not in POLICIES:
+        policy = own_policy(head)
+        _require_policy(policy)
+    else:
+        policy = made(POLICIES.get, "policy", head)
     if plus and names_nodes(policy):
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
     text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
-
-
-def _policy_in(head: str) -> AnyPolicy:
-    if not names_a_class(head) or head.partition(":")[0].strip() in POLICIES:
-        return made(POLICIES.get, "policy", head)
-    mine: AnyPolicy = own_policy(head)
-    _require_policy(mine)
-    return mine
 
 
 def is_policy(thing: object) -> bool:
