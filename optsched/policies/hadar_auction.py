@@ -8,20 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, njit
 from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar_allocation import (
-    AGE,
-    ALL_ROUNDS,
-    COMM,
-    LEFT,
-    LENGTH,
-    RESTART,
-    SCALE,
-    SLACK,
-    SPAN,
-    THIS_ROUND,
-)
+from optsched.policies.hadar_allocation import ALL_ROUNDS, COMM, SCALE, SPAN, THIS_ROUND, device_values
 from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
@@ -37,30 +25,6 @@ from optsched.policies.hadar_round import (
 )
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
-
-
-@njit(**KERNEL)
-def device_values(jobs: RoundJobs, all_rounds: bool, least: Floats, greatest: Floats) -> None:
-    """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
-
-    A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
-    its end, in whole rounds: in equal parts that of its devices and, with ``all_rounds``, of their rounds. O(m P).
-    """
-    least[:], greatest[:] = np.inf, 0.0
-    for j in range(jobs.gang.size):
-        terms = jobs.terms[j]
-        length, span = terms[LENGTH], terms[SPAN]
-        for p in range(least.size):
-            rate = max(jobs.together[j, p], jobs.spread[j, p])
-            if rate <= 0.0:
-                continue
-            rounds = max(1.0, np.ceil((terms[LEFT] / rate + terms[RESTART]) / length - SLACK))
-            x = terms[AGE] + rounds * length
-            worth = terms[SCALE] * (max(0.0, 1.0 - x / span) if span > 0.0 else 1.0 / x)
-            worth = worth / jobs.gang[j] / (rounds if all_rounds else 1.0)
-            if worth > 0.0:
-                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
-
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
 ANYWHERE, LATER = -1, -2  # instead of a pool: on several if need be; after those that have one
@@ -164,7 +128,7 @@ class Auction:
     def _price_range(self, jobs: RoundJobs, pools: GpuPools) -> PriceRange:
         """Prices from a quarter of the least value of a device (and round) to the greatest among the bidders, by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
-        device_values(jobs, self.all_rounds, low, high)
+        device_values(jobs.gang, jobs.together, jobs.spread, jobs.terms, self.all_rounds, low, high)
         some = high > 0
         low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
         span = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
