@@ -10,9 +10,10 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES, AnyPolicy
@@ -81,21 +82,15 @@ def simulate(
     []
     """
     instance, chosen = instance_of(instance), specify(policy, placement)
-    return _simulate(instance.relative, chosen, progress).on_clock(instance)
-
-
-def _simulate(instance: Instance, chosen: Specification, progress: Advance | None) -> Run:
-    """The run of an instance whose time counts from its first arrival."""
-    chosen = on_instance(chosen, instance)
+    chosen = on_instance(chosen, instance.relative)
+    run: Callable[..., Run] = run_policy
     if at_task_level(chosen.policy):
-        return run_iterations(
-            instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress
-        )
-    if instance.at_task_level:
+        run = run_iterations
+    elif instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}; or --job-level, optsched.at_job_level"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
-    whole = cast("Policy | OrderedPolicy", chosen.policy)
-    return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)
+    made = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
+    return made.on_clock(instance)
 
 
 # --- a policy and a placement from text -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import heapq
 import math
 import sys
 from collections.abc import Iterable
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -128,9 +128,9 @@ class Decisions:
     def _list(self, decisions: list[Any]) -> None:
         at = 0
         while at < len(decisions):
-            if type(decisions[at]) is Start or type(decisions[at]) is Stop:
+            first = decisions[at]
+            if type(first) is Start or (type(first) is Stop and first.at is None):
                 at += self._many(decisions[at:] if at else decisions)
-                at += self._plan_many(decisions[at:])
             if at < len(decisions):
                 self._one(decisions[at])
                 at += 1
@@ -192,19 +192,6 @@ class Decisions:
             for decision in [*moves.stops(), *moves.starts()][done:]:
                 self._one(decision)
 
-    def _plan_many(self, decisions: list[Any]) -> int:
-        # The stops to come among the first of them, if all are possible.
-        later = list(takewhile(lambda decision: type(decision) is Stop and decision.at is not None, decisions))
-        if len(later) < 2 or not _are_plain([each for stop in later for each in (stop.job, stop.at)]):
-            return 0
-        try:
-            jobs, times = np.array([stop.job for stop in later]), np.array([stop.at for stop in later])
-        except ValueError:
-            return 0
-        if jobs.dtype != np.int64 or times.dtype != np.float64 or jobs.ndim + times.ndim != 2:
-            return 0  # one by one, to say what is wrong
-        return len(later) if self.planned.add_all(jobs, times) else 0
-
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
             if Use.ROUNDS in self._uses:
@@ -246,7 +233,7 @@ class Decisions:
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
         if decision.work is not None:
-            self._start_copy(decision)
+            self._start_copy(decision, decision.work)
             return
         if self._status[j] != WAITING:
             raise self._wrong(f"job {job!r} is started but does not wait")
@@ -292,9 +279,8 @@ class Decisions:
         self._engine.state.jobs["gpus"][j] = sum(count for _, count in on)
         self._engine.start_part(j, entries, math.inf, 1.0 / rate)
 
-    def _start_copy(self, decision: Start) -> None:
+    def _start_copy(self, decision: Start, work: float) -> None:
         j, job, on = decision.job, self._instance.ids[decision.job], decision.on
-        work = math.nan if decision.work is None else decision.work
         if Use.COPIES not in self._uses:
             raise self._wrong(
                 f"job {job!r} is to do a part of its work; a policy that forks jobs says so (uses = copies)"

@@ -154,7 +154,7 @@ def _rates_of(instance: Instance, name: str) -> SharingRates:
         raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
     note = unmeasured_note(instance)
     if note:
-        warnings.warn(note, UserWarning, stacklevel=5)
+        warnings.warn(note, UserWarning, stacklevel=4)
     return sharing_rates(instance)
 
 
@@ -290,7 +290,7 @@ def _run_python(
     over: list[int] = []
     while True:
         if segment_job.size - ended[0] < reserve or engine.state.parts.size - logged[0] < reserve:
-            engine.grow()
+            engine.state = grown(engine.state)
             segment_job = engine.state.segments["job"]
         planned = decisions.planned.next_time()
         t = min(engine.next_time(), planned)

@@ -21,7 +21,7 @@ from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.placing import TABLES
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State
 from optsched.speeds.speed_records import NO_ROW
 from optsched.speeds.speed_tables import pace
 
@@ -246,7 +246,7 @@ class EntryPoints:
         apply = _entry(apply_moves, self._context_kind)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
-            self.lists.forget()
+            self.lists.known = False
             return moved
         if self.lists.known:
             stops = first[:moved] == first[1 : moved + 1]
@@ -272,10 +272,6 @@ class EntryPoints:
             return 1.0
         return float(_entry(_pace)(self.context.tables, job, self._gpus[job], self._pool, self._count))
 
-    def grow(self) -> None:
-        """A log twice as long."""
-        self.state = grown(self.state)
-
 
 # --- who waits and who runs -------------------------------------------------------------------------------------------
 # In order of (arrival, index), kept up to date instead of looked for among all jobs.
@@ -291,7 +287,7 @@ class JobLists:
 
     def __init__(self, order: Ints, status: Ints) -> None:
         self._order, self._status = order, status
-        self.known = False  # is what follows up to date? Nobody need say who moves if not
+        self.known = False  # is what follows up to date? If not nobody need say who moves; all are looked at when asked
         self._jobs: list[int] = []  # by rank
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
@@ -333,10 +329,6 @@ class JobLists:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:
                 _leave(self._running, self._rank[job])
-
-    def forget(self) -> None:
-        """Many have moved: all are looked at when somebody asks."""
-        self.known = False
 
     def moved(self, stopped: Ints, started: Ints) -> None:
         """Those wait again, these run now; a job that is among both stops first. Where they are many all are looked at."""
