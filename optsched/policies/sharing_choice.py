@@ -28,10 +28,9 @@ from optsched.policies.sharing_gpus import (
     take_beside,
     take_idle,
     take_open,
-    xi_beside,
 )
 from optsched.policies.ties import TIE, leading_of
-from optsched.simulation.bookkeeping import list_nodes
+from optsched.simulation.bookkeeping import list_nodes, xi_beside
 from optsched.simulation.next_event import is_set
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State

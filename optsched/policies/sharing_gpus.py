@@ -9,18 +9,13 @@ import numpy as np
 
 from optsched.compiled import NESTED, njit
 from optsched.policies.ties import TIE
+from optsched.simulation.bookkeeping import xi_beside
 from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
 WHOLE_CLUSTER = np.int64(-1)
 MANY = 1 << 30  # jobs on a node
 FEW = 8  # nodes out of order
-
-
-@njit(**NESTED)
-def xi_beside(b: Neighbours, j: int, other: int) -> float:
-    """How many times as long ``j`` takes beside the other job; inf: never together."""
-    return b.slowdown[b.sharers[j].model, b.sharers[other].model]
 
 
 @njit(**NESTED)

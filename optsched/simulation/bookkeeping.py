@@ -292,12 +292,13 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
         gpu = neighbours.gpus[s.parts[at + i].pool]
         other = gpu.other if gpu.one == j else gpu.one
         if other >= 0:
-            worst = max(worst, _xi(neighbours, j, other))
+            worst = max(worst, xi_beside(neighbours, j, other))
     return worst
 
 
 @njit(**INNER)
-def _xi(neighbours: Any, j: int, other: int) -> float:
+def xi_beside(neighbours: Any, j: int, other: int) -> float:
+    """How many times as long ``j`` takes beside the other job; inf: never together."""
     return float(neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
 
 
@@ -326,7 +327,7 @@ def _settle_neighbour(s: State, colocation: Any, other: int, j: int, came: bool)
     # One more neighbour: no need to ask who all of them are.
     y = s.jobs[other].execution
     if came and colocation.interfaces.senders.size == 0:
-        _settle(s, y, max(s.executions[y].slow, _xi(colocation.neighbours, other, j)))
+        _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
     else:
         _settle(s, y, slowdown(s, colocation, y))
 
