@@ -232,13 +232,11 @@ class Gavel:
         return found
 
 
-# What Gavel knows of the jobs that have arrived, in arrays.
-
 ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
 
 
 class GavelJobs:
-    """n jobs, T pools of GPUs: the entries of a job are filled when it arrives.
+    """What Gavel knows of n jobs, on T pools of GPUs: the entries of a job are filled when it arrives.
 
     ``rate`` f64[n, T] units of work a second of the whole gang, on one node where a node can hold it, else over several; 0
     where it may not run or the pool is too small. ``may`` bool[n, T]: may it use these GPUs together with others? ``whole``

@@ -22,8 +22,6 @@ from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.policy import Decision, Knowledge, View, Wake
 
-# Hadar's rounds for the makespan, and for fairness: who goes next, on which type, by the makespan LP of the work left.
-
 WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
 TINY = 1e-12  # instead of a weight of 0
 MEANT = 1e-6  # of the time that a job needs: less of it on a pool is rounding of the LP

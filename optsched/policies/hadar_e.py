@@ -242,14 +242,12 @@ def split(left: float, rates: Sequence[float] | Floats, seconds: float) -> Float
     return targets * (left / total) if total > left else targets
 
 
-# What HadarE believes about the speed of a job on a node where it may not have run yet, and how it corrects itself.
-
 KINDS = ("true", "device", "noisy")
 WEIGHT = 0.5  # of a measurement against what was believed
 
 
 class ThroughputEstimates:
-    """X f64[n, M]: units of work a second of a copy of job j on one node of group m; 0 where it may not run.
+    """X f64[n, M] as believed: units of work a second of a copy of job j on one node of group m; 0 where it may not run.
 
     ``kind`` says where it begins: ``true``, the real rates (everything was profiled beforehand); ``device``, the rate on the
     first node group that can host the job, times the ratio of the devices' peak performance; ``noisy``, the real rates

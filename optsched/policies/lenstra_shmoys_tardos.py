@@ -37,7 +37,8 @@ class LenstraShmoysTardos:
     (`optsched.guarantees.lenstra_shmoys_tardos`). None for gangs or release dates. **Tight family** a long
     job that the program gives to all machines in parts, 2 m / (m + 1) (``torn-job``). **Complexity** O(log(n m)) linear
     programs of n m columns for n jobs that come together.
-    **Reference** Lenstra, Shmoys and Tardos, Mathematical Programming 46 (1990), 259-271.
+    **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms for scheduling unrelated parallel machines,
+    Mathematical Programming 46 (1990), 259-271.
     """
 
     name: ClassVar[str] = "lenstra-shmoys-tardos"
@@ -111,8 +112,6 @@ class LenstraShmoysTardos:
 # **Guarantee** C_max <= T* + tau <= 2 T*, and no schedule without preemption is shorter than T*. Prices y_i >= 0 prove
 # that: a schedule shorter than the least p_ij > tau uses pairs of the program only, and needs sum_i y_i b_i + sum_j min_i
 # y_i p_ij over sum_i y_i at least.
-# **Complexity** O(log(n m)) programs of n m columns. **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms
-# for scheduling unrelated parallel machines, Mathematical Programming 46 (1990), 259-271.
 
 NOTHING = 1e-9  # a part of a job that is no more than rounding
 OPTIONS = {"solver": "simplex", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}

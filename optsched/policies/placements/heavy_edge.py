@@ -49,11 +49,6 @@ from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
 
-# Which servers a gang takes, and its replicas on them, by the Heavy-Edge greedy.
-#
-# The servers: best fit for the rest, else the most free GPUs. The greedy fills one after the other, ends of the heaviest
-# edge first, then the closest replica.
-
 
 @njit(**NESTED)
 def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
@@ -85,17 +80,6 @@ def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count
         last_free, last = free[m], m
         entries += 1
     return entries
-
-
-@njit(**NESTED)
-def set_servers(x: Mapping, servers: int, node: Any, share: Any) -> None:
-    """Fill ``share[k]`` GPUs of ``node[k]``, k < ``servers``, in this order."""
-    for k in range(servers):
-        c = 0
-        while x.whole[NODE, c] != node[k]:
-            c += 1
-        x.whole[SERVER, k] = c
-        x.whole[SHARE, k] = share[k]
 
 
 @njit(**NESTED)
@@ -210,7 +194,11 @@ def _greedily(
     if servers == 0 or tables.jobs[job].profile < 0:
         return servers
     x, small = new_mapping(tables, job, free, eligible), gpus <= np.int64(random[GREATEST])
-    set_servers(x, servers, out_node, out_count)
+    for k in range(servers):  # fill so many GPUs of these servers, in this order
+        c = 0
+        while x.whole[NODE, c] != out_node[k]:
+            c += 1
+        x.whole[SERVER, k], x.whole[SHARE, k] = c, out_count[k]
     fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
     if random[SEARCH] > 0 and small:
         descend(x)
