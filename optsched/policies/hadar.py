@@ -267,7 +267,16 @@ class Hadar:
         )
 
     def _grants(self, view: View, jobs: Ints, pools: GpuPools) -> list[Grant]:
-        bidders, auction = self._known.bidders(view, jobs, self.restart), self._auction_of(jobs.size)
+        bidders = self._known.bidders(view, jobs, self.restart)
+        auction = Auction(
+            length=self.round,
+            width={"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs.size)}[self.queue],
+            by_machine=self.price_level == "machine",
+            safe=self.price_exponent == "safe",
+            all_rounds=self.cost == "remaining",
+            comm=self.comm,
+            fill=self.fill,
+        )
         if self.utility not in (MAKESPAN, FAIRNESS):
             return auction.grants(bidders, pools)
         if pools is self._pools:
@@ -279,15 +288,3 @@ class Hadar:
         stopped = [int(jobs[k]) for k in np.flatnonzero(self._known.runs(jobs)).tolist() if k not in kept]
         started = [(int(jobs[grant.job]), grant.on) for grant in grants if not grant.kept]
         return self._known.moved(stopped, started, now, boundary)
-
-    def _auction_of(self, jobs: int) -> Auction:
-        width = {"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs)}[self.queue]
-        return Auction(
-            length=self.round,
-            width=width,
-            by_machine=self.price_level == "machine",
-            safe=self.price_exponent == "safe",
-            all_rounds=self.cost == "remaining",
-            comm=self.comm,
-            fill=self.fill,
-        )

@@ -20,8 +20,6 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge
 
-NEVER = (np.nan,) * 4
-
 
 @dataclass(frozen=True)
 class Countdown:
@@ -60,11 +58,6 @@ class TaskOrder:
     link: Countdown
     admit: Any = None
     numbers: tuple[float, ...] = ()
-
-    @property
-    def rule_numbers(self) -> Floats:
-        """``numbers`` as the rule gets them, f64[]: then a few nan, so that one given too few compares with nan."""
-        return np.array([*self.numbers, *NEVER], dtype=np.float64)
 
 
 class TaskJobs:

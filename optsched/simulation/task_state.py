@@ -161,7 +161,8 @@ def new_task_state(
         out_gpu=ints(int(gpus.max(initial=1))),
         byte_load=np.array([per_byte]),
         links=links,
-        rule_numbers=order.rule_numbers,
+        # a few nan follow, so that a rule given too few compares with nan
+        rule_numbers=np.array([*order.numbers, *(np.nan,) * 4], dtype=np.float64),
         log_job=np.zeros(room, dtype=np.int32),
         log_worker=np.zeros(room, dtype=np.int32),
         log_start=np.zeros(room),
