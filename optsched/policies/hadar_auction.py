@@ -78,8 +78,7 @@ class Auction:
         """
         m = bidders.gang.size
         jobs, devices, scratch, taken = self._arrays(bidders, pools)
-        price_range, order, payoff = self._price_range(jobs, pools), np.arange(m), np.empty(m)
-        density = np.empty(m)
+        price_range, payoff, density = self._price_range(jobs, pools), np.empty(m), np.empty(m)
         open_round(devices, price_range)
         value_all(jobs, devices, price_range, scratch, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))

@@ -160,17 +160,13 @@ def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> 
     if not several:
         for p in range(need.size):
             if need[p] > 0:
-                best = -1
+                best, least = -1, 0
                 for h in range(d.pool.size):
                     if d.pool[h] != p or d.free[h] < gang:
                         continue
                     lack = max(0, gang - (d.free[h] - d.claimed[h]))
-                    if (
-                        best < 0
-                        or lack < max(0, gang - (d.free[best] - d.claimed[best]))
-                        or (lack == max(0, gang - (d.free[best] - d.claimed[best])) and d.free[h] < d.free[best])
-                    ):
-                        best = h
+                    if best < 0 or lack < least or (lack == least and d.free[h] < d.free[best]):
+                        best, least = h, lack
                 take[best] = gang
         return
     for p in range(need.size):

@@ -318,18 +318,12 @@ def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
         gpu = colocation.neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
         if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
-            settled = other
-            _settle_neighbour(s, colocation, other, j, gpu.one == j or gpu.other == j)
-
-
-@njit(**INNER)
-def _settle_neighbour(s: State, colocation: Any, other: int, j: int, came: bool) -> None:
-    # One more neighbour: no need to ask who all of them are.
-    y = s.jobs[other].execution
-    if came and colocation.interfaces.senders.size == 0:
-        _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
-    else:
-        _settle(s, y, slowdown(s, colocation, y))
+            settled, y = other, s.jobs[other].execution
+            if (gpu.one == j or gpu.other == j) and colocation.interfaces.senders.size == 0:
+                # One more neighbour: no need to ask who all of them are.
+                _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
+            else:
+                _settle(s, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)
