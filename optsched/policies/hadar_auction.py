@@ -139,8 +139,10 @@ class Auction:
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
-        known = b.left, b.age, b.scale, b.span, b.restart  # in the order of `hadar_allocation`
-        terms = np.stack([*known, np.full(m, self.comm), np.full(m, self.length)], axis=1)
+        terms = np.empty((m, 7))
+        columns: tuple[Floats | float, ...] = (b.left, b.age, b.scale, b.span, b.restart, self.comm, self.length)
+        for k, values in enumerate(columns):  # in the order of `hadar_allocation`
+            terms[:, k] = values
         first = np.zeros(m + 1, dtype=np.int64)
         np.cumsum([len(where) for where in b.held], out=first[1:])
         held = np.array([number for where in b.held for entry in where for number in entry], dtype=np.int64)

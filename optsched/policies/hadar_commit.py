@@ -118,28 +118,31 @@ class HadarCommit:
             clock.zero = view.now
         for j in view.finished:
             self._release(j)
-        if not self._late or clock.begins(clock.number + 1) <= view.now:
+        number = clock.number
+        if clock.begins(number) < view.now and (not self._late or clock.begins(number + 1) <= view.now):
             clock.upcoming(view.now)
-            self._forget_past()
+            self._forget_from(number)
         for j in view.arrived:
             self._commit(j, clock.number if view.arrival(j) <= clock.begins(clock.number) else clock.number + 1)
         if clock.due(view.now):
             self._late = self._known.about_to_end(view, clock.begins(clock.number))
             if self._late:
                 return  # that completion is the next event
-            yield from self._carry_out(view, active, self._due.pop(clock.number, {}))
+            number = clock.number
+            yield from self._carry_out(view, active, self._due.pop(number, {}))
             clock.begin(view.now)
-            self._forget_past()
+            self._forget_from(number + 1)
             if self._asleep:
                 return
         if self._asked < clock.number:
             self._asked = clock.number
             yield Wake(clock.begins(clock.number))
 
-    def _forget_past(self) -> None:
-        # Rounds that were slept through, or that the clock is too coarse for, are gone.
-        for number in [each for each in self._due if each < self._clock.number]:
-            del self._due[number]
+    def _forget_from(self, number: int) -> None:
+        # Rounds from this one on that were slept through, or that the clock is too coarse for, are gone.
+        if number < self._clock.number:
+            for past in [each for each in self._due if each < self._clock.number]:
+                del self._due[past]
 
     def _release(self, j: int) -> None:
         # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.

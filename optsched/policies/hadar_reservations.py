@@ -87,9 +87,9 @@ def round_costs(
     take: Ints,
     cost: Floats,
 ) -> None:
-    """`cheapest` of R rounds, ``prices`` f64[R, H], ``room`` i64[R, H]: written to ``take`` i64[R, H], ``cost`` f64[R]."""
+    """The price of a round at ``speed``, f64[R], for R rounds with ``prices`` f64[R, H], ``room`` i64[R, H]."""
     for i in range(prices.shape[0]):
-        cost[i] = cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], take[i])
+        cost[i] = cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], take)
 
 
 @njit(**KERNEL)
@@ -220,27 +220,25 @@ class Reservations:
         rounds = min(LONGEST, tail + max(counts.values()))
         prices, orders, room = self._offers(first, rounds)
         start = request.age + self.length * np.arange(rounds)
-        cost, take = np.empty(rounds), np.zeros(prices.shape, dtype=np.int64)
-
-        def price(speed: float, end: int) -> None:
-            devices = request.gang, request.alone, request.shared
-            round_costs(*devices, speed, prices[:end], orders[:end], room[:end], take[:end], cost[:end])
-
-        most, last, speed, left = 0.0, -1, 0.0, 0.0
+        cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
+        gang, alone, shared = request.gang, request.alone, request.shared
+        most, speed, left, kept = 0.0, 0.0, 0.0, cost[:0]
         for x, k in counts.items():
-            end = min(rounds, tail + k)
-            price(x, end)
+            here = slice(0, min(rounds, tail + k))
+            round_costs(gang, alone, shared, x, prices[here], orders[here], room[here], take, cost[here])
             rest = request.restart + request.work / x - (k - 1) * seconds
-            payoff, at = best_finish(cost[:end], k, start[:end], rest, request.scale, request.span, np.empty(k))
+            payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
             if payoff > most:
-                most, last, speed, left = payoff, at, x, rest
-        if last < 0:
+                most, speed, left, kept = payoff, x, rest, cost[: last + 1].copy()
+        if not kept.size:
             return None
-        price(speed, last + 1)
-        chosen = np.sort(np.argsort(cost[: last + 1], kind="stable")[: counts[speed]])
+        chosen = np.sort(np.argsort(kept, kind="stable")[: counts[speed]])
+        devices = np.zeros((chosen.size, self.capacity.size), dtype=np.int64)
+        for row, i in zip(devices, chosen.tolist(), strict=True):
+            cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], row)
         age = request.age + self.length * float(chosen[-1]) + left
         worth = request.worth(age)
-        return Plan(first + chosen, take[chosen], speed, age, worth, worth - math.fsum(cost[chosen].tolist()))
+        return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(kept[chosen].tolist()))
 
     def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
         assert self.price_of is not None
