@@ -8,5 +8,5 @@ from optsched.simulation.task_policy import TaskPolicy
 
 AnyPolicy = Policy | OrderedPolicy | TaskPolicy
 
-TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_orders", "task_orders"
+TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_choice", "task_orders"
 POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies", tables=TABLES)

@@ -194,11 +194,11 @@ class ASrpt:
             return True
         wait = self._places.wait(j, view)
         cost = job.predicted * (pace - job.idle) if self._places.fewest(j, view) == 1 else math.inf
-        return wait == 0 or cost <= wait * (1 + TIE) or (self._head() == j and not self._may_delay(job, view))
-
-    def _may_delay(self, job: VirtualJob, view: View) -> bool:
+        if wait == 0 or cost <= wait * (1 + TIE):
+            return True
         rate = self._idle_share(view)
-        return job.delay_budget > 0 and (rate == 0 or view.now + job.delay_budget / rate > view.now)
+        may_delay = job.delay_budget > 0 and (rate == 0 or view.now + job.delay_budget / rate > view.now)
+        return self._head() == j and not may_delay
 
     def _idle_share(self, view: View) -> float:
         # While the head does not fit, at least G - g_max + 1 GPUs are busy.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -60,22 +61,29 @@ class AlphaSchedule:
         return reached
 
 
-class AlphaQueue:
-    """Jobs queue up at their alpha points and start first in, first out, without preemption; the head blocks.
+@dataclass
+class AlphaQueue(ABC):
+    """Jobs queue up at their alpha points and start first in, first out; each is given its alpha at its arrival."""
 
-    For gangs the schedule runs on one machine as fast as the cluster, to which a job is g_j p_j / G seconds of work.
-    O(log n) an event.
-    """
+    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    def __init__(self) -> None:
-        self._machine, self._queue = AlphaSchedule(), deque[int]()
+    _machine: AlphaSchedule = field(init=False, repr=False)
+    _queue: deque[int] = field(init=False, repr=False)
 
-    def decide(self, view: View, alpha_of: Callable[[int], float]) -> Iterator[Decision]:
+    @abstractmethod
+    def _alpha_of(self, job: int) -> float:
+        """Of a job that has come."""
+
+    def begin(self, view: View) -> None:
+        """Forget the last run."""
+        self._machine, self._queue = AlphaSchedule(), deque()
+
+    def decide(self, view: View) -> Iterator[Decision]:
         """Serve preemptive WSPT until now, and start what its alpha points allow."""
         self._queue.extend(self._machine.advance(last_of_instant(view.now)))
         for job in view.arrived:
             work = view.duration(job) * view.gpus(job) / view.cluster_gpus
-            self._machine.release(job, view.now, work, view.weight(job), alpha_of(job))
+            self._machine.release(job, view.now, work, view.weight(job), self._alpha_of(job))
         while self._queue and view.fits(self._queue[0]):
             yield Start(self._queue.popleft())
         point = self._machine.next_event()
@@ -85,7 +93,7 @@ class AlphaQueue:
 
 @POLICIES.register("alpha-points")
 @dataclass
-class AlphaPoints:
+class AlphaPoints(AlphaQueue):
     """Alpha points, not preemptive: a job queues up when preemptive WSPT, alongside, has done a part ``alpha`` of it.
 
     The queue is first in, first out, and its head blocks. For gangs preemptive WSPT runs on one machine as fast as the
@@ -103,20 +111,9 @@ class AlphaPoints:
     alpha: float = math.sqrt(0.5)
 
     name: ClassVar[str] = "alpha-points"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-
-    _queue: AlphaQueue = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_legal(0 < self.alpha <= 1, "alpha-points: alpha", self.alpha, "a number in (0, 1]")
-
-    def begin(self, view: View) -> None:
-        """Forget the last run."""
-        self._queue = AlphaQueue()
-
-    def decide(self, view: View) -> Iterator[Decision]:
-        """Start whose alpha points have come."""
-        yield from self._queue.decide(view, self._alpha_of)
 
     def _alpha_of(self, job: int) -> float:
         return self.alpha
@@ -127,7 +124,7 @@ APART, COMMON = 0.8999, 0.85106  # the largest alpha, of jobs that draw for them
 
 @POLICIES.register("random-alpha-points")
 @dataclass
-class RandomAlphaPoints:
+class RandomAlphaPoints(AlphaQueue):
     """Random alpha points, not preemptive: ``alpha-points`` with a part alpha_j drawn for every job.
 
     Each has the density e^alpha / (e^delta - 1) on [0, delta], delta = 0.8999. The k-th job that comes has
@@ -146,9 +143,7 @@ class RandomAlphaPoints:
     common: bool = False
 
     name: ClassVar[str] = "random-alpha-points"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    _queue: AlphaQueue = field(init=False, repr=False)
     _random: np.random.Generator = field(init=False, repr=False)
     _drawn: dict[int, float] = field(init=False, repr=False)  # alpha of those that have come, in their order
 
@@ -162,21 +157,16 @@ class RandomAlphaPoints:
 
     def begin(self, view: View) -> None:
         """Forget the last run and its draws."""
-        self._queue, self._random, self._drawn = AlphaQueue(), np.random.Generator(np.random.PCG64(self.seed)), {}
+        super().begin(view)
+        self._random, self._drawn = np.random.Generator(np.random.PCG64(self.seed)), {}
 
     def notes(self) -> dict[str, Floats]:
         """For audits: ``alpha`` of every job."""
         return {"alpha": np.array([self._drawn[job] for job in sorted(self._drawn)])}
 
-    def decide(self, view: View) -> Iterator[Decision]:
-        """Start whose alpha points have come."""
-        yield from self._queue.decide(view, self._alpha_of)
-
     def _alpha_of(self, job: int) -> float:
-        again = self.common and self._drawn
-        self._drawn[job] = next(iter(self._drawn.values())) if again else self._draw()
+        if self.common and self._drawn:
+            self._drawn[job] = next(iter(self._drawn.values()))
+        else:  # by inversion, never 0
+            self._drawn[job] = math.log1p((1.0 - float(self._random.random())) * math.expm1(self.largest))
         return self._drawn[job]
-
-    def _draw(self) -> float:
-        """By inversion, never 0."""
-        return math.log1p((1.0 - float(self._random.random())) * math.expm1(self.largest))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -41,19 +42,18 @@ class Assignment:
         self.spare[j] -= 1
         self.free[node] -= self.gang[j]
 
+    @cached_property
+    def mean(self) -> Floats:
+        """The mean rate of every job over the nodes that can host it, f64[J] (1 where none can)."""
+        count = np.bincount(self.node_group, minlength=self.rates.shape[1])
+        nodes = np.where(self.rates > 0, count, 0).sum(axis=1)
+        return np.where(nodes > 0, (self.rates * count).sum(axis=1), 1.0) / np.maximum(nodes, 1)
+
     def nodes(self) -> Ints:
         """The nodes, the fastest first: by the mean over jobs of the rate there relative to the job's mean rate."""
-        count = np.bincount(self.node_group, minlength=self.rates.shape[1])
-        relative = self.rates / mean_rates(self.rates, count)[:, None]
         can = np.maximum((self.rates > 0).sum(axis=0), 1)
-        speed = relative.sum(axis=0) / can
+        speed = (self.rates / self.mean[:, None]).sum(axis=0) / can
         return np.argsort(-leading(speed)[self.node_group], kind="stable")
-
-
-def mean_rates(rates: Floats, count: Ints) -> Floats:
-    """The mean rate of every job over the nodes that can host it, f64[J] (1 where none can); ``count`` i64[M] nodes."""
-    nodes = np.where(rates > 0, count, 0).sum(axis=1)
-    return np.where(nodes > 0, (rates * count).sum(axis=1), 1.0) / np.maximum(nodes, 1)
 
 
 def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
@@ -62,11 +62,10 @@ def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
     A copy takes X_jh ``seconds`` off the plan of its job; jobs without planned work get copies only when no other job can
     take the node. ``left`` f64[J]. O(copies J).
     """
-    r, count = round_, np.bincount(round_.node_group, minlength=round_.rates.shape[1])
-    mean, most = mean_rates(r.rates, count), int(r.free.sum())
+    r, most = round_, int(round_.free.sum())
     jobs, nodes = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     given = _give_by_work(
-        r.nodes(), np.ascontiguousarray(r.rates), r.gang, r.node_group, r.free, r.spare, left.copy(), mean, seconds,
+        r.nodes(), np.ascontiguousarray(r.rates), r.gang, r.node_group, r.free, r.spare, left.copy(), r.mean, seconds,
         np.full(left.size, -1, dtype=np.int64), np.empty(left.size), jobs, nodes,
     )  # fmt: skip
     for j, node in zip(jobs[:given].tolist(), nodes[:given].tolist(), strict=True):
@@ -175,18 +174,13 @@ def _path(
             seen.add(j)
             wanted_by[j] = node
             if round_.spare[j] > 0:
-                return _moves(j, root, wanted_by, freed_by)
+                moves: list[tuple[int, int, int | None]] = [(j, node, None)]
+                while (left := moves[-1][1]) != root:
+                    moves.append((freed_by[left], wanted_by[freed_by[left]], left))
+                return moves
             for other in round_.on[j]:
                 if other not in freed_by and other != root:
                     freed_by[other] = j
                     queue.append(other)
     barren |= seen
     return None
-
-
-def _moves(j: int, root: int, wanted_by: dict[int, int], freed_by: dict[int, int]) -> list[tuple[int, int, int | None]]:
-    moves: list[tuple[int, int, int | None]] = [(j, wanted_by[j], None)]
-    while (node := moves[-1][1]) != root:
-        mover = freed_by[node]
-        moves.append((mover, wanted_by[mover], node))
-    return moves

@@ -123,7 +123,7 @@ class Gavel:
             self._clock.stop()
         if not self._clock.due(now):
             return self._wake_when_idle(running)
-        self._record(running, np.full(running.size, now - self._began))
+        self._book.record(running, self._type[running], np.full(running.size, now - self._began))
         active = self._active
         self._began, self._pauses = now, _NO_PAUSES
         decisions: list[Decision] = []
@@ -156,12 +156,9 @@ class Gavel:
 
     def _leave(self, jobs: Ints, times: Floats) -> None:
         # These run no longer, since these times.
-        self._record(jobs, times - self._began)
+        self._book.record(jobs, self._type[jobs], times - self._began)
         self._type[jobs] = IDLE
         self._devices.leave(jobs)
-
-    def _record(self, jobs: Ints, seconds: Floats) -> None:
-        self._book.record(jobs, self._type[jobs], seconds)
 
     def _plan_pauses(self) -> list[Decision]:
         # Iterations that fit into the round; a job too slow for one runs to the end of the round.
@@ -235,13 +232,11 @@ class Gavel:
         return found
 
 
-# What Gavel knows of the jobs that have arrived, in arrays.
-
 ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
 
 
 class GavelJobs:
-    """n jobs, T pools of GPUs: the entries of a job are filled when it arrives.
+    """What Gavel knows of n jobs, on T pools of GPUs: the entries of a job are filled when it arrives.
 
     ``rate`` f64[n, T] units of work a second of the whole gang, on one node where a node can hold it, else over several; 0
     where it may not run or the pool is too small. ``may`` bool[n, T]: may it use these GPUs together with others? ``whole``

@@ -54,11 +54,9 @@ class ServiceAccount:
 
         ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types.
         """
-        chosen = np.full(active.size, -1, dtype=np.int64)
-        keys, queue = np.empty((active.size, 3)), np.empty(active.size, dtype=np.int64)
         book = (self.share, self.received, self.total, self.deficit)
-        choose(chosen, active, *book, rate, gang, capacity, order, keys, queue)
-        return chosen
+        found: Ints = choose(active, *book, rate, gang, capacity, order)
+        return found
 
 
 @njit
@@ -72,20 +70,11 @@ def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> No
 
 @njit
 def choose(
-    chosen: Any,
-    active: Any,
-    share: Any,
-    received: Any,
-    total: Any,
-    deficit: Any,
-    rate: Any,
-    gang: Any,
-    capacity: Any,
-    order: Any,
-    keys: Any,
-    queue: Any,
-) -> None:
+    active: Any, share: Any, received: Any, total: Any, deficit: Any, rate: Any, gang: Any, capacity: Any, order: Any
+) -> Any:
     """See `ServiceAccount.selection`. O(T (m + k log m)), k jobs looked at before a type is full: most wait, unsorted."""
+    chosen, queue = np.full(active.size, -1, np.int64), np.empty(active.size, np.int64)
+    keys = np.empty((active.size, 3))
     for t in order:
         left, size = capacity[t], 0
         for i in range(active.size):
@@ -107,6 +96,7 @@ def choose(
             size -= 1
             queue[0] = queue[size]
             sink(queue, size, 0, keys)
+    return chosen
 
 
 @njit
@@ -143,7 +133,7 @@ class RoundDevices:
     """Which nodes the jobs of a round hold. N nodes; the gangs of one round lie in flat arrays."""
 
     def __init__(self, n: int, pool: Ints, size: Ints) -> None:
-        self._pool, self._size, self._pools = pool, size, int(pool.max()) + 1
+        self._pool, self._size = pool, size
         self.free = size.copy()
         self._row = np.full(n, -1, dtype=np.int64)  # of a job among the entries of the last round
         self._jobs = np.zeros(0, dtype=np.int64)
@@ -159,16 +149,12 @@ class RoundDevices:
         """
         order = np.argsort(-gang, kind="stable")
         jobs = jobs[order]
-        room = int(gang.sum())
-        first, kept = np.zeros(jobs.size + 1, dtype=np.int64), np.zeros(jobs.size, dtype=np.bool_)
-        node, count = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
         self.free = self._size.copy()
         held = (self._row[jobs], self._first, self._node, self._count)
-        start = np.zeros(self._pools, dtype=np.int64)
-        give(gang[order], chosen[order], self._pool, self.free, *held, first, node, count, kept, start)
+        kept, *found = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
         self._row[self._jobs] = -1
         self._row[jobs] = np.arange(jobs.size)
-        self._jobs, self._first, self._node, self._count = jobs, first, node, count
+        self._jobs, (self._first, self._node, self._count) = jobs, found
         return jobs[kept], jobs[~kept]
 
     def leave(self, jobs: Ints) -> None:
@@ -188,24 +174,15 @@ class RoundDevices:
 
 @njit
 def give(
-    gang: Any,
-    chosen: Any,
-    pool: Any,
-    free: Any,
-    row: Any,
-    held_first: Any,
-    held_node: Any,
-    held_count: Any,
-    first: Any,
-    node: Any,
-    count: Any,
-    kept: Any,
-    start: Any,
-) -> None:
+    gang: Any, chosen: Any, pool: Any, free: Any, row: Any, held_first: Any, held_node: Any, held_count: Any, room: int
+) -> Any:
     """Jobs of one gang size after the other, largest first: those that keep their devices, then the others.
 
-    ``start``: the nodes of a pool before this one are full; zeros.
+    (Who keeps them bool[m]; entries of each job i64[m + 1]; node and GPUs there i64[``room``]), ``room`` GPUs in all.
     """
+    kept, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
+    node, count = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    start = np.zeros(pool.max() + 1, np.int64)  # the nodes of a pool before this one are full
     begin, entry = 0, 0
     while begin < gang.size:
         end = begin
@@ -229,6 +206,7 @@ def give(
                 entry = spread_out(gang[i], chosen[i], pool, free, start, node, count, entry)
             first[i + 1] = entry
         begin = end
+    return kept, first, node, count
 
 
 @njit

@@ -16,14 +16,11 @@ from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.hadar_auction import ANYWHERE, LATER, Auction, Bidders, Grant, Where
-from optsched.policies.hadar_jobs import SHARE, UTILITIES, HadarJobs
+from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, SHARE, UTILITIES, HadarJobs, require_one_of
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
-from optsched.registry import near_matches
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
-
-# Hadar's rounds for the makespan, and for fairness: who goes next, on which type, by the makespan LP of the work left.
+from optsched.simulation.policy import Decision, Knowledge, View, Wake
 
 WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
 TINY = 1e-12  # instead of a weight of 0
@@ -151,8 +148,6 @@ class MakespanRounds:
 MAKESPAN, FAIRNESS = "makespan", "fairness"
 AIMS = (MAKESPAN, *UTILITIES)
 QUEUES = ("greedy", "window", "dp")
-LEVELS = ("type", "machine")
-EXPONENTS = ("safe", "naive")
 COSTS = ("remaining", "round")
 WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
 
@@ -223,14 +218,7 @@ class Hadar:
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
 
     def __post_init__(self) -> None:
-        for name, value, legal in (
-            ("utility", self.utility, AIMS),
-            ("queue", self.queue, QUEUES),
-            ("price_level", self.price_level, LEVELS),
-            ("price_exponent", self.price_exponent, EXPONENTS),
-            ("cost", self.cost, COSTS),
-        ):
-            check_legal(value in legal, f"hadar: {name}", value, near_matches(value, list(legal)))
+        require_one_of(self, utility=AIMS, queue=QUEUES, price_level=LEVELS, price_exponent=EXPONENTS, cost=COSTS)
         check_legal(1 <= self.window <= WIDEST, "hadar: window", self.window, f"an integer from 1 to {WIDEST}")
         check_legal(
             SHORTEST <= self.round < math.inf, "hadar: round", self.round, f"a finite number of seconds >= {SHORTEST:g}"
@@ -279,7 +267,16 @@ class Hadar:
         )
 
     def _grants(self, view: View, jobs: Ints, pools: GpuPools) -> list[Grant]:
-        bidders, auction = self._known.bidders(view, jobs, self.restart), self._auction_of(jobs.size)
+        bidders = self._known.bidders(view, jobs, self.restart)
+        auction = Auction(
+            length=self.round,
+            width={"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs.size)}[self.queue],
+            by_machine=self.price_level == "machine",
+            safe=self.price_exponent == "safe",
+            all_rounds=self.cost == "remaining",
+            comm=self.comm,
+            fill=self.fill,
+        )
         if self.utility not in (MAKESPAN, FAIRNESS):
             return auction.grants(bidders, pools)
         if pools is self._pools:
@@ -287,28 +284,7 @@ class Hadar:
         return auction.placed(bidders, pools, self._planned.by_urgency(bidders), np.full(jobs.size, LATER))
 
     def _changes(self, now: float, boundary: float, jobs: Ints, grants: list[Grant]) -> list[Decision]:
-        # Stops first: others start on their GPUs.
-        decisions: list[Decision] = []
         kept = {grant.job for grant in grants if grant.kept}
-        for k in np.flatnonzero(self._known.runs(jobs)).tolist():
-            if k not in kept:
-                self._known.stops(int(jobs[k]))
-                decisions.append(Stop(int(jobs[k])))
-        for grant in grants:
-            if not grant.kept:
-                job = int(jobs[grant.job])
-                self._known.starts(job, grant.on, now, boundary)
-                decisions.append(Start(job, on=grant.on))
-        return decisions
-
-    def _auction_of(self, jobs: int) -> Auction:
-        width = {"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs)}[self.queue]
-        return Auction(
-            length=self.round,
-            width=width,
-            by_machine=self.price_level == "machine",
-            safe=self.price_exponent == "safe",
-            all_rounds=self.cost == "remaining",
-            comm=self.comm,
-            fill=self.fill,
-        )
+        stopped = [int(jobs[k]) for k in np.flatnonzero(self._known.runs(jobs)).tolist() if k not in kept]
+        started = [(int(jobs[grant.job]), grant.on) for grant in grants if not grant.kept]
+        return self._known.moved(stopped, started, now, boundary)

@@ -34,7 +34,6 @@ SLACK = 1e-9  # rounds: what rounding alone adds to a whole number of rounds is 
 
 # Terms of a job, f64[7]: what the value of an allocation depends on besides the allocation
 LEFT, AGE, SCALE, SPAN, RESTART, COMM, LENGTH = range(7)
-TERMS = 7
 # What is charged
 THIS_ROUND, ALL_ROUNDS = 0, 1
 
@@ -43,6 +42,30 @@ THIS_ROUND, ALL_ROUNDS = 0, 1
 def utility(scale: float, span: float, age: float) -> float:
     """U at ``age`` seconds after the arrival: scale / age, or with a ``span`` > 0 scale * max(0, 1 - age / span)."""
     return scale * max(0.0, 1.0 - age / span) if span > 0.0 else scale / age
+
+
+@njit(**KERNEL)
+def device_values(
+    gang: Ints, together: Floats, spread: Floats, terms: Floats, all_rounds: bool, least: Floats, greatest: Floats
+) -> None:
+    """The least positive and the greatest value of a device among m jobs, written to f64[P] for every pool; inf, 0: none.
+
+    A gang is worth its utility if it runs at its best rate, f64[m, P], on the pool to its end, in whole rounds: in equal
+    parts that of its devices and, with ``all_rounds``, of their rounds. ``terms`` f64[m, 7]. O(m P).
+    """
+    least[:], greatest[:] = np.inf, 0.0
+    for j in range(gang.size):
+        length, scale, span = terms[j, LENGTH], terms[j, SCALE], terms[j, SPAN]
+        for p in range(least.size):
+            rate = max(together[j, p], spread[j, p])
+            if rate <= 0.0:
+                continue
+            rounds = max(1.0, np.ceil((terms[j, LEFT] / rate + terms[j, RESTART]) / length - SLACK))
+            x = terms[j, AGE] + rounds * length
+            worth = scale * (max(0.0, 1.0 - x / span) if span > 0.0 else 1.0 / x)
+            worth = worth / gang[j] / (rounds if all_rounds else 1.0)
+            if worth > 0.0:
+                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
 
 
 @njit(**NESTED)

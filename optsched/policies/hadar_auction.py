@@ -8,21 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, njit
 from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar_allocation import (
-    AGE,
-    ALL_ROUNDS,
-    COMM,
-    LEFT,
-    LENGTH,
-    RESTART,
-    SCALE,
-    SLACK,
-    SPAN,
-    TERMS,
-    THIS_ROUND,
-)
+from optsched.policies.hadar_allocation import ALL_ROUNDS, COMM, SCALE, SPAN, THIS_ROUND, device_values
 from optsched.policies.hadar_round import (
     BY_MACHINE,
     BY_POOL,
@@ -38,42 +25,6 @@ from optsched.policies.hadar_round import (
 )
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
-
-
-@njit(**KERNEL)
-def device_values(
-    gang: Ints,
-    together: Floats,
-    spread: Floats,
-    left: Floats,
-    age: Floats,
-    scale: Floats,
-    span: Floats,
-    restart: Floats,
-    length: float,
-    all_rounds: bool,
-    least: Floats,
-    greatest: Floats,
-) -> None:
-    """The least positive and the greatest value of a device among m bidders, written to f64[P] for every pool; inf, 0: none.
-
-    A gang is worth its utility (`optsched.policies.hadar_allocation.utility`) if it runs at its best rate on the pool to
-    its end, in whole rounds of ``length`` seconds: in equal parts that of its devices and, with ``all_rounds``, of their
-    rounds. The bidders' arrays are those of `Bidders`. O(m P).
-    """
-    least[:], greatest[:] = np.inf, 0.0
-    for j in range(gang.size):
-        for p in range(least.size):
-            rate = max(together[j, p], spread[j, p])
-            if rate <= 0.0:
-                continue
-            rounds = max(1.0, np.ceil((left[j] / rate + restart[j]) / length - SLACK))
-            x = age[j] + rounds * length
-            worth = scale[j] * (max(0.0, 1.0 - x / span[j]) if span[j] > 0.0 else 1.0 / x)
-            worth = worth / gang[j] / (rounds if all_rounds else 1.0)
-            if worth > 0.0:
-                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
-
 
 Where = tuple[tuple[int, int], ...]  # (node, GPUs there)
 ANYWHERE, LATER = -1, -2  # instead of a pool: on several if need be; after those that have one
@@ -127,16 +78,13 @@ class Auction:
         """
         m = bidders.gang.size
         jobs, devices, scratch, taken = self._arrays(bidders, pools)
-        price_range, order, payoff = self._price_range(bidders, pools), np.arange(m), np.empty(m)
-        density = np.empty(m)
+        price_range, payoff, density = self._price_range(jobs, pools), np.empty(m), np.empty(m)
         open_round(devices, price_range)
         value_all(jobs, devices, price_range, scratch, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
         worth = order[payoff[order] > 0]
         serve(jobs, worth, payoff, self.width, devices, price_range, scratch, taken)
-        if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, scratch, taken)
-        return self._read(taken)
+        return self._filled(jobs, order, devices, scratch, taken)
 
     def placed(self, bidders: Bidders, pools: GpuPools, order: Ints, pool: Ints) -> list[Grant]:
         """Without prices: jobs on their ``pool``, the widest first; with ``fill`` then the others in ``order``; both i64[m].
@@ -148,55 +96,53 @@ class Auction:
         here = (pool[:, None] == np.arange(pools.type.size)) | (pool == ANYWHERE)[:, None]
         there = jobs._replace(together=np.where(here, jobs.together, 0.0), spread=np.where(here, jobs.spread, 0.0))
         self._give(there, wide[pool[wide] != LATER], devices, scratch, taken)
-        if self.fill and devices.free.any():
-            self._fill(jobs, order, devices, scratch, taken)
-        return self._read(taken)
+        return self._filled(jobs, order, devices, scratch, taken)
 
-    def _fill(self, jobs: RoundJobs, order: Ints, d: FreeDevices, scratch: Scratch, taken: Taken) -> None:
-        # GPUs that nobody bought at their price: the others in the same order, each where it would finish first.
+    def _filled(self, jobs: RoundJobs, order: Ints, d: FreeDevices, scratch: Scratch, taken: Taken) -> list[Grant]:
+        # What was given; with ``fill`` also of what nobody bought, to the others in this order, each where it ends first.
         waits = np.ones(jobs.gang.size, dtype=bool)
         waits[taken.job[: taken.size[0]]] = False
         rest = order[waits[order]]
-        if not rest.size:
-            return
-        claim(jobs, waits, d)
-        self._give(jobs, rest, d, scratch, taken)
+        if self.fill and rest.size and d.free.any():
+            claim(jobs, waits, d)
+            self._give(jobs, rest, d, scratch, taken)
+        grants, entries = taken.size.tolist()
+        first = taken.first[: grants + 1].tolist()
+        held = list(zip(taken.machine[:entries].tolist(), taken.amount[:entries].tolist(), strict=True))
+        rows = zip(taken.job[:grants].tolist(), taken.kept[:grants].tolist(), first, first[1:], strict=False)
+        return [Grant(job, tuple(held[begin:end]), bool(kept)) for job, kept, begin, end in rows]
 
     def _give(self, jobs: RoundJobs, order: Ints, d: FreeDevices, scratch: Scratch, taken: Taken) -> None:
         # At prices of 0, each where it would finish first.
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
         none = np.zeros(d.sold.size)
-        prices = PriceRange(none, none, np.ones(d.sold.size), np.array([*self._charge, 0], dtype=np.int64))
+        prices = PriceRange(none, none, np.ones(d.sold.size), self._rule(whole=False))
         open_round(d, prices)
         serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, prices, scratch, taken)
 
-    @property
-    def _charge(self) -> tuple[int, int]:
-        """What has a price, and for which rounds it is paid: the first two of `PriceRange.rule`."""
-        return BY_MACHINE if self.by_machine else BY_POOL, ALL_ROUNDS if self.all_rounds else THIS_ROUND
+    def _rule(self, whole: bool) -> Ints:
+        level, charged = BY_MACHINE if self.by_machine else BY_POOL, ALL_ROUNDS if self.all_rounds else THIS_ROUND
+        return np.array([level, charged, whole], dtype=np.int64)
 
-    def _price_range(self, b: Bidders, pools: GpuPools) -> PriceRange:
+    def _price_range(self, jobs: RoundJobs, pools: GpuPools) -> PriceRange:
         """Prices from a quarter of the least value of a device (and round) to the greatest among the bidders, by pool."""
         low, high = np.empty(pools.type.size), np.empty(pools.type.size)
-        device_values(
-            b.gang, b.together, b.spread, b.left, b.age, b.scale, b.span, b.restart,
-            self.length, self.all_rounds, low, high,
-        )  # fmt: skip
+        device_values(jobs.gang, jobs.together, jobs.spread, jobs.terms, self.all_rounds, low, high)
         some = high > 0
         low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
         span = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
         capacity = pools.size if self.by_machine else pools.capacity
-        widest = np.minimum(capacity, int(b.gang.max(initial=1)))
+        widest = np.minimum(capacity, int(jobs.gang.max(initial=1)))
         scale = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
         of = pools.pool if self.by_machine else np.arange(capacity.size)
-        rule = np.array([*self._charge, 1], dtype=np.int64)
-        return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, rule)
+        return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, self._rule(whole=True))
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
-        terms = np.empty((m, TERMS))
-        terms[:, LEFT], terms[:, AGE], terms[:, SCALE], terms[:, SPAN] = b.left, b.age, b.scale, b.span
-        terms[:, RESTART], terms[:, COMM], terms[:, LENGTH] = b.restart, self.comm, self.length
+        terms = np.empty((m, 7))
+        columns: tuple[Floats | float, ...] = (b.left, b.age, b.scale, b.span, b.restart, self.comm, self.length)
+        for k, values in enumerate(columns):  # in the order of `hadar_allocation`
+            terms[:, k] = values
         first = np.zeros(m + 1, dtype=np.int64)
         np.cumsum([len(where) for where in b.held], out=first[1:])
         held = np.array([number for where in b.held for entry in where for number in entry], dtype=np.int64)
@@ -219,10 +165,3 @@ class Auction:
         served = min(m, gpus)
         taken = Taken(zeros(2), zeros(served), zeros(served), zeros(served + 1), zeros(gpus), zeros(gpus))
         return jobs, devices, scratch, taken
-
-    def _read(self, taken: Taken) -> list[Grant]:
-        grants, entries = taken.size.tolist()
-        first = taken.first[: grants + 1].tolist()
-        held = list(zip(taken.machine[:entries].tolist(), taken.amount[:entries].tolist(), strict=True))
-        rows = zip(taken.job[:grants].tolist(), taken.kept[:grants].tolist(), first, first[1:], strict=False)
-        return [Grant(job, tuple(held[begin:end]), bool(kept)) for job, kept, begin, end in rows]

@@ -15,15 +15,12 @@ from optsched.policies import POLICIES
 from optsched.policies.exponential_prices import ABOVE
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_auction import Auction, Where
-from optsched.policies.hadar_jobs import UTILITIES, HadarJobs
+from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, UTILITIES, HadarJobs, require_one_of
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
-from optsched.policies.round_clock import SHORTEST
+from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
-from optsched.registry import near_matches
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, View, Wake
 
-LEVELS = ("type", "machine")
-EXPONENTS = ("safe", "naive")
 HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
 FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a device and round
 
@@ -79,8 +76,7 @@ class HadarCommit:
     _pools: GpuPools = field(init=False, repr=False)
     _known: HadarJobs = field(init=False, repr=False)
     _reservations: Reservations = field(init=False, repr=False)
-    _zero: float = field(init=False, repr=False)  # when round 0 began
-    _next: int = field(init=False, repr=False)  # the next round to begin
+    _clock: RoundClock = field(init=False, repr=False)  # never stopped: round 0 begins at the first arrival
     _asked: int = field(init=False, repr=False)  # the last round whose beginning was asked to be woken at
     _late: bool = field(init=False, repr=False)  # its beginning is put off by a moment
     _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
@@ -91,12 +87,7 @@ class HadarCommit:
     _due: dict[int, dict[int, Ints]] = field(init=False, repr=False)  # round -> job -> devices of each resource
 
     def __post_init__(self) -> None:
-        for name, value, legal in (
-            ("utility", self.utility, UTILITIES),
-            ("price_level", self.price_level, LEVELS),
-            ("price_exponent", self.price_exponent, EXPONENTS),
-        ):
-            check_legal(value in legal, f"hadar-commit: {name}", value, near_matches(value, list(legal)))
+        require_one_of(self, utility=UTILITIES, price_level=LEVELS, price_exponent=EXPONENTS)
         for name, number, holds, meant in (
             ("round", self.round, SHORTEST <= self.round < math.inf, f"a finite number of seconds >= {SHORTEST:g}"),
             ("restart", self.restart, 0 <= self.restart < self.round, "seconds >= 0, less than a round"),
@@ -111,48 +102,47 @@ class HadarCommit:
         self._pools = gpu_pools(view)
         self._known = HadarJobs(view, self._pools, self.utility, self.round)
         self._reservations = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
-        self._zero, self._next, self._asked, self._late, self._asleep = math.nan, 0, -1, False, False
+        self._clock, self._asked, self._late, self._asleep = RoundClock(self.round), -1, False, False
         self._plans, self._due = {}, defaultdict(dict)
         n, count = self._known.gang.size, self._capacity.size
         self._first, self._alone, self._shared = np.full(n, np.nan), np.zeros((n, count)), np.zeros((n, count))
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Commit to plans of new jobs; at the beginning of a round carry out what is due."""
-        active = view.active
+        active, clock = view.active, self._clock
         self._known.meet(view, active.size)
         if not active.size:
             self._late = False
             return
-        if math.isnan(self._zero):
-            self._zero = view.now
+        if math.isnan(clock.zero):
+            clock.zero = view.now
         for j in view.finished:
             self._release(j)
-        if not self._late or self._begins(self._next + 1) <= view.now:
-            self._catch_up(view.now)
+        number = clock.number
+        if clock.begins(number) < view.now and (not self._late or clock.begins(number + 1) <= view.now):
+            clock.upcoming(view.now)
+            self._forget_from(number)
         for j in view.arrived:
-            self._commit(j, self._next if view.arrival(j) <= self._begins(self._next) else self._next + 1)
-        if self._begins(self._next) <= view.now:
-            self._late = self._known.about_to_end(view, self._begins(self._next))
+            self._commit(j, clock.number if view.arrival(j) <= clock.begins(clock.number) else clock.number + 1)
+        if clock.due(view.now):
+            self._late = self._known.about_to_end(view, clock.begins(clock.number))
             if self._late:
                 return  # that completion is the next event
-            yield from self._carry_out(view, active, self._due.pop(self._next, {}))
-            self._next += 1
-            self._catch_up(math.nextafter(view.now, math.inf))
+            number = clock.number
+            yield from self._carry_out(view, active, self._due.pop(number, {}))
+            clock.begin(view.now)
+            self._forget_from(number + 1)
             if self._asleep:
                 return
-        if self._asked < self._next:
-            self._asked = self._next
-            yield Wake(self._begins(self._next))
+        if self._asked < clock.number:
+            self._asked = clock.number
+            yield Wake(clock.begins(clock.number))
 
-    def _catch_up(self, now: float) -> None:
-        # Rounds that were slept through, or that the clock is too coarse for, are gone.
-        if self._begins(self._next) >= now:
-            return
-        self._next = max(self._next, math.floor((now - self._zero) / self.round))
-        while self._begins(self._next) < now:
-            self._next += 1
-        for number in [each for each in self._due if each < self._next]:
-            del self._due[number]
+    def _forget_from(self, number: int) -> None:
+        # Rounds from this one on that were slept through, or that the clock is too coarse for, are gone.
+        if number < self._clock.number:
+            for past in [each for each in self._due if each < self._clock.number]:
+                del self._due[past]
 
     def _release(self, j: int) -> None:
         # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.
@@ -161,9 +151,6 @@ class HadarCommit:
                 self._due[number].pop(j, None)
                 if not self._due[number]:
                     del self._due[number]
-
-    def _begins(self, number: int) -> float:
-        return self._zero + number * self.round
 
     @property
     def _capacity(self) -> Ints:
@@ -197,7 +184,8 @@ class HadarCommit:
             # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
             apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
             alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
-        age = max(0.0, first * self.round - (float(known.arrival[j]) - self._zero))  # without the clock's rounding
+        # without the rounding of late clocks
+        age = max(0.0, first * self.round - (float(known.arrival[j]) - self._clock.zero))
         utility = float(known.scale[j]), float(known.span[j])
         own = float(known.restart[j])
         restart = self.restart if math.isnan(own) else own
@@ -211,27 +199,19 @@ class HadarCommit:
         places = {j: held[j] for j, take in due.items() if j in held and self._is(held[j], take)}
         kept = set(places)
         free = self._pools.size.copy()
-        for where in places.values():
-            _take(free, where)
-        for j, take in due.items():
-            if j not in kept:
-                places[j] = self._place(take, free)
-                _take(free, places[j])
+        for j, take in sorted(due.items(), key=lambda each: each[0] not in kept):
+            places[j] = places[j] if j in kept else self._place(take, free)
+            for node, count in places[j]:
+                free[node] -= count
         others = np.array([j for j in active.tolist() if j not in due], dtype=np.int64)
         if others.size and free.any() and (self.fill or not due):
             bidders = self._known.bidders(view, others, self.restart)
             for grant in Auction(length=self.round).grants(bidders, replace(self._pools, size=free)):
                 places[int(others[grant.job])] = grant.on
                 kept |= {int(others[grant.job])} if grant.kept else set()
-        decisions: list[Decision] = []
-        for j in held:
-            if j not in kept:
-                self._known.stops(j)
-                decisions.append(Stop(j))
-        for j, where in places.items():
-            if j not in kept:
-                self._known.starts(j, where, view.now, self._begins(self._next))
-                decisions.append(Start(j, on=where))
+        stopped = [j for j in held if j not in kept]
+        started = [(j, where) for j, where in places.items() if j not in kept]
+        decisions = self._known.moved(stopped, started, view.now, self._clock.begins(self._clock.number))
         self._asleep = not self._due and len(places) == active.size and self._known.at_best(active)
         return decisions
 
@@ -273,7 +253,9 @@ class HadarCommit:
         for j, plan in self._plans.items():
             payoff[j], utility[j] = plan.payoff, plan.utility
             end[j] = self._known.arrival[j] + plan.age
-        prices = reservations.price_of
+        capacity, prices = reservations.capacity, reservations.price_of
+        low, high = (0.0, 0.0) if prices is None else (prices.low, prices.high)
+        widest = np.ones_like(capacity) if prices is None else prices.widest
         resource = np.arange(self._pools.pool.size) if self.price_level == "machine" else self._pools.pool
         return {
             "hadar_payoff": payoff,
@@ -285,21 +267,7 @@ class HadarCommit:
             "hadar_resource": resource.astype(np.float64),
             "hadar_prices": reservations.prices,
             "hadar_sold": reservations.sold[: reservations.used].astype(np.float64),
-            "hadar_capacity": reservations.capacity.astype(np.float64),
-            "hadar_widest": (np.ones_like(reservations.capacity) if prices is None else prices.widest).astype(
-                np.float64
-            ),
-            "hadar_constants": np.array(
-                [
-                    0.0 if prices is None else prices.low,
-                    0.0 if prices is None else prices.high,
-                    reservations.jumps,
-                    self._zero,
-                ]
-            ),
+            "hadar_capacity": capacity.astype(np.float64),
+            "hadar_widest": widest.astype(np.float64),
+            "hadar_constants": np.array([low, high, reservations.jumps, self._clock.zero]),
         }
-
-
-def _take(free: Ints, where: Where) -> None:
-    for node, count in where:
-        free[node] -= count

@@ -110,12 +110,10 @@ class HadarE:
         best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
         longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
         require_rounds(self.name, self.round, longest)
-        self._plan = ForkPlan(self._groups.node_group, self.overhead) if self._plans() else None
-
-    def _plans(self) -> bool:
         # The program is of gangs that are whole nodes, in as many copies as there are nodes; alike nodes need none.
-        nodes, alike = self._groups.node_gpus.size, not np.ptp(self._estimates.rates, axis=1).any()
-        return self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and not alike
+        nodes, differ = self._groups.node_gpus.size, np.ptp(self._estimates.rates, axis=1).any()
+        plans = self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and differ
+        self._plan = ForkPlan(self._groups.node_group, self.overhead) if plans else None
 
     def decide(self, view: View) -> Iterator[list[Decision] | Decision]:
         """At the begin of a round: add up what the copies did, and send them out anew; between two rounds nothing.
@@ -244,14 +242,12 @@ def split(left: float, rates: Sequence[float] | Floats, seconds: float) -> Float
     return targets * (left / total) if total > left else targets
 
 
-# What HadarE believes about the speed of a job on a node where it may not have run yet, and how it corrects itself.
-
 KINDS = ("true", "device", "noisy")
 WEIGHT = 0.5  # of a measurement against what was believed
 
 
 class ThroughputEstimates:
-    """X f64[n, M]: units of work a second of a copy of job j on one node of group m; 0 where it may not run.
+    """X f64[n, M] as believed: units of work a second of a copy of job j on one node of group m; 0 where it may not run.
 
     ``kind`` says where it begins: ``true``, the real rates (everything was profiled beforehand); ``device``, the rate on the
     first node group that can host the job, times the ratio of the devices' peak performance; ``noisy``, the real rates
@@ -263,7 +259,13 @@ class ThroughputEstimates:
     def __init__(self, groups: GroupRates, kind: str = "true", error: float = 0.0, seed: int = 0) -> None:
         self._learns = kind != "true"
         if kind == "device":
-            self.rates = _by_device(groups)
+            gpus, hosts = groups.gpu, groups.hosts
+            several = len({gpu.casefold() for gpu in gpus}) > 1
+            self.rates = np.zeros(hosts.shape)
+            for j in np.flatnonzero(hosts.any(axis=1)).tolist():
+                group, rate = groups.reference(j)
+                self.rates[j] = [rate * (performance_ratio(gpu, gpus[group]) if several else 1.0) for gpu in gpus]
+            self.rates[~hosts] = 0.0
         else:
             self.rates = groups.rates
             if kind == "noisy":
@@ -273,16 +275,6 @@ class ThroughputEstimates:
         """A copy of ``job`` did ``measured`` units of work a second on a node of ``group``."""
         if self._learns:
             self.rates[job, group] = WEIGHT * measured + (1 - WEIGHT) * self.rates[job, group]
-
-
-def _by_device(groups: GroupRates) -> Floats:
-    gpus, hosts = groups.gpu, groups.hosts
-    several = len({gpu.casefold() for gpu in gpus}) > 1
-    found = np.zeros(hosts.shape)
-    for j in np.flatnonzero(hosts.any(axis=1)).tolist():
-        group, rate = groups.reference(j)
-        found[j] = [rate * (performance_ratio(gpu, gpus[group]) if several else 1.0) for gpu in gpus]
-    return np.where(hosts, found, 0.0)
 
 
 # Copies as the linear program of forking wants them: which nodes work for which job, and for how long, until all is

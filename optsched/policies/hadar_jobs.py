@@ -7,15 +7,18 @@ its completion, which compiled code knows: ``scale / x``, or with a ``span`` > 0
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from optsched.errors import check_legal
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.hadar_auction import Bidders, Where
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.simulation.policy import View
+from optsched.registry import near_matches
+from optsched.simulation.policy import Decision, Start, Stop, View
 
 # throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
 # least a round, which is what a job pays for: the same in a unit that is alike for all models. jct: w_j / x. deadline:
@@ -23,35 +26,15 @@ from optsched.simulation.policy import View
 UTILITIES = ("throughput", "slowdown", "jct", "deadline", "fairness")
 SHARE = "share"  # where nobody bids
 LOOSE = 10.0  # D_j of a job without a due date, in units of d_j: the loosest deadline of the public generator
+LEVELS = ("type", "machine")  # what has a price of its own
+EXPONENTS = ("safe", "naive")  # how it rises
 
 
-@dataclass(frozen=True)
-class UtilityTerms:
-    """w_j times its unit, ``scale``, and D_j, ``span`` (0: none), of a job's utility (see above)."""
-
-    scale: float
-    span: float
-
-    @staticmethod
-    def of(
-        kind: str, view: View, job: int, work: float, rates: Floats, capacity: Floats, active: int, length: float
-    ) -> UtilityTerms:
-        """At the arrival of ``job`` with ``work`` units; ``rates`` f64[P] its best rates, ``capacity`` GPUs of each pool.
-
-        ``kind``: one of `UTILITIES`, or `SHARE`. ``active``: jobs that share the cluster now, this one included; ``length``
-        of a round in seconds.
-        """
-        weight, alone = view.weight(job), work / float(rates.max())
-        if kind == "deadline":
-            due = view.due(job)
-            span = due - view.arrival(job) if math.isfinite(due) else LOOSE * alone
-            # A due date that has passed already: nothing is worth anything, as after any deadline.
-            return UtilityTerms(weight if span > 0 else 0.0, max(span, 1e-300))
-        if kind in ("fairness", SHARE):
-            share = capacity / active / view.gpus(job)  # time on every pool, of a gang that has a 1/n share of each
-            share = share / max(1.0, float(share.sum()))
-            return UtilityTerms((1.0 if kind == SHARE else weight) * work / float(np.dot(share, rates)), 0.0)
-        return UtilityTerms(weight * {"throughput": work, "slowdown": max(alone, length), "jct": 1.0}[kind], 0.0)
+def require_one_of(policy: Any, **legal: tuple[str, ...]) -> None:
+    """`InputError` with near matches unless parameters of ``policy`` are among these."""
+    for name, words in legal.items():
+        value = getattr(policy, name)
+        check_legal(value in words, f"{policy.name}: {name}", value, near_matches(value, list(words)))
 
 
 # A job ends at a boundary but for rounding if it ends this much later: SLACK of a round, which plans do not count, and
@@ -65,7 +48,8 @@ class HadarJobs:
     """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
     ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say.
 
-    Entries of jobs that have not arrived are zero.
+    Entries of jobs that have not arrived are zero. ``utility``: one of `UTILITIES`, or `SHARE`; ``length`` of a round in
+    seconds.
     """
 
     def __init__(self, view: View, pools: GpuPools, utility: str, length: float) -> None:
@@ -84,14 +68,27 @@ class HadarJobs:
         """Write down the jobs that arrived now; ``active`` jobs share the cluster, they included."""
         if not view.arrived:
             return
-        left, capacity = view.left, self._pools.capacity.astype(np.float64)
+        left = view.left
         for j in view.arrived:
             self.together[j], self.spread[j] = self._pools.rates(view, j)
             best = np.maximum(self.together[j], self.spread[j])
-            terms = UtilityTerms.of(self._utility, view, j, float(left[j]), best, capacity, active, self._length)
-            self.scale[j], self.span[j] = terms.scale, terms.span
+            self.scale[j], self.span[j] = self._terms(view, j, float(left[j]), best, active)
             self.fastest[j], self.work[j] = float(best.max()), float(left[j])
             self.gang[j], self.arrival[j], self.restart[j] = view.gpus(j), view.arrival(j), view.restart(j, math.nan)
+
+    def _terms(self, view: View, job: int, work: float, rates: Floats, active: int) -> tuple[float, float]:
+        # w_j times its unit, ``scale``, and D_j, ``span`` (0: none), of a job with its best ``rates`` f64[P] at its arrival.
+        kind, weight, alone = self._utility, view.weight(job), work / float(rates.max())
+        if kind == "deadline":
+            due = view.due(job)
+            span = due - view.arrival(job) if math.isfinite(due) else LOOSE * alone
+            # A due date that has passed already: nothing is worth anything, as after any deadline.
+            return weight if span > 0 else 0.0, max(span, 1e-300)
+        if kind in ("fairness", SHARE):
+            share = self._pools.capacity / active / view.gpus(job)  # time on every pool, of a gang with 1/n of each
+            share = share / max(1.0, float(share.sum()))
+            return (1.0 if kind == SHARE else weight) * work / float(np.dot(share, rates)), 0.0
+        return weight * {"throughput": work, "slowdown": max(alone, self._length), "jct": 1.0}[kind], 0.0
 
     def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
         """These active jobs at a round that begins now; ``restart``: of those that do not say it themselves."""
@@ -108,14 +105,21 @@ class HadarJobs:
             held=[self._held[j] for j in jobs.tolist()],
         )
 
-    def starts(self, job: int, where: Where, now: float, boundary: float) -> None:
-        """``job`` starts now, in the round that was to begin at ``boundary`` <= now."""
-        self._lost[job] += max(0.0, now - boundary) + ULPS * math.ulp(now)
-        self.ran[job], self._held[job], self._rate[job] = True, where, self._rate_on(job, where)
-
-    def stops(self, job: int) -> None:
-        """``job`` is stopped and holds nothing."""
-        self._held[job], self._rate[job] = (), 0.0
+    def moved(
+        self, stopped: Iterable[int], started: Iterable[tuple[int, Where]], now: float, boundary: float
+    ) -> list[Decision]:
+        """Some stop, then others start on what these held, in the round that was to begin at ``boundary`` <= now."""
+        decisions: list[Decision] = []
+        for job in stopped:
+            self._held[job], self._rate[job] = (), 0.0
+            decisions.append(Stop(job))
+        for job, where in started:
+            pool = [self._pools.pool[node] for node, _ in where]
+            rate = self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool)
+            self._lost[job] += max(0.0, now - boundary) + ULPS * math.ulp(now)
+            self.ran[job], self._held[job], self._rate[job] = True, where, rate
+            decisions.append(Start(job, on=where))
+        return decisions
 
     def runs(self, jobs: Ints) -> Bools:
         """Does each of these active jobs run?"""
@@ -137,7 +141,3 @@ class HadarJobs:
     def at_best(self, jobs: Ints) -> bool:
         """Do all of these run as fast as they ever can?"""
         return bool((self._rate[jobs] >= self.fastest[jobs]).all())
-
-    def _rate_on(self, job: int, where: Where) -> float:
-        pool = [self._pools.pool[node] for node, _ in where]
-        return float(self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool))

@@ -121,10 +121,9 @@ def best_finish(
     return best, last
 
 
-@njit(**KERNEL)
 def rounds_needed(work: float, speed: float, seconds: float) -> float:
     """k rounds of ``seconds`` of work each."""
-    return max(1.0, np.ceil(work / (speed * seconds) - SLACK))
+    return max(1.0, float(np.ceil(work / (speed * seconds) - SLACK)))
 
 
 MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
@@ -221,20 +220,25 @@ class Reservations:
         rounds = min(LONGEST, tail + max(counts.values()))
         prices, orders, room = self._offers(first, rounds)
         start = request.age + self.length * np.arange(rounds)
-        best: tuple[float, int, float] = (0.0, -1, 0.0)
         cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
+        gang, alone, shared = request.gang, request.alone, request.shared
+        most, speed, left, kept = 0.0, 0.0, 0.0, cost[:0]
         for x, k in counts.items():
             here = slice(0, min(rounds, tail + k))
-            round_costs(
-                request.gang, request.alone, request.shared, x, prices[here], orders[here], room[here], take, cost[here]
-            )
+            round_costs(gang, alone, shared, x, prices[here], orders[here], room[here], take, cost[here])
             rest = request.restart + request.work / x - (k - 1) * seconds
             payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
-            if payoff > best[0]:
-                best = (payoff, last, x)
-        if best[1] < 0:
+            if payoff > most:
+                most, speed, left, kept = payoff, x, rest, cost[: last + 1].copy()
+        if not kept.size:
             return None
-        return self._plan(request, first, best[1], best[2], counts[best[2]], prices, orders, room)
+        chosen = np.sort(np.argsort(kept, kind="stable")[: counts[speed]])
+        devices = np.zeros((chosen.size, self.capacity.size), dtype=np.int64)
+        for row, i in zip(devices, chosen.tolist(), strict=True):
+            cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], row)
+        age = request.age + self.length * float(chosen[-1]) + left
+        worth = request.worth(age)
+        return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(kept[chosen].tolist()))
 
     def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
         assert self.price_of is not None
@@ -254,28 +258,6 @@ class Reservations:
         orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
         room = np.tile(self.capacity, (rounds, 1)) if self.safe else self.capacity - sold
         return prices, orders, room
-
-    def _plan(
-        self,
-        request: Request,
-        first: int,
-        last: int,
-        speed: float,
-        count: int,
-        prices: Floats,
-        orders: Ints,
-        room: Ints,
-    ) -> Plan:
-        take = np.zeros((last + 1, self.capacity.size), dtype=np.int64)
-        cost = np.array([
-            cheapest(request.gang, request.alone, request.shared, speed, prices[i], orders[i], room[i], take[i])
-            for i in range(last + 1)
-        ])  # fmt: skip
-        chosen = np.sort(np.argsort(cost, kind="stable")[:count])
-        rest = request.restart + request.work / speed - (count - 1) * (self.length - request.restart)
-        age = request.age + self.length * float(chosen[-1]) + rest
-        worth = request.worth(age)
-        return Plan(first + chosen, take[chosen], speed, age, worth, worth - math.fsum(cost[chosen].tolist()))
 
     def alone(self, request: Request) -> tuple[float, int]:
         """(greatest utility of any plan of a job, rounds of its fastest one): in an empty cluster, at top speed."""

@@ -160,17 +160,13 @@ def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> 
     if not several:
         for p in range(need.size):
             if need[p] > 0:
-                best = -1
+                best, least = -1, 0
                 for h in range(d.pool.size):
                     if d.pool[h] != p or d.free[h] < gang:
                         continue
                     lack = max(0, gang - (d.free[h] - d.claimed[h]))
-                    if (
-                        best < 0
-                        or lack < max(0, gang - (d.free[best] - d.claimed[best]))
-                        or (lack == max(0, gang - (d.free[best] - d.claimed[best])) and d.free[h] < d.free[best])
-                    ):
-                        best = h
+                    if best < 0 or lack < least or (lack == least and d.free[h] < d.free[best]):
+                        best, least = h, lack
                 take[best] = gang
         return
     for p in range(need.size):
@@ -244,12 +240,6 @@ def value_all(
 
 
 @njit(**NESTED)
-def _unclaim(jobs: RoundJobs, j: int, d: FreeDevices) -> None:
-    for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
-        d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
-
-
-@njit(**NESTED)
 def _record(j: int, kept: bool, take: Ints, taken: Taken) -> None:
     k, e = taken.size[0], taken.size[1]
     taken.job[k], taken.kept[k], taken.first[k] = j, kept, e
@@ -288,7 +278,8 @@ def serve(
                 window += 1
             end += 1
         for i in range(at, end):
-            _unclaim(jobs, order[i], d)
+            for e in range(jobs.held_first[order[i]], jobs.held_first[order[i] + 1]):
+                d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
         at = end
         if window == 1:
             total += _alone(jobs, scratch.choice[2, 0], hope, d, price_range, scratch, taken)

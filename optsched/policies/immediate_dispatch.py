@@ -66,7 +66,7 @@ class ImmediateDispatch:
         if view.arrived:
             for job in view.running:
                 self._left[job] = view.remaining(job) * self._seconds[job]
-            for job in sorted(view.arrived, key=lambda j: (view.arrival(j), j)):
+            for job in view.arrived:
                 self._dispatch(view, job)
             self._order = self._by_density(view, list(self._left))
         yield from self._serve(view)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -36,7 +37,8 @@ class LenstraShmoysTardos:
     (`optsched.guarantees.lenstra_shmoys_tardos`). None for gangs or release dates. **Tight family** a long
     job that the program gives to all machines in parts, 2 m / (m + 1) (``torn-job``). **Complexity** O(log(n m)) linear
     programs of n m columns for n jobs that come together.
-    **Reference** Lenstra, Shmoys and Tardos, Mathematical Programming 46 (1990), 259-271.
+    **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms for scheduling unrelated parallel machines,
+    Mathematical Programming 46 (1990), 259-271.
     """
 
     name: ClassVar[str] = "lenstra-shmoys-tardos"
@@ -57,10 +59,9 @@ class LenstraShmoysTardos:
     def decide(self, view: View) -> Iterator[Decision]:
         """Bind those that have arrived; start those whose turn has come."""
         turn = [job for done in view.finished for job in self._queues.leave(done)]
-        arrived = sorted(view.arrived, key=lambda j: (view.arrival(j), j))
-        single = [job for job in arrived if view.gpus(job) == 1]
+        single = [job for job in view.arrived if view.gpus(job) == 1]
         together = single if len(single) > 1 else []
-        turn += [job for job in arrived if job not in together and self._bind_gang(view, job)]
+        turn += [job for job in view.arrived if job not in together and self._bind_gang(view, job)]
         turn += self._bind_together(view, together)
         for job in turn:
             yield Start(job, on=self._queues.places(job))
@@ -71,7 +72,8 @@ class LenstraShmoysTardos:
             return []
         slots = list(self._queues.ready)
         node = np.array([slot[0] for slot in slots])
-        rate = np.array([self._rates(view, job)[node] for job in jobs]).T
+        speeds = view.speeds  # of one-GPU jobs; 0: the GPU is not for it
+        rate = np.array([np.where(view.eligible(j), speeds.together[j, speeds.node_type], 0.0)[node] for j in jobs]).T
         work = np.array([view.remaining(job) for job in jobs])
         seconds = np.divide(work, rate, out=np.full(rate.shape, np.inf), where=rate > 0)
         busy = np.array([max(self._queues.ready[slot] - view.now, 0.0) for slot in slots])
@@ -79,10 +81,6 @@ class LenstraShmoysTardos:
         self._notes = {"assignment_prices": found.price, "assignment_limit": np.array([found.limit])}
         chosen = list(zip(jobs, found.machine.tolist(), strict=True))
         return [job for k, (job, i) in enumerate(chosen) if self._bind(view, job, [slots[i]], float(seconds[i, k]))]
-
-    def _rates(self, view: View, job: int) -> Floats:
-        """Units of work a second of a one-GPU job on every node, f64[N]; 0: not for it."""
-        return np.where(view.eligible(job), view.speeds.together[job, view.speeds.node_type], 0.0)
 
     def _bind_gang(self, view: View, job: int) -> bool:
         """Where it is done first; is it the first in all of its queues?"""
@@ -114,8 +112,6 @@ class LenstraShmoysTardos:
 # **Guarantee** C_max <= T* + tau <= 2 T*, and no schedule without preemption is shorter than T*. Prices y_i >= 0 prove
 # that: a schedule shorter than the least p_ij > tau uses pairs of the program only, and needs sum_i y_i b_i + sum_j min_i
 # y_i p_ij over sum_i y_i at least.
-# **Complexity** O(log(n m)) programs of n m columns. **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms
-# for scheduling unrelated parallel machines, Mathematical Programming 46 (1990), 259-271.
 
 NOTHING = 1e-9  # a part of a job that is no more than rounding
 OPTIONS = {"solver": "simplex", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
@@ -161,19 +157,10 @@ def rounded_assignment(seconds: Floats, busy: Floats) -> RoundedAssignment:
             seen[k] = _program(p, b, float(limits[k]))
         return seen[k]
 
-    k = _first(limits.size - 1, lambda k: vertex(k).value < limits[k + 1])
+    k = bisect_left(range(limits.size - 1), True, key=lambda k: bool(vertex(k).value < limits[k + 1]))
     chosen = vertex(k)
     proof = chosen if chosen.value >= chosen.limit or k == 0 else vertex(k - 1)
     return RoundedAssignment(_rounded(p, chosen), proof.price, proof.limit * unit)
-
-
-def _first(last: int, holds: Callable[[int], bool]) -> int:
-    """The first of 0 .. last - 1 that ``holds``, which is false and then true; else last."""
-    low, high = 0, last
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
 
 
 def _program(p: Floats, busy: Floats, limit: float) -> _Vertex:

@@ -41,7 +41,7 @@ class RestrictedGreedy:
     def decide(self, view: View) -> Iterator[Decision]:
         """Assign those that have arrived; start those whose turn has come."""
         turn = [job for done in view.finished for job in self._queues.leave(done)]
-        turn += [job for job in sorted(view.arrived, key=lambda j: (view.arrival(j), j)) if self._assign(view, job)]
+        turn += [job for job in view.arrived if self._assign(view, job)]
         for job in turn:
             yield Start(job, on=self._queues.places(job))
 

@@ -8,20 +8,24 @@ SHORTEST = 1e-3  # seconds of a round: shorter ones would be no more than the ro
 
 
 class RoundClock:
-    """Boundaries anchor + k * length, k = 0, 1, ...; the anchor is set anew after every `stop`."""
+    """Boundaries ``zero`` + k ``length``, of which ``number`` k is the next; ``zero`` is set anew after every `stop`."""
 
     def __init__(self, length: float) -> None:
         self.length = length
-        self._anchor = math.nan
-        self._index = 0  # of the next boundary
+        self.zero = math.nan
+        self.number = 0
+
+    def begins(self, number: int) -> float:
+        """When a round does."""
+        return self.zero + number * self.length
 
     def boundary(self, now: float) -> float:
         """When the round that is due was to begin; ``now`` in an idle cluster."""
-        return now if math.isnan(self._anchor) else self._anchor + self._index * self.length
+        return now if math.isnan(self.zero) else self.begins(self.number)
 
     def stop(self) -> None:
         """The cluster is idle: the next arrival begins a round."""
-        self._anchor = math.nan
+        self.zero = math.nan
 
     def due(self, now: float) -> bool:
         """Does a round begin now?"""
@@ -29,18 +33,14 @@ class RoundClock:
 
     def begin(self, now: float) -> float:
         """A round begins; when the next one does."""
-        if math.isnan(self._anchor):
-            self._anchor, self._index = now, 0
-        self._index += 1
-        return self.next(now)
-
-    def next(self, now: float) -> float:
-        """The next boundary after ``now``; those that were slept through are gone."""
+        if math.isnan(self.zero):
+            self.zero, self.number = now, 0
+        self.number += 1
         return self.upcoming(math.nextafter(now, math.inf))
 
     def upcoming(self, now: float) -> float:
         """The next boundary at ``now`` or later; those that were slept through are gone."""
-        self._index = max(self._index, math.floor((now - self._anchor) / self.length))
-        while self._anchor + self._index * self.length < now:
-            self._index += 1
-        return self._anchor + self._index * self.length
+        self.number = max(self.number, math.floor((now - self.zero) / self.length))
+        while self.begins(self.number) < now:
+            self.number += 1
+        return self.begins(self.number)

@@ -1,32 +1,41 @@
-"""The compiled choice of `sjf-bsbf` and `sjf-ffs`: idle GPUs if they suffice, else GPUs with one job, best partners first.
+"""The policies under which two jobs share GPUs: shortest job first, and a compiled choice of GPUs and partners.
 
-Numbers of the rule: test the benefit (else share wherever memory allows), consolidated, joint, order of the partners,
-accumulate, weight of the jobs to come. Notation as in `optsched.policies.sharing_gain`. Rules and their reasons are in the
-docstring of `optsched.policies.sharing_orders`.
+Idle GPUs if they suffice, else GPUs with one job, best partners first. Numbers of the rule: test the benefit (else share
+wherever memory allows), consolidated, joint, order of the partners, accumulate, weight of the jobs to come. Notation as in
+`optsched.policies.sharing_gpus`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
-from optsched.policies.sharing_gain import joint_gains, pair_average, pair_gains, pair_loss, seconds_left, seconds_with
+from optsched.errors import check_legal
+from optsched.policies.decorators import queue_order
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
     holds_alone,
+    joint_gains,
     largest_batch,
     only_job,
     order_nodes,
+    pair_average,
+    pair_gains,
+    pair_loss,
+    seconds_left,
+    seconds_with,
     take_beside,
     take_idle,
     take_open,
-    xi_beside,
 )
 from optsched.policies.ties import TIE, leading_of
+from optsched.simulation.bookkeeping import list_nodes, xi_beside
 from optsched.simulation.next_event import is_set
+from optsched.simulation.policy import Knowledge, KnownJobs, Order
 from optsched.simulation.sharing_rule import sharing_rule
 from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
@@ -120,22 +129,16 @@ def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: i
 
 
 @njit(**NESTED)
-def _have(s: State, b: Neighbours, count: int) -> int:
-    # GPUs that the candidates have alone: at least as many as are open
-    gpus = 0
-    for k in range(count):
-        gpus += s.jobs[b.candidates[k].job].alone
-    return gpus
-
-
-@njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
-    if idle + _have(s, b, count) < s.jobs[j].gpus:
+    have = idle  # and what the candidates have alone: at least as many GPUs as are open
+    for k in range(count):
+        have += s.jobs[b.candidates[k].job].alone
+    if have < s.jobs[j].gpus:
         return -1
     while taken < s.jobs[j].gpus:
         k = _next_partner(b, count)
@@ -160,12 +163,6 @@ def _all_gain(s: State, context: RunContext, b: Neighbours, j: int, option: int,
 
 
 @njit(**NESTED)
-def _is_soonest(s: State, context: RunContext, b: Neighbours, j: int, option: int, wait: float) -> bool:
-    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
-    return wait == 0.0 or seconds_chosen(s, context, b, j, option) <= (wait + seconds_with(b, j, 0)) * (1 + TIE)
-
-
-@njit(**NESTED)
 def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
@@ -178,8 +175,11 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
     if found < n:
         return -1
     option = largest_batch(s, b, j)
-    choosy = joint and s.numbers[CONSOLIDATED] != 0.0 and only == WHOLE_CLUSTER
-    return option if not choosy or _is_soonest(s, context, b, j, option, wait) else -1
+    if not joint or s.numbers[CONSOLIDATED] == 0.0 or only != WHOLE_CLUSTER or wait == 0.0:
+        return option
+    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
+    later = (wait + seconds_with(b, j, 0)) * (1 + TIE)
+    return option if seconds_chosen(s, context, b, j, option) <= later else -1
 
 
 @sharing_rule
@@ -340,15 +340,95 @@ def seconds_chosen(s: State, context: RunContext, b: Neighbours, j: int, option:
     """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
     if is_timed(context.tables, j):
         return seconds_with(b, j, option)
-    entries, apart = 0, 0
-    for i in range(s.jobs[j].gpus):
-        node = b.gpus[s.out[NUMBER, i]].node
-        if entries > 0 and s.out[POOL, entries - 1] == node:
-            s.out[COUNT, entries - 1] += 1
-        else:
-            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
-            entries += 1
-        if node != s.out[POOL, 0]:
-            apart = 1
+    apart = list_nodes(s, b, s.jobs[j].gpus)
     unit = pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
     return float(s.jobs[j].left * unit * b.stretch[j, option, apart])
+
+
+# The policies.
+
+WORDS = ("pair", "saving", "cost")  # for the orders of the partners
+
+
+def _require_interval(policy: Any) -> None:
+    legal = "a finite number of seconds >= 0"
+    check_legal(0 <= policy.interval < math.inf, f"{policy.name}: interval", policy.interval, legal)
+
+
+def _order(jobs: KnownJobs, width: bool, interval: float, *numbers: float) -> Order:
+    key = jobs.duration * jobs.gpus if width else jobs.duration
+    return Order(key, rule=best_sharing, numbers=tuple(map(float, numbers)), round=interval)
+
+
+@queue_order("sjf-ffs", Knowledge.CLAIRVOYANT, uses=("sharing",), __post_init__=_require_interval)
+def sjf_ffs(
+    jobs: KnownJobs,
+    accumulate: bool = False,
+    consolidated: bool = False,
+    width: bool = False,
+    interval: float = 0.0,
+) -> Order:
+    """SJF-FFS: without preemption; a job shares GPUs wherever memory allows, whether or not that pays.
+
+    **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1 | sum (C_j - r_j). **Knowledge** clairvoyant (the
+    order). At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are
+    asked, too. A job takes idle GPUs first, then GPUs with one job and enough memory left, on nodes with fewest jobs first.
+    ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
+    node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
+
+    **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`. **Complexity** O(G) a waiting job and event.
+    **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
+    """
+    return _order(jobs, width, interval, 0, consolidated, 0, 0, accumulate, 0)  # the rule without its test
+
+
+def _require_legal(policy: Any) -> None:
+    check_legal(policy.by in WORDS, "sjf-bsbf: by", policy.by, ", ".join(WORDS))
+    check_legal(0 <= policy.outlook < math.inf, "sjf-bsbf: outlook", policy.outlook, "a finite number >= 0")
+    _require_interval(policy)
+
+
+@queue_order("sjf-bsbf", Knowledge.CLAIRVOYANT, uses=("sharing",), __post_init__=_require_legal)
+def sjf_bsbf(
+    jobs: KnownJobs,
+    consolidated: bool = True,
+    joint: bool = True,
+    accumulate: bool = True,
+    by: str = "cost",
+    outlook: float = 0.5,
+    width: bool = False,
+    interval: float = 0.0,
+) -> Order:
+    """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and all completions gain.
+
+    **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1, sub-batches by gradient accumulation | sum (C_j - r_j).
+    **Knowledge** clairvoyant (seconds alone).
+    At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are asked,
+    too. Job A of n GPUs, on one node first, the tightest fit first, then on nodes with fewest jobs:
+
+    1. n idle GPUs F: A takes them (nobody shares who need not), unless it would be done sooner by waiting for one node.
+    2. Else, for every job R alone on a GPU in O that A fits: t_con, the average completion of A and R if both run
+       together from now on, with the sub-batch of A that makes it least; t_seq, if A ran after R with its whole batch. R is
+       a partner when t_con < t_seq.
+    3. Partners give their GPUs in O until F and these are n, those first whose pair loses least for a GPU, 2 t_con less what
+       both take alone; with the smallest of the chosen sub-batches. A starts beside all of them if the sum of all their
+       completions is less than if A waited for n idle GPUs, by more than ``outlook`` times what jobs yet to come lose by
+       the GPUs that two jobs close to them. Otherwise A waits.
+    4. A waits, too, while ``outlook`` times what jobs yet to come would lose by running beside it is more than the time that
+       it has waited and takes: who holds many GPUs for hours starts when fewer come, or when it has waited long.
+
+    Jobs to come: as if those that came lately came again.
+
+    **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, pair tests
+    alone (``joint``: all partners together), partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq.
+    ``accumulate`` = false: whole batches only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only
+    at multiples of that many seconds.
+
+    **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
+    are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
+    O(R + gang) a partner; O(G) where enough GPUs are open.
+    **Reference** Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
+    IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
+    the joint test, jobs to come and the order of partners its own.
+    """
+    return _order(jobs, width, interval, 1, consolidated, joint, WORDS.index(by), accumulate, outlook)

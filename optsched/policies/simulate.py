@@ -10,9 +10,10 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES, AnyPolicy
@@ -81,21 +82,15 @@ def simulate(
     []
     """
     instance, chosen = instance_of(instance), specify(policy, placement)
-    return _simulate(instance.relative, chosen, progress).on_clock(instance)
-
-
-def _simulate(instance: Instance, chosen: Specification, progress: Advance | None) -> Run:
-    """The run of an instance whose time counts from its first arrival."""
-    chosen = on_instance(chosen, instance)
+    chosen = on_instance(chosen, instance.relative)
+    run: Callable[..., Run] = run_policy
     if at_task_level(chosen.policy):
-        return run_iterations(
-            instance, cast("TaskPolicy", chosen.policy), chosen.placement, name=chosen.text, progress=progress
-        )
-    if instance.at_task_level:
+        run = run_iterations
+    elif instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}; or --job-level, optsched.at_job_level"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
-    whole = cast("Policy | OrderedPolicy", chosen.policy)
-    return run_policy(instance, whole, chosen.placement, name=chosen.text, progress=progress)
+    made = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
+    return made.on_clock(instance)
 
 
 # --- a policy and a placement from text -------------------------------------------------------------------------------
@@ -119,21 +114,18 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     head, plus, tail = spec.partition("+")
     if plus and placement is not None:
         raise InputError("a placement is given twice", field="policy", value=spec)
-    policy = _policy_in(head)
+    policy: AnyPolicy
+    if names_a_class(head) and head.partition(":")[0].strip() not in POLICIES:
+        policy = own_policy(head)
+        _require_policy(policy)
+    else:
+        policy = made(POLICIES.get, "policy", head)
     if plus and names_nodes(policy):
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
     text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
-
-
-def _policy_in(head: str) -> AnyPolicy:
-    if not names_a_class(head) or head.partition(":")[0].strip() in POLICIES:
-        return made(POLICIES.get, "policy", head)
-    mine: AnyPolicy = own_policy(head)
-    _require_policy(mine)
-    return mine
 
 
 def is_policy(thing: object) -> bool:

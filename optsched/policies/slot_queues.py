@@ -17,18 +17,14 @@ def places_of(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
     """Choices for a gang, each large enough: GPUs of one node; if no node is, of one type; or of all."""
     suits, gang, kind = view.eligible(job), view.gpus(job), view.speeds.node_type
     legal = [slot for slot in slots if suits[slot[0]]]
-
-    def runs(part: list[Slot]) -> bool:
-        return view.speeds.rate(job, {node for node, _ in part}) > 0
-
     keys: tuple[Callable[[Slot], int], ...] = (lambda s: s[0], lambda s: int(kind[s[0]]), lambda s: 0)
     for key in keys:
         parts: dict[int, list[Slot]] = {}
         for slot in legal:
             parts.setdefault(key(slot), []).append(slot)
-        large = [part for part in parts.values() if len(part) >= gang and runs(part)]
-        if large:
-            return large
+        large = [part for part in parts.values() if len(part) >= gang]
+        if usable := [part for part in large if view.speeds.rate(job, {node for node, _ in part}) > 0]:
+            return usable
     return []
 
 

@@ -166,11 +166,26 @@ def give_counted(s: State, j: int, x: int) -> None:
 
 
 @njit(**NESTED)
+def list_nodes(s: State, neighbours: Any, gang: int) -> int:
+    """The nodes of the first ``gang`` GPUs of ``out[NUMBER]``, in the order of the replicas, in ``out``. 1: several."""
+    entries, apart = 0, 0
+    for i in range(gang):
+        node = neighbours.gpus[s.out[NUMBER, i]].node
+        if entries > 0 and s.out[POOL, entries - 1] == node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
+            entries += 1
+        if node != s.out[POOL, 0]:
+            apart = 1
+    return apart
+
+
+@njit(**NESTED)
 def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
-    """The first g_j GPUs of ``out[NUMBER]``; their nodes, in the order of the replicas, in ``out``. 1: on several nodes."""
+    """The first g_j GPUs of ``out[NUMBER]``; see `list_nodes`."""
     w, at, gang = s.engine[0], x * s.engine[0].width, s.jobs[j].gpus
     s.executions[x].entries = gang
-    entries, apart = 0, 0
     for i in range(gang):
         g = s.out[NUMBER, i]
         s.parts[at + i].pool, s.parts[at + i].count = g, 1
@@ -185,15 +200,8 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
         _count_alone(s, gpu, j, np.int64(1))
         gpu.jobs += 1
         gpu.free_memory = _free_memory(s, neighbours, g)
-        if entries > 0 and s.out[POOL, entries - 1] == gpu.node:
-            s.out[COUNT, entries - 1] += 1
-        else:
-            s.out[POOL, entries], s.out[COUNT, entries] = gpu.node, 1
-            entries += 1
-        if gpu.node != s.out[POOL, 0]:
-            apart = 1
     _count_on_nodes(s, neighbours, x, np.int64(1))
-    return apart
+    return list_nodes(s, neighbours, gang)
 
 
 @njit(**NESTED)
@@ -284,12 +292,13 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
         gpu = neighbours.gpus[s.parts[at + i].pool]
         other = gpu.other if gpu.one == j else gpu.one
         if other >= 0:
-            worst = max(worst, _xi(neighbours, j, other))
+            worst = max(worst, xi_beside(neighbours, j, other))
     return worst
 
 
 @njit(**INNER)
-def _xi(neighbours: Any, j: int, other: int) -> float:
+def xi_beside(neighbours: Any, j: int, other: int) -> float:
+    """How many times as long ``j`` takes beside the other job; inf: never together."""
     return float(neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
 
 
@@ -309,18 +318,12 @@ def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
         gpu = colocation.neighbours.gpus[s.parts[at + i].pool]
         other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
         if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
-            settled = other
-            _settle_neighbour(s, colocation, other, j, gpu.one == j or gpu.other == j)
-
-
-@njit(**INNER)
-def _settle_neighbour(s: State, colocation: Any, other: int, j: int, came: bool) -> None:
-    # One more neighbour: no need to ask who all of them are.
-    y = s.jobs[other].execution
-    if came and colocation.interfaces.senders.size == 0:
-        _settle(s, y, max(s.executions[y].slow, _xi(colocation.neighbours, other, j)))
-    else:
-        _settle(s, y, slowdown(s, colocation, y))
+            settled, y = other, s.jobs[other].execution
+            if (gpu.one == j or gpu.other == j) and colocation.interfaces.senders.size == 0:
+                # One more neighbour: no need to ask who all of them are.
+                _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
+            else:
+                _settle(s, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)

@@ -6,7 +6,7 @@ import heapq
 import math
 import sys
 from collections.abc import Iterable
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,7 @@ from optsched.simulation.view import EngineView
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 _PLAIN = {int, float, np.int64, np.float64, type(None)}
 LONGEST_SHOWN = 200  # characters of a wrong decision in a message
-LIVELOCK_LIMIT = (
-    10_000  # times in a row that a policy is woken for nothing; ten times as often if nothing else will happen
-)
+LIVELOCK_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
 
 
@@ -130,9 +128,9 @@ class Decisions:
     def _list(self, decisions: list[Any]) -> None:
         at = 0
         while at < len(decisions):
-            if type(decisions[at]) is Start or type(decisions[at]) is Stop:
+            first = decisions[at]
+            if type(first) is Start or (type(first) is Stop and first.at is None):
                 at += self._many(decisions[at:] if at else decisions)
-                at += self._plan_many(decisions[at:])
             if at < len(decisions):
                 self._one(decisions[at])
                 at += 1
@@ -194,19 +192,6 @@ class Decisions:
             for decision in [*moves.stops(), *moves.starts()][done:]:
                 self._one(decision)
 
-    def _plan_many(self, decisions: list[Any]) -> int:
-        # The stops to come among the first of them, if all are possible.
-        later = list(takewhile(lambda decision: type(decision) is Stop and decision.at is not None, decisions))
-        if len(later) < 2 or not _are_plain([each for stop in later for each in (stop.job, stop.at)]):
-            return 0
-        try:
-            jobs, times = np.array([stop.job for stop in later]), np.array([stop.at for stop in later])
-        except ValueError:
-            return 0
-        if jobs.dtype != np.int64 or times.dtype != np.float64 or jobs.ndim + times.ndim != 2:
-            return 0  # one by one, to say what is wrong
-        return len(later) if self.planned.add_all(jobs, times) else 0
-
     def _one(self, decision: Any) -> None:
         if isinstance(decision, Wake):
             if Use.ROUNDS in self._uses:
@@ -248,7 +233,7 @@ class Decisions:
     def _start(self, decision: Start) -> None:
         j, job = decision.job, self._instance.ids[decision.job]
         if decision.work is not None:
-            self._start_copy(decision)
+            self._start_copy(decision, decision.work)
             return
         if self._status[j] != WAITING:
             raise self._wrong(f"job {job!r} is started but does not wait")
@@ -267,11 +252,7 @@ class Decisions:
             gang = self._instance.gpus[j]
             raise self._wrong(f"job {job!r} is started but its {gang} GPUs do not fit (ask view.fits first)")
         if self._beside is not None:  # where GPUs have names
-            places = zip(
-                self._out[POOL, :entries].tolist(),
-                self._out[COUNT, :entries].tolist(),
-                strict=True,
-            )
+            places = zip(self._out[POOL, :entries].tolist(), self._out[COUNT, :entries].tolist(), strict=True)
             self._beside.choose(j, self._beside.lowest_idle(places), 0)
         self._engine.start(j, entries)
 
@@ -298,9 +279,8 @@ class Decisions:
         self._engine.state.jobs["gpus"][j] = sum(count for _, count in on)
         self._engine.start_part(j, entries, math.inf, 1.0 / rate)
 
-    def _start_copy(self, decision: Start) -> None:
+    def _start_copy(self, decision: Start, work: float) -> None:
         j, job, on = decision.job, self._instance.ids[decision.job], decision.on
-        work = math.nan if decision.work is None else decision.work
         if Use.COPIES not in self._uses:
             raise self._wrong(
                 f"job {job!r} is to do a part of its work; a policy that forks jobs says so (uses = copies)"
@@ -334,11 +314,8 @@ class Decisions:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.
         if not self._names_nodes:  # then the engine may count alike nodes together
             raise self._wrong(f"{on!r}: a policy that names nodes says so (uses = nodes)")
-        eligible, free, job = (
-            self._engine.context.eligible[self._instance.job_class[j]],
-            self._engine.state.pools[FREE],
-            self._instance.ids[j],
-        )
+        eligible, free = self._engine.context.eligible[self._instance.job_class[j]], self._engine.state.pools[FREE]
+        job = self._instance.ids[j]
         most, total = int(self._engine.state.engine[0].width), 0
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"

@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, cast
@@ -44,7 +44,7 @@ from optsched.simulation.run import (
     ElasticRun,
     ForkedRun,
     Run,
-    nodes_lost,
+    SharedRun,
     result,
     run_log,
     schedule_of,
@@ -139,8 +139,9 @@ def run_policy(
         schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
     else:
         schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
-    run = result(log, schedule, name, knowledge, preemptive and rates is None, **kept)
-    return replace(_of_its_kind(run, policy, uses), seconds=clock.seconds)
+    kind, costs = _kind_of_run(policy, instance, uses)
+    run = result(log, schedule, knowledge, preemptive and rates is None, kind, **kept, **costs)
+    return replace(run, seconds=clock.seconds)
 
 
 def _rates_of(instance: Instance, name: str) -> SharingRates:
@@ -153,24 +154,18 @@ def _rates_of(instance: Instance, name: str) -> SharingRates:
         raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
     note = unmeasured_note(instance)
     if note:
-        warnings.warn(note, UserWarning, stacklevel=5)
+        warnings.warn(note, UserWarning, stacklevel=4)
     return sharing_rates(instance)
 
 
-def _of_its_kind(run: Run, policy: Any, uses: frozenset[Use]) -> Run:
-    # Who forks or resizes jobs makes schedules of a class of their own.
-    parts = {field.name: getattr(run, field.name) for field in fields(run)}
+def _kind_of_run(policy: Any, instance: Instance, uses: frozenset[Use]) -> tuple[type[Run], dict[str, Any]]:
+    # Who shares GPUs, resizes or forks jobs makes schedules of a class of their own; and what that costs.
     if Use.WIDTHS in uses:
-        elastic = run.instance.elastic
-        return ElasticRun(
-            **{**parts, "preemptive": True}, restart=float(getattr(policy, "restart", 0.0)), elastic=elastic
-        )
+        return ElasticRun, {"restart": float(getattr(policy, "restart", 0.0)), "elastic": instance.elastic}
     if Use.COPIES in uses:
         length, overhead = (float(getattr(policy, name, 0.0)) for name in ("round", "first_start"))
-        copies = _copies(policy, run.instance)
-        forked = ForkedRun(**{**parts, "preemptive": True}, copies=copies, round=length, overhead=overhead)
-        return replace(forked, preemptions=nodes_lost(forked))
-    return run
+        return ForkedRun, {"copies": _copies(policy, instance), "round": length, "overhead": overhead}
+    return SharedRun if Use.SHARING in uses else Run, {}
 
 
 def _copies(policy: Any, instance: Instance) -> int:
@@ -295,7 +290,7 @@ def _run_python(
     over: list[int] = []
     while True:
         if segment_job.size - ended[0] < reserve or engine.state.parts.size - logged[0] < reserve:
-            engine.grow()
+            engine.state = grown(engine.state)
             segment_job = engine.state.segments["job"]
         planned = decisions.planned.next_time()
         t = min(engine.next_time(), planned)

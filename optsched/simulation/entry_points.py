@@ -21,7 +21,7 @@ from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.placing import TABLES
 from optsched.simulation.records import ASKED, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, grown
+from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State
 from optsched.speeds.speed_tables import NO_ROW, pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
@@ -125,14 +125,14 @@ def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: in
 
 # --- functions of the engine ------------------------------------------------------------------------------------------
 
-# What is called, and its arguments after the state and the context.
-_CALLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "apply_events": (apply_events, (TIME,)),
-    "start": (start, (INDEX, INDEX, INDEX)),
-    "start_part": (start_part, (INDEX, INDEX, TIME, TIME)),
-    "stop": (stop, (INDEX,)),
-    "apply_moves": (apply_moves, (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX)),
-    "stop_as_planned": (stop_as_planned, (TIMES, ARRAY, INDEX)),
+# What is called in each kind of context: its arguments after the state and the context.
+_ARGUMENTS: dict[Any, tuple[Any, ...]] = {
+    apply_events: (TIME,),
+    start: (INDEX, INDEX, INDEX),
+    start_part: (INDEX, INDEX, TIME, TIME),
+    stop: (INDEX,),
+    apply_moves: (ARRAY, ARRAY, ARRAY, ARRAY, TIMES, INDEX),
+    stop_as_planned: (TIMES, ARRAY, INDEX),
 }
 
 
@@ -152,40 +152,28 @@ def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled; of those above by name and kind of context
+_CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled, with the kind of context if they have one
 
 
-def _entry(function: Any) -> Callable[..., Any]:
-    found = _CODE.get(function)
+def _entry(function: Any, context: int | None = None) -> Callable[..., Any]:
+    found = _CODE.get((function, context))
     if found is not None:
         return found
-    return _machine_code(function) if runs_compiled(function) else cast("Callable[..., Any]", function)
+    return _machine_code(function, context) if runs_compiled(function) else cast("Callable[..., Any]", function)
 
 
-def _machine_code(function: Any) -> Callable[..., Any]:
-    return _CODE.setdefault(function, function.machine_code())
-
-
-def _entry_in(name: str, context: int) -> Callable[..., Any]:
-    found = _CODE.get((name, context))
-    if found is not None:
-        return found
-    function: Callable[..., Any] = _CALLED[name][0]
-    return _code_in(name, context) if runs_compiled(function) else function
-
-
-def _code_in(name: str, context: int) -> Callable[..., Any]:
-    function, arguments = _CALLED[name]
-    return _CODE.setdefault((name, context), function.machine_code((STATE_TYPE, CONTEXT_TYPES[context], *arguments)))
+def _machine_code(function: Any, context: int | None = None) -> Callable[..., Any]:
+    arguments = () if context is None else (STATE_TYPE, CONTEXT_TYPES[context], *_ARGUMENTS[function])
+    return _CODE.setdefault((function, context), function.machine_code(arguments))
 
 
 def compile_all() -> None:
     """Compile them now rather than when a policy first asks."""
     for function in (_next_time, _work_left, _pace):
         _machine_code(function)
-    for name in _CALLED:
+    for function in _ARGUMENTS:
         for context in range(len(CONTEXT_TYPES)):
-            _code_in(name, context)
+            _machine_code(function, context)
 
 
 class EntryPoints:
@@ -215,17 +203,17 @@ class EntryPoints:
 
     def apply_events(self, t: float) -> None:
         """See `optsched.simulation.kernel.apply_events`."""
-        _entry_in("apply_events", self._context_kind)(self.state, self.context, t)
+        _entry(apply_events, self._context_kind)(self.state, self.context, t)
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.kernel.start`."""
-        _entry_in("start", self._context_kind)(self.state, self.context, job, entries, option)
+        _entry(start, self._context_kind)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
         """See `optsched.simulation.kernel.start_part`."""
         waits = self.state.jobs["status"][job] == WAITING
-        _entry_in("start_part", self._context_kind)(self.state, self.context, job, entries, work, given)
+        _entry(start_part, self._context_kind)(self.state, self.context, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
@@ -246,7 +234,7 @@ class EntryPoints:
 
     def stop(self, job: int) -> None:
         """See `optsched.simulation.kernel.stop`."""
-        _entry_in("stop", self._context_kind)(self.state, self.context, job)
+        _entry(stop, self._context_kind)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
         else:  # a copy had nothing left to do
@@ -254,10 +242,10 @@ class EntryPoints:
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
         """See `apply_moves`."""
-        apply = _entry_in("apply_moves", self._context_kind)
+        apply = _entry(apply_moves, self._context_kind)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
         if copies > 1:  # who has one already, or has nothing left to do
-            self.lists.forget()
+            self.lists.known = False
             return moved
         if self.lists.known:
             stops = first[:moved] == first[1 : moved + 1]
@@ -266,7 +254,7 @@ class EntryPoints:
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
         """See `stop_as_planned`."""
-        stop = _entry_in("stop_as_planned", self._context_kind)
+        stop = _entry(stop_as_planned, self._context_kind)
         stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
@@ -283,10 +271,6 @@ class EntryPoints:
             return 1.0
         return float(_entry(_pace)(self.context.tables, job, self._gpus[job], self._pool, self._count))
 
-    def grow(self) -> None:
-        """A log twice as long."""
-        self.state = grown(self.state)
-
 
 # --- who waits and who runs -------------------------------------------------------------------------------------------
 # In order of (arrival, index), kept up to date instead of looked for among all jobs.
@@ -302,7 +286,7 @@ class JobLists:
 
     def __init__(self, order: Ints, status: Ints) -> None:
         self._order, self._status = order, status
-        self.known = False  # is what follows up to date? Nobody need say who moves if not
+        self.known = False  # is what follows up to date? If not nobody need say who moves; all are looked at when asked
         self._jobs: list[int] = []  # by rank
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
@@ -344,10 +328,6 @@ class JobLists:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:
                 _leave(self._running, self._rank[job])
-
-    def forget(self) -> None:
-        """Many have moved: all are looked at when somebody asks."""
-        self.known = False
 
     def moved(self, stopped: Ints, started: Ints) -> None:
         """Those wait again, these run now; a job that is among both stops first. Where they are many all are looked at."""

@@ -29,7 +29,7 @@ from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run
 from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
-from optsched.simulation.task_policy import Communicating, TaskJobs, TaskOrder, TaskPolicy
+from optsched.simulation.task_policy import TaskJobs, TaskOrder, TaskPolicy
 from optsched.simulation.task_state import (
     ASK,
     FINISHED,
@@ -129,7 +129,9 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
     # The compiled loop trusts shapes and values: what is wrong must be found here.
     if not isinstance(order, TaskOrder):
         raise InputError("tasks(jobs) gives no order", field=name, value=order, legal="optsched.TaskOrder(...)")
-    if order.admit is not None and not _is_compiled(order.admit):
+    # by us or by numba's own njit; where numba is switched off, what it would compile is a plain function
+    compiled = isinstance(order.admit, Function) or is_jitted(order.admit) or bool(numba.config.DISABLE_JIT)
+    if order.admit is not None and not (compiled and callable(order.admit)):
         legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
     numbers = all(isinstance(number, int | float | np.number) for number in order.numbers)
@@ -167,7 +169,7 @@ def _run(
             state = grown(state)
             view.state = state
         elif status == ASKED:
-            view.start_all(cast(Communicating, policy).communicate(view))
+            view.start_all(cast(Any, policy).communicate(view))
             state.counters[ASK] = 0
         elif status == STUCK:
             waits = instance.ids[int(state.links.waiting[0])]
@@ -178,11 +180,6 @@ def _run(
             progress(int(state.counters[FINISHED]), instance.n)
         if status not in (LOG_FULL, ASKED, PAUSED):
             return state
-
-
-def _is_compiled(rule: Any) -> bool:
-    # By us or by numba's own njit. Where numba is switched off, what it would compile is a plain function.
-    return isinstance(rule, Function) or is_jitted(rule) or (bool(numba.config.DISABLE_JIT) and callable(rule))
 
 
 # As plain Python: a call of the compiled form would look up the types of all arrays of the links first.

@@ -11,17 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit, record
+from optsched.compiled import INNER, KERNEL, NESTED, njit, record
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.next_event import new_tree, set_time
 
 ABSENT, READY, LATENT, MOVING = 0, 1, 2, 3  # Links.state
 SECONDS_PER_BYTE, PENALTY, LATENCY = 0, 1, 2  # Links.cost
 NOW, WORST = 0, 1  # Links.clock: the time, and the largest relative error of what a transfer moved
-STARTED, CONTENDED = (
-    0,
-    1,
-)  # Links.counters: transfers that started, and those that found another one on one of their nodes
+STARTED, CONTENDED = 0, 1  # Links.counters: transfers, and those that found another one on one of their nodes
 
 # A place in the list of a node, of the jobs that still send, with what a look at the list asks of them.
 SENDING = record(key="real", job="int", after="int", before="int")
@@ -71,6 +68,8 @@ def new_links(
 ) -> Links:
     """No transfer yet; arrays are taken over as they are. ``span`` and ``job_node`` may be filled in later."""
     n, entries = message.size, job_node.size
+    sending = np.zeros(entries, dtype=SENDING)
+    sending["job"] = np.repeat(np.arange(n), np.diff(first))
     return Links(
         message=message,
         kind=kind,
@@ -91,7 +90,7 @@ def new_links(
         after=np.full(entries, -1, dtype=np.int64),
         before=np.full(entries, -1, dtype=np.int64),
         sends=np.full(nodes, -1, dtype=np.int64),
-        sending=_sending(np.repeat(np.arange(n, dtype=np.int64), np.diff(first))),
+        sending=sending,
         senders=np.zeros(n, dtype=SENDER),
         running=np.zeros(nodes, dtype=np.int64),
         moving=np.zeros(nodes, dtype=np.int64),
@@ -103,12 +102,6 @@ def new_links(
         counters=np.zeros(2, dtype=np.int64),
         clock=np.zeros(2),
     )
-
-
-def _sending(job: Ints) -> Any:
-    found = np.zeros(job.size, dtype=SENDING)
-    found["job"] = job
-    return found
 
 
 @njit(**KERNEL)
@@ -279,19 +272,25 @@ def end_transfer(s: Any, j: int) -> None:
         _refresh_node(s, s.job_node[e])
 
 
-@njit(**NESTED)
-def join_waiting(s: Any, j: int, size: int) -> int:
-    """Put job j among the ``size`` that wait, by (key, index); the new number. O(size)."""
-    s.state[j], s.asks[j] = READY, 1
+@njit(**INNER)
+def join(queue: Any, size: int, key: Any, j: int) -> int:
+    """Put job j among the first ``size`` of ``queue``, by (key, index); the new number. O(size)."""
     i = size
     while i > 0:
-        o = s.waiting[i - 1]
-        if s.key[o] < s.key[j] or (s.key[o] == s.key[j] and o < j):
+        o = queue[i - 1]
+        if key[o] < key[j] or (key[o] == key[j] and o < j):
             break
-        s.waiting[i] = o
+        queue[i] = o
         i -= 1
-    s.waiting[i] = j
+    queue[i] = j
     return size + 1
+
+
+@njit(**NESTED)
+def join_waiting(s: Any, j: int, size: int) -> int:
+    """Put job j among the ``size`` that wait; see `join`."""
+    s.state[j], s.asks[j] = READY, 1
+    return join(s.waiting, size, s.key, j)
 
 
 @njit(**NESTED)

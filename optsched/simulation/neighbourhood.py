@@ -75,7 +75,8 @@ class Neighbourhood:
         suits, need = self._instance.eligible(job), self._beside.memory[job, option]
         for g in numbers:
             gpu = self._beside.gpus[g]
-            if not (suits[gpu.node] and gpu.jobs <= 1 and self._stands(job, g)) or gpu.free_memory < need:
+            stands = all(np.isfinite(self.slowdown(job, other)) for other in self._on(g))
+            if not (suits[gpu.node] and gpu.jobs <= 1 and stands) or gpu.free_memory < need:
                 legal = "GPUs that suit it, with at most one job that it may run beside, and free memory for it"
                 raise ValueError(f"puts %s on GPU {self._name_of(g)} (expected: {legal})")
         self._out[NUMBER, : len(numbers)] = numbers
@@ -100,10 +101,6 @@ class Neighbourhood:
             model, resident = self._beside.sharers["model"], np.maximum(gpus["one"], gpus["other"])[rows]
             rows = rows[np.isfinite(self._beside.slowdown[model[job], model[resident]])]
         return list(zip(self._node[rows].tolist(), self._index[rows].tolist(), strict=True))
-
-    def _stands(self, job: int, g: int) -> bool:
-        # beside whoever is there
-        return all(np.isfinite(self.slowdown(job, other)) for other in self._on(g))
 
     def _on(self, g: int) -> tuple[int, ...]:
         gpu = self._beside.gpus[g]

@@ -51,6 +51,8 @@ class PlannedStops:
                 self._sorted = False
 
     def _sort(self) -> None:
+        if self._sorted:
+            return
         jobs = np.concatenate([self._jobs[self._at :], *self._new])
         times = self._until[jobs]
         order = np.lexsort((jobs, times))[: np.count_nonzero(times < math.inf)]
@@ -69,11 +71,9 @@ class PlannedStops:
 
     def next_time(self) -> float:
         """When the next stop is planned, once all that can be have been carried out before anything else happens."""
-        if self._planned == 0:
-            return math.inf
-        if not self._sorted:
+        if self._planned:
             self._sort()
-        self._over(self._engine.stop_as_planned(self._times, self._jobs, self._at))
+            self._over(self._engine.stop_as_planned(self._times, self._jobs, self._at))
         return self.first
 
     @property
@@ -81,13 +81,11 @@ class PlannedStops:
         """When the first one is planned, inf where there is none."""
         if self._planned == 0:
             return math.inf
-        if not self._sorted:
-            self._sort()
+        self._sort()
         return float(self._times[self._at]) if self._at < self._times.size else math.inf
 
     def _until_then(self, last: float) -> int:
-        if not self._sorted:
-            self._sort()
+        self._sort()
         return int(self._times.searchsorted(last, side="right"))
 
     def with_wake(self, wake: float, last: float) -> float:

@@ -23,28 +23,8 @@ import numpy as np
 from optsched.errors import InputError, KnowledgeError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.simulation.policy_view import Ended, View
+from optsched.simulation.policy_view import Ended as Ended, View as View
 from optsched.speeds.duration import paces
-
-__all__ = [
-    "PLACES",
-    "Decision",
-    "Ended",
-    "JobFacts",
-    "Knowledge",
-    "KnownJobs",
-    "Moves",
-    "Order",
-    "OrderedPolicy",
-    "Policy",
-    "Predictor",
-    "Start",
-    "Stop",
-    "Use",
-    "View",
-    "Wake",
-    "uses_of",
-]
 
 _NOBODY = np.zeros(0, dtype=np.int64)
 

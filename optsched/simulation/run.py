@@ -298,9 +298,12 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
         raise SimulationError("GPUs are still held after the last event")
 
 
-def result(log: RunLog, schedule: Schedule, name: str, knowledge: Knowledge, preemptive: bool, **kept: Any) -> Run:
-    """The `Run` of a run that has ended, after its conservation checks; ``kept``: its ``predicted`` and ``notes``."""
+def result(
+    log: RunLog, schedule: Schedule, knowledge: Knowledge, preemptive: bool, kind: type[Run] = Run, **kept: Any
+) -> Run:
+    """The `Run` of a run that has ended, after its conservation checks; ``kept``: its ``predicted``, ``notes`` and so on."""
     check_conservation(log, schedule)
     events, stops = int(log.engine[0].events), int(log.engine[0].stops)
-    kind = SharedRun if isinstance(schedule, SharedSchedule) else Run
-    return kind(schedule, name, knowledge, preemptive or stops > 0, events, stops, 0.0, **kept)
+    preemptive = preemptive or stops > 0 or issubclass(kind, ElasticRun | ForkedRun)
+    run = kind(schedule, schedule.policy, knowledge, preemptive, events, stops, 0.0, **kept)
+    return replace(run, preemptions=nodes_lost(run)) if isinstance(run, ForkedRun) else run

@@ -37,9 +37,7 @@ class State(NamedTuple):
     parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
     segments: Any  # SEGMENT[]: the log, grown between calls
     queues: Any  # QUEUE[Q]
-    heap: (
-        Any  # ENTRY[]: n that wait, a heap a queue (where a rule chooses one sorted list), those that rise, R that run
-    )
+    heap: Any  # ENTRY[]: n that wait, a heap a queue (a sorted list under a rule), those that rise, R that run
     clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.next_event`)
     pools: Ints  # i64[3, P]
     out: Ints  # i64[3, W]: what a placement, or a rule, chose
@@ -270,10 +268,11 @@ def log_reserve(gpus: int) -> int:
 
 def grown(state: State) -> State:
     """The same state with a log twice as long."""
-    return state._replace(segments=_twice(state.segments), parts=_twice(state.parts))
+    return state._replace(segments=twice(state.segments), parts=twice(state.parts))
 
 
-def _twice(log: Any) -> Any:
+def twice(log: Any) -> Any:
+    """A longer array that begins with ``log``."""
     larger = np.zeros(2 * log.size, dtype=log.dtype)
     larger[: log.size] = log
     return larger

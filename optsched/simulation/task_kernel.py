@@ -27,6 +27,7 @@ from optsched.simulation.links import (
     begin_sending,
     end_transfer,
     is_asked,
+    join,
     join_waiting,
     leave_waiting,
     set_key,
@@ -181,18 +182,9 @@ def _ring_link(s: Any, j: int) -> None:
 
 @njit(**NESTED)
 def _arrive(s: Any) -> None:
-    # The job joins the queue, by (key, index).
     j = s.by_arrival[s.counters[NEXT]]
     s.counters[NEXT] += 1
-    i = s.counters[QUEUED]
-    while i > 0:
-        o = s.queue[i - 1]
-        if s.queue_key[o] < s.queue_key[j] or (s.queue_key[o] == s.queue_key[j] and o < j):
-            break
-        s.queue[i] = o
-        i -= 1
-    s.queue[i] = j
-    s.counters[QUEUED] += 1
+    s.counters[QUEUED] = join(s.queue, s.counters[QUEUED], s.queue_key, j)
     s.counters[PLACE] = 1
 
 

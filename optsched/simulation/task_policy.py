@@ -8,7 +8,6 @@ is an admission rule: compiled (`optsched.simulation.admission`), or ``communica
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,8 +19,6 @@ from optsched.problem.arrays import Floats
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge
-
-NEVER = (np.nan,) * 4
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,6 @@ class TaskOrder:
     link: Countdown
     admit: Any = None
     numbers: tuple[float, ...] = ()
-
-    @property
-    def rule_numbers(self) -> Floats:
-        """``numbers`` as the rule gets them, f64[]: then a few nan, so that one given too few compares with nan."""
-        return np.array([*self.numbers, *NEVER], dtype=np.float64)
 
 
 class TaskJobs:
@@ -153,8 +145,8 @@ class LinkView(Protocol):
 class TaskPolicy(Protocol):
     """An online algorithm at the task level. ``default_placement`` names the placement where none is asked for.
 
-    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start (besides those that it
-    started through the view), asked where its order gives no admission rule.
+    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start now, in this order
+    (besides those that it started through the view), asked where its order gives no admission rule.
     """
 
     @property
@@ -167,10 +159,3 @@ class TaskPolicy(Protocol):
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """Orders and admission rule for these jobs."""
-
-
-class Communicating(TaskPolicy, Protocol):
-    """A `TaskPolicy` that decides on transfers in plain Python."""
-
-    def communicate(self, view: LinkView) -> Iterable[int] | None:
-        """Transfers to start now, in this order."""

@@ -14,6 +14,7 @@ from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placing import Placement
+from optsched.simulation.state import twice
 from optsched.simulation.task_policy import TaskOrder
 
 Int32s = npt.NDArray[np.int32]
@@ -160,7 +161,8 @@ def new_task_state(
         out_gpu=ints(int(gpus.max(initial=1))),
         byte_load=np.array([per_byte]),
         links=links,
-        rule_numbers=order.rule_numbers,
+        # a few nan follow, so that a rule given too few compares with nan
+        rule_numbers=np.array([*order.numbers, *(np.nan,) * 4], dtype=np.float64),
         log_job=np.zeros(room, dtype=np.int32),
         log_worker=np.zeros(room, dtype=np.int32),
         log_start=np.zeros(room),
@@ -192,10 +194,5 @@ def _links(instance: Instance, first: Ints, workers: int) -> Links:
 
 def grown(state: TaskState) -> TaskState:
     """The same state with a log twice as long."""
-    changes: dict[str, Any] = {}
-    for name in ("log_job", "log_worker", "log_start", "log_end"):
-        old = getattr(state, name)
-        new = np.zeros(2 * old.size, dtype=old.dtype)
-        new[: old.size] = old
-        changes[name] = new
-    return state._replace(**changes)
+    logs = ("log_job", "log_worker", "log_start", "log_end")
+    return state._replace(**{name: twice(getattr(state, name)) for name in logs})

@@ -124,7 +124,8 @@ def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
 
 
 def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
-    price_range = Auction(5.0, safe=False, all_rounds=False)._price_range(b, pools)
+    auction = Auction(5.0, safe=False, all_rounds=False)
+    price_range = auction._price_range(auction._arrays(b, pools)[0], pools)
     return float(price_range.low[0]), float(price_range.log_range[0])
 
 

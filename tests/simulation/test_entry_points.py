@@ -90,5 +90,5 @@ def test_a_random_walk_through_all_entry_points(case: int, name: str) -> None:
 @pytest.mark.compiled
 def test_an_entry_point_is_looked_up_once() -> None:
     with without_interpreting():
-        alone, shared = (entry_points._entry_in("stop", context) for context in range(2))
-        assert entry_points._entry_in("stop", 0) is alone is not shared
+        alone, shared = (entry_points._entry(kernel.stop, context) for context in range(2))
+        assert entry_points._entry(kernel.stop, 0) is alone is not shared

@@ -67,7 +67,7 @@ def finished_state() -> tuple[State, Instance]:
 
 
 def run_of(log: RunLog, instance: Instance) -> Run:
-    return result(log, schedule_of(log, instance, False, "x"), "x", Knowledge.CLAIRVOYANT, False)
+    return result(log, schedule_of(log, instance, False, "x"), Knowledge.CLAIRVOYANT, False)
 
 
 def test_an_untouched_state_passes() -> None:

@@ -62,7 +62,11 @@ class ShareProgram:
         present = set(keys)
         gone = [key for key in self._slot if key not in present]
         slots = [self._slot.pop(key) for key in gone]
-        self._close(np.array(slots, dtype=np.int64))
+        if slots:
+            closed = np.array(slots, dtype=np.int64)
+            columns = self._columns(closed)
+            self.session.set_bounds(np.zeros(columns.size), np.zeros(columns.size), columns)
+            self.demand(closed, np.full(closed.size, -math.inf))
         self._closed.extend(reversed(slots))
         fresh = np.array([i for i, key in enumerate(keys) if key not in self._slot], dtype=np.int64)
         reused, added = fresh[: len(self._closed)], fresh[len(self._closed) :]
@@ -117,12 +121,6 @@ class ShareProgram:
     def _demand_rows(self, slots: Ints) -> Ints:
         rows: Ints = self.types + 2 * slots
         return rows
-
-    def _close(self, slots: Ints) -> None:
-        if slots.size:
-            columns = self._columns(slots)
-            self.session.set_bounds(np.zeros(columns.size), np.zeros(columns.size), columns)
-            self.demand(slots, np.full(slots.size, -math.inf))
 
     def _append(self, gain: Floats, load: Floats) -> None:
         k, T, first = len(load), self.types, len(self._load)

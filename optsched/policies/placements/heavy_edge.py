@@ -22,29 +22,23 @@ from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import InputError
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.mapping import (
-    COLUMN,
     FALLS,
     FIRST,
     GAIN,
-    GROUP_COLUMN,
-    GROUP_STAGE,
     LEFT,
     LONELY,
     NODE,
     SERVER,
     SHARE,
-    SPREAD,
     TIE,
-    VACANT,
     Mapping,
     clear,
-    has_an_equal_before,
+    descend,
     keep,
     mapping_pace,
     new_mapping,
     put,
     recall,
-    take,
     write_entries,
 )
 from optsched.problem.arrays import Ints
@@ -54,11 +48,6 @@ from optsched.simulation.placing import SIGNATURE, Placement
 from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time
-
-# Which servers a gang takes, and its replicas on them, by the Heavy-Edge greedy.
-#
-# The servers: best fit for the rest, else the most free GPUs. The greedy fills one after the other, ends of the heaviest
-# edge first, then the closest replica.
 
 
 @njit(**NESTED)
@@ -91,17 +80,6 @@ def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count
         last_free, last = free[m], m
         entries += 1
     return entries
-
-
-@njit(**NESTED)
-def set_servers(x: Mapping, servers: int, node: Any, share: Any) -> None:
-    """Fill ``share[k]`` GPUs of ``node[k]``, k < ``servers``, in this order."""
-    for k in range(servers):
-        c = 0
-        while x.whole[NODE, c] != node[k]:
-            c += 1
-        x.whole[SERVER, k] = c
-        x.whole[SHARE, k] = share[k]
 
 
 @njit(**NESTED)
@@ -202,86 +180,6 @@ def _closest(x: Mapping) -> int:
     return chosen
 
 
-# Local search on a mapping: moves of a replica and swaps of two.
-#
-# Every pass looks at the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
-# (kind, stage, server); it ends when no step lowers alpha. A group is the replicas of one stage on one server.
-
-# A step: (s, c, u, d): a replica of stage s goes from c to d and one of stage u from d to c; u < 0: none; s < 0: no step.
-Step = tuple[int, int, int, int]
-
-
-@njit(**NESTED)
-def descend(x: Mapping) -> None:
-    """Take the best step while alpha strictly falls. Complexity of a pass O((g C + g^2) x time of one alpha)."""
-    alpha, none = mapping_pace(x), np.int64(-1)  # typed: literals would have the kernels compiled once more
-    while alpha > x.fastest:
-        groups = _list_groups(x)
-        step, found = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
-        step, found = _best_swap(x, groups, step, found)
-        if step[0] < 0:
-            break
-        _make(x, step)
-        alpha = found
-
-
-@njit(**NESTED)
-def _list_groups(x: Mapping) -> int:
-    w, groups = x.whole, 0
-    for s in range(x.stages):
-        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
-            w[GROUP_STAGE, groups] = s
-            w[GROUP_COLUMN, groups] = w[COLUMN, i]
-            groups += 1
-    return groups
-
-
-@njit(**NESTED)
-def _best_move(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, float]:
-    w, one = x.whole, np.int64(1)  # typed, as above
-    none: Any = -one
-    for i in range(groups):
-        s, c = w[GROUP_STAGE, i], w[GROUP_COLUMN, i]
-        for d in range(x.candidates):
-            if d == c or w[VACANT, d] < one or has_an_equal_before(x, d, one):
-                continue
-            take(x, s, c, one)
-            put(x, s, d, one)
-            alpha = mapping_pace(x)
-            take(x, s, d, one)
-            put(x, s, c, one)
-            if alpha < best:
-                best, step = alpha, (s, c, none, d)
-    return step, best
-
-
-@njit(**NESTED)
-def _best_swap(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, float]:
-    w = x.whole
-    for i in range(groups):
-        s, c = w[GROUP_STAGE, i], w[GROUP_COLUMN, i]
-        for j in range(i + 1, groups):
-            u, d = w[GROUP_STAGE, j], w[GROUP_COLUMN, j]
-            if u == s or d == c:
-                continue
-            _make(x, (s, c, u, d))
-            alpha = mapping_pace(x)
-            _make(x, (s, d, u, c))
-            if alpha < best:
-                best, step = alpha, (s, c, u, d)
-    return step, best
-
-
-@njit(**NESTED)
-def _make(x: Mapping, step: Step) -> None:
-    (s, c, u, d), one = step, np.int64(1)
-    take(x, s, c, one)
-    if u >= 0:
-        take(x, u, d, one)
-        put(x, u, c, one)
-    put(x, s, d, one)
-
-
 SMALL = 32  # replicas of the largest job that `auto` takes trouble over
 # The settings of a variant follow the state of the random numbers, u64[1 + 3].
 SEEDS, SEARCH, GREATEST = 1, 2, 3
@@ -295,18 +193,16 @@ def _greedily(
     servers = choose_servers(gpus, free, eligible, out_node, out_count)
     if servers == 0 or tables.jobs[job].profile < 0:
         return servers
-    x = new_mapping(tables, job, free, eligible)
-    _fill_and_improve(x, servers, gpus, random, out_node, out_count)
-    return write_entries(x, out_node, out_count)
-
-
-@njit(**NESTED)
-def _fill_and_improve(x: Mapping, servers: int, gpus: int, random: Any, node: Any, share: Any) -> None:
-    small = gpus <= np.int64(random[GREATEST])
-    set_servers(x, servers, node, share)
+    x, small = new_mapping(tables, job, free, eligible), gpus <= np.int64(random[GREATEST])
+    for k in range(servers):  # fill so many GPUs of these servers, in this order
+        c = 0
+        while x.whole[NODE, c] != out_node[k]:
+            c += 1
+        x.whole[SERVER, k], x.whole[SHARE, k] = c, out_count[k]
     fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
     if random[SEARCH] > 0 and small:
         descend(x)
+    return write_entries(x, out_node, out_count)
 
 
 @dataclass(frozen=True)

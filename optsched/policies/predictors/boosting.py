@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, spelled
-from optsched.policies.predictors.refits import Refits, Row
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.learner import Refits, Row
 from optsched.policies.predictors.shrinkage import NONE, Shrinkage
+from optsched.simulation.policy import JobFacts
 
 DAY = 86400.0
 
@@ -32,7 +33,10 @@ class Boosting(Shrinkage):
     quantile: float = 0.5
     refit: int = 200
     window: int = 5_000
-    _fitted: Any = field(default=None, init=False, repr=False, compare=False)
+
+    registered: ClassVar[str] = "boosting"
+
+    _fitted: Any = field(init=False, repr=False, compare=False)
     _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,22 +44,14 @@ class Boosting(Shrinkage):
         check_legal(0 < self.quantile < 1, "quantile", self.quantile, "a number between 0 and 1")
         for key in ("refit", "window"):
             check_legal(getattr(self, key) >= 1, key, getattr(self, key), "an integer >= 1")
-        self._forget()
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-        return spelled("boosting", self)
-
-    def _forget(self) -> None:
-        super()._forget()
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget every run and the trees."""
+        super().begin(jobs)
         self._fitted, self._refits = None, Refits(self.refit, self.window)
 
-    def _submit(self, job: int, now: float) -> None:
-        self._refits.submit(job, self._row(job, now))
-
     def _row(self, job: int, now: float) -> Row:
-        jobs, estimate = self.jobs, self._estimate(job)
+        jobs, estimate = self._jobs, self._estimate(job)
         past = [estimate]
         for key in (("group", jobs.group[job]), ("user", jobs.user[job]), ("model", jobs.model[job])):
             runs = self._levels.get(key, NONE) if key[1] is not None else NONE
@@ -63,24 +59,20 @@ class Boosting(Shrinkage):
         facts = (jobs.gpus[job], jobs.stages[job], math.log(jobs.fastest[job]), now % DAY // 3600, now // DAY % 7)
         return np.array((*past, *facts), dtype=np.float32)
 
-    def _complete(self, job: int, now: float, length: float) -> None:
-        super()._complete(job, now, length)
-        self._refits.complete(job, self._log_seconds(job, length) - float(self._refits.asked(job)[0]))
-
     def observe(self, job: int, now: float, length: float) -> None:
         """The run counts, with what was known at its submission; now and then the trees are fitted again."""
         super().observe(job, now, length)
-        if self._refits.due:
-            self._settle()
+        if self._refits.complete(job, self._log_seconds(job, length) - float(self._refits.asked(job)[0])):
+            self._fit()
 
-    def _settle(self) -> None:
+    def _fit(self) -> None:
         from sklearn.ensemble import HistGradientBoostingRegressor  # slow to import, and few runs need it
 
         trees: dict[str, Any] = {"max_iter": 50, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 20}
         model = HistGradientBoostingRegressor(loss="quantile", quantile=self.quantile, random_state=0, **trees)
         self._fitted = model.fit(*self._refits.take())
 
-    def _length(self, job: int) -> float:
-        row = self._refits.asked(job)
+    def _length(self, job: int, now: float) -> float:
+        row = self._refits.submit(job, self._row(job, now))
         error = 0.0 if self._fitted is None else float(self._fitted.predict(row[np.newaxis])[0])
-        return math.exp(float(row[0]) + error) / float(self.jobs.fastest[job])
+        return math.exp(float(row[0]) + error) / float(self._jobs.fastest[job])

@@ -6,15 +6,13 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, spelled
-from optsched.policies.predictors.history import History, Runs
-from optsched.policies.predictors.learner import Learner
-from optsched.policies.predictors.refits import Refits, Row
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.learner import History, Learner, Refits, Row, Runs
 from optsched.simulation.policy import JobFacts
 
 NAMES = (
@@ -119,8 +117,11 @@ class Forest(Learner):
     refit: int = 500
     seed: int = 0
     window: int = 5_000
-    _features: Features | None = field(default=None, init=False, repr=False, compare=False)
-    _fitted: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    registered: ClassVar[str] = "forest"
+
+    _features: Features = field(init=False, repr=False, compare=False)
+    _fitted: tuple[Any, ...] | None = field(init=False, repr=False, compare=False)
     _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,38 +129,27 @@ class Forest(Learner):
         for key, least in (("trees", 1), ("leaf", 1), ("refit", 1), ("window", 1), ("seed", 0)):
             value = getattr(self, key)
             check_legal(value >= least, key, value, f"an integer >= {least}")
-        self._forget()
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-        return spelled("forest", self)
-
-    def _forget(self) -> None:
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget every run and the trees."""
+        super().begin(jobs)
         self._features, self._fitted, self._refits = Features(self.prior), None, Refits(self.refit, self.window)
-
-    def _submit(self, job: int, now: float) -> None:
-        assert self._features is not None
-        self._refits.submit(job, self._features.row(self.jobs, job, now, self._history))
-
-    def _complete(self, job: int, now: float, length: float) -> None:
-        super()._complete(job, now, length)
-        self._refits.complete(job, math.log1p(length))
 
     def observe(self, job: int, now: float, length: float) -> None:
         """The run enters the history, with the features it had at its submission; now and then the forest is refitted."""
         super().observe(job, now, length)
-        if self._refits.due:
-            self._settle()
+        if self._refits.complete(job, math.log1p(length)):
+            self._fit()
 
-    def _settle(self) -> None:
+    def _fit(self) -> None:
         from sklearn.ensemble import RandomForestRegressor  # slow to import, and few runs need it
 
         forest = RandomForestRegressor(self.trees, min_samples_leaf=self.leaf, random_state=self.seed)
         self._fitted = trees_of(forest.fit(*self._refits.take()))
 
-    def _length(self, job: int) -> float:
-        jobs, history = self.jobs, self._history
+    def _length(self, job: int, now: float) -> float:
+        jobs, history = self._jobs, self._history
+        row = self._refits.submit(job, self._features.row(jobs, job, now, history))
         group = history.group(jobs, job)
         if group is None or group.count < KNOWN:
             user, every = history.user(jobs, job), history.all(jobs, job)
@@ -167,4 +157,4 @@ class Forest(Learner):
             return self.prior if y is None else math.expm1(y)
         if self._fitted is None:
             return math.expm1(group.mean)
-        return math.expm1(mean_of(self._fitted, self._refits.asked(job)))
+        return math.expm1(mean_of(self._fitted, row))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, spelled
-from optsched.policies.predictors.history import Runs
-from optsched.policies.predictors.learner import Learner
+from optsched.policies.predictors import PREDICTORS
+from optsched.policies.predictors.learner import Learner, Runs
 
 MEANS = ("geometric", "arithmetic")
 
@@ -28,7 +28,7 @@ class Mean(Learner):
         check_legal(self.mean in MEANS, "mean", self.mean, " or ".join(MEANS))
 
     def _of(self, runs: Runs) -> float:
-        return math.expm1(runs.mean) if self.mean == "geometric" else runs.mean_length
+        return math.expm1(runs.mean) if self.mean == "geometric" else runs.lengths / runs.count
 
 
 @PREDICTORS.register("global-mean")
@@ -39,13 +39,10 @@ class GlobalMean(Mean):
     The baseline that knows nothing of a job: what any other predictor must beat.
     """
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-        return spelled("global-mean", self)
+    registered: ClassVar[str] = "global-mean"
 
-    def _length(self, job: int) -> float:
-        runs = self._history.all(self.jobs, job)
+    def _length(self, job: int, now: float) -> float:
+        runs = self._history.all(self._jobs, job)
         return self.prior if runs is None else self._of(runs)
 
 
@@ -57,12 +54,9 @@ class GroupMean(Mean):
     Without any: the mean of its user's runs; without those: of all runs; before the first: ``prior``.
     """
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-        return spelled("group-mean", self)
+    registered: ClassVar[str] = "group-mean"
 
-    def _length(self, job: int) -> float:
-        jobs, history = self.jobs, self._history
+    def _length(self, job: int, now: float) -> float:
+        jobs, history = self._jobs, self._history
         runs = history.group(jobs, job) or history.user(jobs, job) or history.all(jobs, job)
         return self.prior if runs is None else self._of(runs)

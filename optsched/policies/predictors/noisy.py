@@ -13,27 +13,32 @@ from optsched.problem.arrays import Floats
 from optsched.simulation.policy import JobFacts
 
 
-@PREDICTORS.register("perfect")
 @dataclass
-class Perfect:
-    """The true length: lam_o = lam_u = 1, against which every other predictor is measured. O(1) a job."""
+class Oracle:
+    """Is told the truth at the beginning, and learns nothing. O(1) a job."""
 
-    name: ClassVar[str] = "perfect"
     oracle: ClassVar[bool] = True
     learns: ClassVar[bool] = False
-    _length: Floats | None = field(default=None, init=False, repr=False)
-
-    def begin(self, jobs: JobFacts) -> None:
-        """Read the truth."""
-        self._length = jobs.length
+    _predicted: Floats = field(init=False, repr=False, compare=False)
 
     def predict(self, job: int, now: float) -> float:
-        """n_j."""
-        assert self._length is not None, "begin() comes first"
-        return float(self._length[job])
+        """What was made of n_j at the beginning."""
+        return float(self._predicted[job])
 
     def observe(self, job: int, now: float, length: float) -> None:
         """Nothing to learn."""
+
+
+@PREDICTORS.register("perfect")
+@dataclass
+class Perfect(Oracle):
+    """The true length: lam_o = lam_u = 1, against which every other predictor is measured. O(1) a job."""
+
+    name: ClassVar[str] = "perfect"
+
+    def begin(self, jobs: JobFacts) -> None:
+        """Read the truth."""
+        self._predicted = jobs.length
 
 
 LARGEST = 1e6
@@ -41,7 +46,7 @@ LARGEST = 1e6
 
 @PREDICTORS.register("noisy")
 @dataclass
-class Noisy:
+class Noisy(Oracle):
     """n^_j = n_j error^u_j, the u_j independent and uniform in [-1, 1]: lam_o, lam_u <= error. O(1) a job.
 
     u_j is the j-th draw of a generator seeded with ``seed``: it depends neither on the other jobs nor on the order of
@@ -50,9 +55,6 @@ class Noisy:
 
     error: float = 2.0
     seed: int = 0
-    oracle: ClassVar[bool] = True
-    learns: ClassVar[bool] = False
-    _predicted: Floats | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_legal(1 <= self.error <= LARGEST, "error", self.error, f"a factor from 1 to {LARGEST:g}")
@@ -67,11 +69,3 @@ class Noisy:
         """Read the truth and blur it."""
         u = np.random.Generator(np.random.PCG64(self.seed)).uniform(-1, 1, jobs.n)
         self._predicted = jobs.length * self.error**u
-
-    def predict(self, job: int, now: float) -> float:
-        """n_j error^u_j."""
-        assert self._predicted is not None, "begin() comes first"
-        return float(self._predicted[job])
-
-    def observe(self, job: int, now: float, length: float) -> None:
-        """Nothing to learn."""

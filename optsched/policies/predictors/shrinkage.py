@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from optsched.errors import check_legal
-from optsched.policies.predictors import PREDICTORS, spelled
+from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.learner import Learner
+from optsched.simulation.policy import JobFacts
 
 Key = tuple[str, str | None]
 
@@ -44,7 +45,10 @@ class Shrinkage(Learner):
     user: float = 10.0
     model: float = 10.0
     half_life: float = 10.0
-    _levels: dict[Key, _Runs] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    registered: ClassVar[str] = "shrinkage"
+
+    _levels: dict[Key, _Runs] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,18 +56,15 @@ class Shrinkage(Learner):
             value = getattr(self, key)
             check_legal(0 < value < math.inf, key, value, "a finite number > 0")
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-        return spelled("shrinkage", self)
-
-    def _forget(self) -> None:
+    def begin(self, jobs: JobFacts) -> None:
+        """Forget every run."""
+        super().begin(jobs)
         self._levels = {}
 
     def _above(self, job: int) -> list[tuple[Key, float]]:
         # the levels above the group that the job has, from the top, and what the one above each of them counts
         levels: list[tuple[Key, float]] = [(("all", None), 1.0)]
-        named = (("model", self.jobs.model[job], self.model), ("user", self.jobs.user[job], self.user))
+        named = (("model", self._jobs.model[job], self.model), ("user", self._jobs.user[job], self.user))
         return levels + [((level, name), strength) for level, name, strength in named if name is not None]
 
     def _estimate(self, job: int) -> float:
@@ -71,18 +72,19 @@ class Shrinkage(Learner):
         mean = math.log(self.prior)
         for key, strength in self._above(job):
             mean = self._levels.get(key, NONE).towards(mean, strength)
-        group = self.jobs.group[job]
+        group = self._jobs.group[job]
         return mean if group is None else self._levels.get(("group", group), NONE).towards(mean, self.group)
 
-    def _length(self, job: int) -> float:
-        return math.exp(self._estimate(job)) / float(self.jobs.fastest[job])
+    def _length(self, job: int, now: float) -> float:
+        return math.exp(self._estimate(job)) / float(self._jobs.fastest[job])
 
     def _log_seconds(self, job: int, length: float) -> float:
         """y of a run; that of the shortest there is where its length rounds to nothing."""
-        return math.log(max(length * float(self.jobs.fastest[job]), math.ulp(0.0)))
+        return math.log(max(length * float(self._jobs.fastest[job]), math.ulp(0.0)))
 
-    def _complete(self, job: int, now: float, length: float) -> None:
-        y, group = self._log_seconds(job, length), self.jobs.group[job]
+    def observe(self, job: int, now: float, length: float) -> None:
+        """The run counts at its levels."""
+        y, group = self._log_seconds(job, length), self._jobs.group[job]
         new = group is None or ("group", group) not in self._levels
         keys: list[Key] = [key for key, _ in self._above(job)] if new else []
         decay = 0.5 ** (1.0 / self.half_life)

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
 from optsched.policies.predictors.forest import NAMES, Features, Forest, mean_of, trees_of
-from optsched.policies.predictors.history import History
+from optsched.policies.predictors.learner import History
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 
