@@ -68,7 +68,7 @@ def _own_line(method: Method) -> str:
 
 def _guarantees() -> list[tuple[str, str]]:
     from optsched.guarantees import GUARANTEES, Guarantee
-    from optsched.guarantees.method_theorem import METHOD_THEOREMS
+    from optsched.guarantees.judge import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 
     every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
@@ -147,7 +147,7 @@ KINDS = {
     "families": ListedKind("instances on which a policy loses much, for ratio", "guarantees.family:FAMILIES", _family),
     "lower-bounds": ListedKind(
         "what no online algorithm can do",
-        "guarantees.lower_bound:LOWER_BOUNDS",
+        "guarantees.guarantee:LOWER_BOUNDS",
         lambda each: f"{each.statement} ({each.source})",
     ),
     "objectives": ListedKind(
@@ -341,7 +341,7 @@ def _recipe_entry(name: str) -> Entry:
 def _guarantee_entry(name: str) -> Entry:
     from optsched.guarantees import GUARANTEES
     from optsched.guarantees.describe import facts_of
-    from optsched.guarantees.method_theorem import METHOD_THEOREMS
+    from optsched.guarantees.judge import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS
 
     others: tuple[Registry[Any], ...] = (SPEED_THEOREMS, METHOD_THEOREMS)

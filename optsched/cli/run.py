@@ -184,7 +184,7 @@ def _answer(solution: Solution, instance: Instance, model: str | None, file: Pat
 
     found = None
     if model is not None and solution.status == "feasible":  # an optimum needs no factor
-        from optsched.guarantees.method_theorem import judge_method
+        from optsched.guarantees.judge import judge_method
 
         found = judge_method(instance, solution)
     if as_json:
@@ -339,11 +339,11 @@ def ratio(
     ):
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, speed=at, strong=strong, progress=step, so_far=done.append)
+            table = ratios(members, policy, objective, speed=at, strong=strong, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
             curves = robustness_curves(
-                members, list(policy), objective, errors=levels, draws=draws, progress=step, so_far=done.append
+                members, policy, objective, errors=levels, draws=draws, progress=step, so_far=done.append
             )
             table = curves.table
     for note in table.notes:

@@ -14,11 +14,12 @@ from optsched.cli.layout import Column, Sheet
 from optsched.errors import printable
 from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
+from optsched.guarantees.optimum_bounds import KNOWN
 from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
 from optsched.report.attack_words import columns, facts, headline
-from optsched.report.comparison import KNOWN, Report
+from optsched.report.comparison import Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
