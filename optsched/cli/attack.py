@@ -136,7 +136,7 @@ def attack(
     if file is not None:
         found.instance.save(file)
     if report is not None:
-        from optsched.report.attack_page import attack_page
+        from optsched.report.html_views import attack_page
 
         write_atomic(report, attack_page(found))
     if as_json:

@@ -18,7 +18,6 @@ from optsched.guarantees.optimum_bounds import KNOWN
 from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
-from optsched.report.attack_words import columns, facts, headline
 from optsched.report.comparison import Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
@@ -290,12 +289,12 @@ def certificate_view(certificate: Certificate, instance: Instance) -> Group:
 
 def attack_view(found: Attack) -> Group:
     """What ``attack`` prints: a line that says what was found, the jobs, and what there is to say of them."""
-    shown = columns(found)
+    shown = found.columns
     sheet = Sheet([Column("job", right=False), *map(Column, shown)])
     for row in found.instance.table.to_dicts():
         sheet.add(row["id"], *(row[name] if isinstance(row[name], str) else number(row[name]) for name in shown))
-    lines = [instance_line(found.instance), *facts(found)]
-    return Group(Text(headline(found), style="bold"), sheet, *map(Text, lines))
+    lines = [instance_line(found.instance), *found.facts]
+    return Group(Text(found.headline, style="bold"), sheet, *map(Text, lines))
 
 
 def library_suites_view(rows: list[dict[str, Any]]) -> Group:
