@@ -110,11 +110,6 @@ GUARANTEES: Registry[Guarantee] = Registry("guarantee", package="optsched.guaran
 guarantee = GUARANTEES.maker(Guarantee, lambda theorem: theorem.id)
 
 
-def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Guarantee]:
-    """The theorems that apply to a policy with a placement on an instance, in the order of their ids."""
-    return [theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance)]
-
-
 def late(run: Run, limit: Floats) -> Ints:
     """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
     return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)

@@ -227,11 +227,5 @@ def compare(
 
 def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:
     # The objective is printed beside the factor: it need not be that of the report.
-    if guarantee is None:
-        return dict.fromkeys(("guarantee", "guarantee_objective", "guarantee_ratio", "guarantee_holds"))
-    return {
-        "guarantee": guarantee.id,
-        "guarantee_objective": guarantee.objective,
-        "guarantee_ratio": guarantee.ratio,
-        "guarantee_holds": guarantee.holds,
-    }
+    about = {f"guarantee_{name}": getattr(guarantee, name, None) for name in ("objective", "ratio", "holds")}
+    return {"guarantee": getattr(guarantee, "id", None), **about}

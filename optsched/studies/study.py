@@ -153,16 +153,11 @@ class Study:
         made = outcomes(experiments, named, _numbers(store, cells(experiments, named)))
         return Reproduction(self, small, named, tuple(each for each in made if each.complete))
 
-    def cost(
-        self, store: str | os.PathLike[str] | None = None, seeds: int | None = None, *, small: bool = False
-    ) -> Cost:
+    def cost(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Cost:
         """What `run` will cost, as it was measured when the study was written."""
-        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
-        every = cells(experiments, named)
-        left = {cell.key for cell in every}
-        if store is not None:
-            with Store(store) as kept:
-                left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
+        every = cells(self.declare(small, seeds), self.seeds_named(seeds, small))
+        with Store(store) as kept:
+            left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
         known = (self.document.get("small", {}) if small else self.document).get("cost", {})
         seconds = sum(known.get(name, known.get("usual", 0.0)) for cell, name in every.items() if cell.key in left)
         return Cost(len(every), len(left), seconds)
