@@ -9,11 +9,11 @@ import pytest
 
 import optsched as osd
 from optsched import deadline
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation, confirmed
+from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import ISLANDS, search
 from optsched.adversary.shrinking import shrunk
-from optsched.adversary.space import space_of
+from optsched.adversary.space import Candidate, space_of
 from optsched.deadline import NEVER, Deadline
 from optsched.policies.simulate import specify
 from optsched.solvers.session import Session
@@ -77,7 +77,7 @@ def test_search_and_shrinking_end_at_the_deadline(clock: Clock) -> None:
     policy = specify("sjf")
     evaluation = Evaluation(space_of(policy.policy, "whole-jobs:arrivals=false"), policy, None, "makespan")
     clock.step = 1.0
-    found = search(evaluation, deadline=Deadline.after(30))
+    found = search(evaluation, Budget(Deadline.after(30)))
     assert 0 < found.tries <= 30 + ISLANDS  # each island of a round tries one
     before = evaluation.runs
     assert shrunk(evaluation, found.elites[0][1], deadline=Deadline(0.0)) == found.elites[0][1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +20,15 @@ from optsched.guarantees.family import FAMILIES, Member
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import Specification, specify
 from optsched.problem.arrays import Floats
-from optsched.problem.html import html_of
+from optsched.problem.files import file_name
+from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import DEFAULT, get_objective
+from optsched.rounding import significant
 from optsched.speeds.duration import seconds_alone
 
 OPTIMUM = "opt"
+SHOWN = ("arrival", "gpus", "duration", "iterations", "profile", "weight")  # where they are not the same for all jobs
 SECONDS = 45.0  # budget where none is given
 SEARCH, SHRINK, PROOF = 0.65, 0.6, 0.6  # parts of the time that is left then; what is left at last is for words
 Advance = Callable[[int, int], None]
@@ -65,11 +67,8 @@ class Attack:
         return self.confirmed.policy.text
 
     def __repr__(self) -> str:
-        jobs = self.instance.n
-        to = self.confirmed.ratio_to
-        return (
-            f"Attack({self.policy!r}: {self.ratio:.6g} times the {self.confirmed.objective} of the {to}, {jobs} jobs)"
-        )
+        other = f"{self.confirmed.objective} of the {self.confirmed.ratio_to}"
+        return f"Attack({self.policy!r}: {self.ratio:.6g} times the {other}, {self.instance.n} jobs)"
 
     def _repr_html_(self) -> str:
         return html_of("attack", self)
@@ -77,6 +76,7 @@ class Attack:
     def to_json(self) -> dict[str, Any]:
         """The document of ``attack --json``."""
         best, near = self.confirmed, self.resembles
+        like = None if near is None else {"family": near.member, "distance": near.distance, "ratio": near.ratio}
         return {
             "policy": self.policy,
             "against": self.against,
@@ -92,12 +92,52 @@ class Attack:
             "method": self.method,
             "space": self.space.text,
             "proved_jobs": self.proved,
-            "resembles": None
-            if near is None
-            else {"family": near.member, "distance": near.distance, "ratio": near.ratio},
+            "resembles": like,
             "guarantees": [each.to_json() for each in best.judged],
             "instance": self.instance.to_json(),
         }
+
+    @property
+    def headline(self) -> str:
+        """The ratio, and what it is to."""
+        best = self.confirmed
+        to = {"optimum": "the optimum", "schedule": "what another schedule reaches"}.get(best.ratio_to, best.ratio_to)
+        exact = f" = {best.exact}" if best.exact.denominator < 10**6 else ""
+        return (
+            f"{self.policy}: {significant(self.ratio, 6, 'down')}{exact} times {to} "
+            f"({best.objective} {number(float(best.value))} against {number(float(best.other))})"
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table of jobs that say something."""
+        rows = self.instance.table.to_dicts()
+        shown = [name for name in SHOWN if any(row[name] is not None for row in rows)]
+        return [name for name in shown if name in ("arrival", "duration") or len({row[name] for row in rows}) > 1]
+
+    @property
+    def facts(self) -> list[str]:
+        """A line on the bound, on each theorem, on the family, and on the search or the proof."""
+        best, lines = self.confirmed, []
+        if best.ratio_to == "schedule":
+            most = "nothing bounds it" if best.most is None else f"at most {significant(best.most, 6, 'up')}"
+            lines.append(f"the optimum is not proved: the ratio to it is at least the one above, and {most}")
+        for judged in best.judged:
+            most = f"<= {significant(judged.ratio, 6, 'up')} x the optimum of {judged.objective}"
+            lines.append(f"{judged.id}: {most}, {judged.verdict}")
+        if self.resembles is not None:
+            lines.append(f"it {self.resembles.text}")
+        return [*lines, self._effort()]
+
+    def _effort(self) -> str:
+        if self.method == "search":
+            return f"found in {self.tries:,} tries; before it was made small: {significant(self.searched, 6, 'down')}"
+        where, solved = f"no instance of {self.space.text}", f"{self.tries:,} mixed-integer programs"
+        if self.proved == self.space.jobs:
+            return f"{where} is worse: proved by HiGHS, {solved}"
+        if self.proved == 0:
+            return f"{solved}: the budget ended before anything was proved"
+        return f"{where} with at most {self.proved} jobs is worse: proved by HiGHS, {solved}, when the budget ended"
 
 
 MORE_TIME = "give a larger budget, or run optsched warm-up once: what is compiled takes some of it"
@@ -162,7 +202,7 @@ def attack(
     way = METHODS.get(method)
     sizes = {**way.usual, **{key: value for key, value in (("jobs", jobs), ("gpus", gpus)) if value is not None}}
     kind = space_of(chosen.policy, space, weights=get_objective(goal).weighted, **sizes)
-    evaluation = Evaluation(kind, chosen, rival, goal)
+    evaluation, name = Evaluation(kind, chosen, rival, goal), f"worst-{file_name(chosen.text)}"
     if deadline is NEVER:
         deadline = Deadline.after(SECONDS if seconds is None and tries is None else seconds)
     reported = [0.0]
@@ -172,7 +212,7 @@ def attack(
             progress(found.tries, every)
         if best is not None and found.elites and found.elites[0][0] > reported[0]:
             reported[0], candidate = found.elites[0]
-            best(reported[0], kind.instance(candidate, _name(chosen.text)).replace(objective=goal))
+            best(reported[0], kind.instance(candidate, name).replace(objective=goal))
 
     found = way.run(evaluation, Budget(deadline.share(SEARCH), tries, seed, workers or _processors()), watch)
     if not found.elites or found.elites[0][0] <= 0:
@@ -180,17 +220,9 @@ def attack(
         raise OptschedError(f"no instance with a ratio was found in {found.tries} tries{more}")
     searched, worst = found.elites[0]
     small = shrunk(evaluation, worst, way.tolerance if tolerance is None else tolerance, deadline.share(SHRINK))
-    shown = confirmed(evaluation, small, _name(chosen.text), deadline.share(PROOF))
-    return Attack(
-        shown,
-        OPTIMUM if rival is None else rival.text,
-        searched,
-        found.tries,
-        resemblance(shown.instance, goal),
-        method,
-        kind,
-        found.proved,
-    )
+    shown = confirmed(evaluation, small, name, deadline.share(PROOF))
+    other, near = OPTIMUM if rival is None else rival.text, resemblance(shown.instance, goal)
+    return Attack(shown, other, searched, found.tries, near, method, kind, found.proved)
 
 
 def _check_budget(seconds: float | None, tries: int | None, workers: int | None, tolerance: float | None) -> None:
@@ -201,10 +233,6 @@ def _check_budget(seconds: float | None, tries: int | None, workers: int | None,
     check_legal(workers is None or workers >= 1, "workers", workers, "an integer >= 1")
     if tolerance is not None:
         check_legal(0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
-
-
-def _name(policy: str) -> str:
-    return f"worst-{re.sub(r'[^A-Za-z0-9._=-]+', '-', policy).strip('-')}"
 
 
 def _processors() -> int:
@@ -284,14 +312,7 @@ def _points(instance: Instance) -> Floats:
         instance.message + instance.forward + instance.backward if instance.at_task_level else seconds_alone(instance)
     )
     longest = float(alone.max()) or 1.0
-    arrival = (instance.arrival - instance.arrival.min()) / longest
-    part = np.column_stack(
-        [
-            arrival,
-            alone / longest,
-            instance.gpus / instance.cluster.gpus,
-            instance.weight / max(instance.weight.max(), 1.0),
-        ]
-    )
+    arrival, weight = instance.arrival - instance.arrival.min(), instance.weight / max(instance.weight.max(), 1.0)
+    part = np.column_stack([arrival / longest, alone / longest, instance.gpus / instance.cluster.gpus, weight])
     points: Floats = np.minimum(part, 2.0)
     return points

@@ -12,8 +12,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from optsched.adversary.candidate import Candidate
-from optsched.adversary.space import SearchSpace
+from optsched.adversary.space import Candidate, SearchSpace
 from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.shrinking import TOLERANCE
+from optsched.adversary.space import Candidate
 from optsched.deadline import NEVER, Deadline
 from optsched.registry import Registry
 

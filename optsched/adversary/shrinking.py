@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from math import gcd
 
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.space import SearchSpace
+from optsched.adversary.space import Candidate, SearchSpace, put
 from optsched.deadline import NEVER, Deadline
 
 TOLERANCE = 0.01  # of the ratio may be lost
@@ -44,20 +43,18 @@ def _size(candidate: Candidate) -> tuple[int, int]:
 
 def _smaller(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
     """Smaller candidates, those first that are much smaller."""
-    rows = candidate.jobs
-    for j in range(len(rows)):
-        yield space.normal(candidate._replace(jobs=rows[:j] + rows[j + 1 :]))
+    for j in range(len(candidate.jobs)):
+        yield space.normal(candidate.instead(j))
     yield from _merged(space, candidate)
     yield from _divided(space, candidate)
     yield from _of_all(space, candidate)
-    for j, row in enumerate(rows):
+    for j, row in enumerate(candidate.jobs):
         for c in space.varied:
             for value in _values(row[c], space.quantities[c].least):
-                changed = (*row[:c], value, *row[c + 1 :])
-                yield space.normal(candidate._replace(jobs=(*rows[:j], changed, *rows[j + 1 :])))
+                yield space.normal(candidate.instead(j, put(row, c, value)))
     for c, value in enumerate(candidate.shared):
         for less in _values(value, space.shared[c].least):
-            yield candidate._replace(shared=(*candidate.shared[:c], less, *candidate.shared[c + 1 :]))
+            yield candidate._replace(shared=put(candidate.shared, c, less))
     yield from _of_two(space, candidate)
 
 
@@ -69,8 +66,7 @@ def _merged(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
         for k, other in enumerate(rows):
             if j != k:
                 both = tuple(value + other[c] if c in summed else value for c, value in enumerate(row))
-                put = (*rows[:j], both, *rows[j + 1 :])
-                yield space.normal(candidate._replace(jobs=put[:k] + put[k + 1 :]))
+                yield space.normal(candidate.instead(j, both).instead(k))
 
 
 def _of_two(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
@@ -80,7 +76,7 @@ def _of_two(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
         for j, k in combinations(range(len(rows)), 2):
             less = list(rows)
             for i, column in ((j, c), (k, d)):
-                less[i] = (*less[i][:column], less[i][column] - 1, *less[i][column + 1 :])
+                less[i] = put(less[i], column, less[i][column] - 1)
             yield space.normal(candidate._replace(jobs=tuple(less)))
 
 
@@ -109,7 +105,7 @@ def _of_all(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
         values = [row[c] for row in candidate.jobs]
         for value in sorted({v for v in values if values.count(v) > 1}, reverse=True):
             for less in _values(value, space.quantities[c].least):
-                rows = tuple((*row[:c], less, *row[c + 1 :]) if row[c] == value else row for row in candidate.jobs)
+                rows = tuple(put(row, c, less) if row[c] == value else row for row in candidate.jobs)
                 yield space.normal(candidate._replace(jobs=rows))
 
 

@@ -1,4 +1,8 @@
-"""`SearchSpace`: a kind of instances that can be searched, the best schedule that is known of each, and how it is proved."""
+"""`SearchSpace`: a kind of instances that can be searched, the best schedule that is known of each, and how it is proved.
+
+What a search varies is a `Candidate`, a table of integers with a row a job; a `Quantity` is a column. Times and sizes are
+integers, so that a ratio found is one of fractions and a reader can check it by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,78 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
-from optsched.adversary.candidate import Candidate, Quantity
+import numpy as np
+
+from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
+from optsched.guarantees.optimum import proved_here, stating
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import Specification
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 from optsched.registry import Registry, made
+from optsched.solvers.methods.mode_branching import branch, empty_stack, problem_of
+from optsched.solvers.solve import solve
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number of a job, or one that all jobs share: an integer from ``least`` to ``most``.
+
+    ``work``: it may be split between two jobs, and those of two jobs added up (durations, bytes). ``origin``: only
+    differences count, so that the least one is 0 (arrivals). ``tied``: it may be made equal to the work of its job, as
+    weights are.
+    """
+
+    name: str
+    least: int
+    most: int
+    work: bool = False
+    origin: bool = False
+    tied: bool = False
+
+    def within(self, value: int) -> int:
+        """The nearest legal value."""
+        return min(max(value, self.least), self.most)
+
+    def drawn(self, rng: random.Random) -> int:
+        """A random value; small ones are as likely as large ones: uniform on a logarithmic scale, in one case of four."""
+        if rng.random() < 0.75:
+            return rng.randint(self.least, self.most)
+        span = self.most - self.least + 1
+        return self.within(self.least + int(span ** rng.random()) - 1)
+
+
+class Candidate(NamedTuple):
+    """``jobs``: a row a job, in the order of the instance, a column a `Quantity`; ``shared``: what belongs to no job."""
+
+    jobs: tuple[Row, ...]
+    shared: Row = ()
+
+    @property
+    def total(self) -> int:
+        """The sum of all its numbers: what shrinking makes small."""
+        return sum(map(sum, self.jobs)) + sum(self.shared)
+
+    def instead(self, j: int, *rows: Row) -> Candidate:
+        """These rows in the place of job ``j``; none: without it."""
+        return self._replace(jobs=(*self.jobs[:j], *rows, *self.jobs[j + 1 :]))
+
+
+def put(row: Row, c: int, value: int) -> Row:
+    """The row with ``value`` in column ``c``."""
+    return (*row[:c], value, *row[c + 1 :])
+
 
 MOST_JOBS = 16
+NODES = 20_000  # of branch and bound: some milliseconds
+LEAST, SECONDS = 0.01, 60.0  # for a proof: seconds, and those where there is no deadline
+Modes = list[list[tuple[tuple[int, ...], float]]]  # of every job: (GPUs held of every node, seconds)
 Reached = tuple[Instance, Fraction | None]  # stating its optimum if that is proved; what a schedule reaches
 
 
@@ -57,11 +123,6 @@ class SearchSpace(ABC):
         """What all jobs share."""
         return ()
 
-    @property
-    def fewest(self) -> int:
-        """Jobs that a candidate has at least."""
-        return 1
-
     @classmethod
     @abstractmethod
     def serves(cls, policy: AnyPolicy) -> bool:
@@ -78,11 +139,18 @@ class SearchSpace(ABC):
         ``preemptive``: such schedules may preempt.
         """
 
-    @abstractmethod
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """The instance, stating its optimum where that can be proved (`optsched.guarantees.optimum.proved_here`) before the
         ``deadline``; and the value, in fractions, of a schedule that the referee accepts, or None.
+
+        Here by `optsched.solve`, among schedules without preemption.
         """
+        best = solve(instance, objective, time_limit=max(min(SECONDS, deadline.left), LEAST))
+        reached = None if best.schedule is None else schedule_value(instance, best.schedule, objective)
+        if best.status != "optimal" or best.value is None:
+            return instance, reached
+        stated = stating(best.value, objective, "gang-nonpreemptive", best.model)
+        return proved_here(instance.replace(optimum=stated)), reached
 
     @property
     def text(self) -> str:
@@ -100,8 +168,7 @@ class SearchSpace(ABC):
 
     def drawn(self, rng: random.Random) -> Candidate:
         """A random candidate."""
-        n = rng.randint(max(2, self.fewest), self.jobs) if self.fewest < self.jobs else self.jobs
-        rows = tuple(self.row(rng) for _ in range(n))
+        rows = tuple(self.row(rng) for _ in range(rng.randint(2, self.jobs)))
         return self.normal(Candidate(rows, tuple(each.drawn(rng) for each in self.shared)))
 
     def row(self, rng: random.Random) -> tuple[int, ...]:
@@ -114,12 +181,12 @@ class SearchSpace(ABC):
         for c, each in enumerate(self.quantities):
             first = min((row[c] for row in rows), default=0) if each.origin else 0
             if first:
-                rows = tuple((*row[:c], row[c] - first, *row[c + 1 :]) for row in rows)
+                rows = tuple(put(row, c, row[c] - first) for row in rows)
         return Candidate(rows, candidate.shared)
 
     def legal(self, candidate: Candidate) -> bool:
         """Are there neither too few nor too many jobs, and is every number within its limits?"""
-        return self.fewest <= len(candidate.jobs) <= self.jobs and all(
+        return 1 <= len(candidate.jobs) <= self.jobs and all(
             each.least <= value <= each.most
             for row, quantities in (
                 *((row, self.quantities) for row in candidate.jobs),
@@ -153,3 +220,22 @@ def _usual(policy: AnyPolicy) -> str:
     if not found:
         raise InputError("there are no instances to search for it yet", field="policy", value=policy.name)
     return found[0]
+
+
+def branched(instance: Instance, objective: str, modes: Modes) -> float:
+    """The best value without preemption that `NODES` nodes find; the optimum where the search ends before.
+
+    Every job has at least one mode.
+    """
+    flat = [mode for own in modes for mode in own]
+    problem = problem_of(
+        instance,
+        get_objective(objective),
+        np.concatenate([[0], np.cumsum([len(own) for own in modes])]).astype(np.int64),
+        np.array([held for held, _ in flat], dtype=np.int64),
+        np.array([seconds for _, seconds in flat], dtype=np.float64),
+    )
+    stack = empty_stack(instance.n, len(flat), np.inf)
+    owner = np.repeat(np.arange(instance.n, dtype=np.int64), [len(own) for own in modes])
+    branch(problem, stack, owner, 0.0, NODES)
+    return float(stack.best[0])

@@ -13,21 +13,18 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from optsched import __version__
-from optsched.cli.attack import attack
-from optsched.cli.check_policy import check_policy
-from optsched.cli.files import convert, generate, plot, verify
-from optsched.cli.fit import fit
+from optsched.cli.attack import attack, check_policy
+from optsched.cli.compile_all import warm_up
+from optsched.cli.files import convert, fit, generate, library, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
-from optsched.cli.library import library
 from optsched.cli.lists import list_names
 from optsched.cli.options import SourceKeepingCommand
 from optsched.cli.output import OutputError, refused, say, silence
-from optsched.cli.reproduce import reproduce
 from optsched.cli.run import bound, ratio, run, solve
-from optsched.cli.sweep import sweep
-from optsched.cli.warm_up import warm_up
+from optsched.cli.sweep import reproduce, sweep
 from optsched.errors import InputError, OptschedError
 
 EXAMPLES = """\b
@@ -64,11 +61,9 @@ def _print_version(asked: bool) -> None:
 def _bare(
     ctx: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="errors of policies and of optsched with their traceback")
-    ] = False,
+    debug: Annotated[bool, Option("--debug", help="errors of policies and of optsched with their traceback")] = False,
 ) -> None:
     if ctx.invoked_subcommand is None and not ctx.resilient_parsing:
         typer.echo(ctx.get_help())

@@ -1,4 +1,4 @@
-"""``attack``: the search for instances on which a policy is bad."""
+"""``attack``: the search for instances on which a policy is bad; ``check-policy``: does it keep what every policy keeps?"""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from optsched.cli.interrupt import due, shield_processes, telling
-from optsched.cli.names import complete_policy
-from optsched.cli.options import AsJson, Seed, output
+from optsched.cli.options import AsJson, Seed, complete_policy, output
 from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
 from optsched.errors import check_legal
 
@@ -23,54 +23,50 @@ if TYPE_CHECKING:
 def attack(
     policy: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="POLICY",
             help="NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own",
             show_default=False,
             autocompletion=complete_policy,
         ),
     ],
-    against: Annotated[
-        str, typer.Option("--against", metavar="opt|POLICY", help="the optimum, or another policy")
-    ] = "opt",
-    objective: Annotated[str, typer.Option("--objective", metavar="NAME")] = "total_flow_time",
+    against: Annotated[str, Option("--against", metavar="opt|POLICY", help="the optimum, or another policy")] = "opt",
+    objective: Annotated[str, Option("--objective", metavar="NAME")] = "total_flow_time",
     space: Annotated[
         str,
-        typer.Option(
+        Option(
             "--space",
             metavar="NAME[:KEY=VALUE,...]",
             help="the kind of instances, see: optsched list spaces; default: the one for the policy",
         ),
     ] = "",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="the most jobs; default: those of the space")
+        int | None, Option("--jobs", metavar="N", help="the most jobs; default: those of the space")
     ] = None,
     gpus: Annotated[
-        int | None, typer.Option("--gpus", metavar="G", help="of the cluster; default: those of the space")
+        int | None, Option("--gpus", metavar="G", help="of the cluster; default: those of the space")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option("--budget", metavar="SECONDS", help="default: 45, unless there are --tries")
+        float | None, Option("--budget", metavar="SECONDS", help="default: 45, unless there are --tries")
     ] = None,
     tries: Annotated[
         int | None,
-        typer.Option("--tries", metavar="N", help="instances to try; then the result depends on the seed only"),
+        Option("--tries", metavar="N", help="instances to try; then the result depends on the seed only"),
     ] = None,
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             "--method",
             metavar="NAME",
             help="search, or milp: proves the worst one; for queue orders, on one machine. See: optsched list methods",
         ),
     ] = "search",
     seed: Seed = 0,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")
-    ] = None,
+    workers: Annotated[int | None, Option("--workers", metavar="N", help="processes; default: one a processor")] = None,
     file: Annotated[Path | None, output("FILE", "a file for the instance (.json, .parquet)")] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE.html", help="a page with the jobs, the schedules and the proof"),
+        Option("--report", metavar="FILE.html", help="a page with the jobs, the schedules and the proof"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -136,7 +132,7 @@ def attack(
     if file is not None:
         found.instance.save(file)
     if report is not None:
-        from optsched.report.attack_page import attack_page
+        from optsched.report.html_views import attack_page
 
         write_atomic(report, attack_page(found))
     if as_json:
@@ -174,3 +170,38 @@ def _unconfirmed(policy: str, against: str, objective: str, known: Sequence[tupl
         "ratio_to": None,
         "instance": None if instance is None else instance.to_json(),
     }
+
+
+def check_policy(
+    policy: Annotated[
+        str,
+        Argument(
+            metavar="MODULE:CLASS", help="or a registered policy; [:KEY=VALUE,...][+PLACEMENT]", show_default=False
+        ),
+    ],
+    folder: Annotated[Path, output("DIR", "a folder for instances that show what is broken; default: here")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Does a policy keep what every policy keeps? Else exit 1. It names the checks that do not hold.
+
+    optsched check-policy my_policies:Mine
+    """
+    from optsched.contract.examine import examine
+    from optsched.problem.files import check_writable
+    from optsched.progress import bars
+
+    check_writable(folder / "broken.json")
+    with bars() as shown, others_print_to_stderr():
+        found = examine(policy, progress=shown.step("checking"))
+    files = found.save(folder)
+    if as_json:
+        print_json(found.to_json(files))
+    else:
+        from optsched.cli.tables import examination_view
+
+        show(examination_view(found))
+    for each in found.broken:
+        written = f"; see {', '.join(files[each.check])}" if each.check in files else ""
+        say(f"{policy}: {each.check}: {each.said}{written}")
+    if found.broken:
+        raise typer.Exit(1)

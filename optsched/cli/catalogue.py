@@ -1,4 +1,4 @@
-"""``list``: the names of everything registered, each with the first line of its docstring."""
+"""``list``: the names of everything registered, each with a line on what it is; and all that is known of one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.registry import Registry, near_matches
+from optsched.registry import Registry, legal_of, near_matches, parameters_of
 
 if TYPE_CHECKING:
     from optsched.solvers.method import Method
@@ -23,8 +23,6 @@ def _first_line(thing: Any) -> str:
 
 
 def _with_defaults(thing: Any) -> str:
-    from optsched.registry import parameters_of
-
     return _with_parameters(_first_line(thing), parameters_of(thing))
 
 
@@ -40,7 +38,6 @@ def _shown(value: Any) -> str:
 def _models() -> list[tuple[str, str]]:
     from optsched.models import FORMULATIONS
     from optsched.models.program import PROGRAMS
-    from optsched.registry import parameters_of
     from optsched.solvers.method import METHODS
 
     rows = {
@@ -68,7 +65,7 @@ def _own_line(method: Method) -> str:
 
 def _guarantees() -> list[tuple[str, str]]:
     from optsched.guarantees import GUARANTEES, Guarantee
-    from optsched.guarantees.method_theorem import METHOD_THEOREMS
+    from optsched.guarantees.judge import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 
     every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
@@ -147,7 +144,7 @@ KINDS = {
     "families": ListedKind("instances on which a policy loses much, for ratio", "guarantees.family:FAMILIES", _family),
     "lower-bounds": ListedKind(
         "what no online algorithm can do",
-        "guarantees.lower_bound:LOWER_BOUNDS",
+        "guarantees.guarantee:LOWER_BOUNDS",
         lambda each: f"{each.statement} ({each.source})",
     ),
     "objectives": ListedKind(
@@ -158,9 +155,7 @@ KINDS = {
     "recipes": ListedKind("generators of instances, for generate", "io.traces.generate:RECIPES", _recipe),
     "dialects": ListedKind("traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS"),
     "devices": ListedKind(
-        "GPU types whose peak speed is known, for rates that no table has",
-        "speeds.throughput_table:DEVICES",
-        str,
+        "GPU types whose peak speed is known, for rates that no table has", "speeds.throughput_table:DEVICES", str
     ),
     "spaces": ListedKind(
         "kinds of instances among which attack looks for bad ones",
@@ -217,25 +212,14 @@ def entry(kind: str, name: str) -> Entry:
     texts = dict(catalogue(kind))
     if name not in texts:
         singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
-        raise InputError(
-            f"there is no {singular} of this name", value=name, legal=near_matches(name, list(texts), kind=singular)
-        )
-    if kind == "recipes":
-        return _recipe_entry(name)
-    if kind == "families":
-        return _family_entry(name)
-    if kind == "guarantees":
-        return _guarantee_entry(name)
+        near = near_matches(name, list(texts), kind=singular)
+        raise InputError(f"there is no {singular} of this name", value=name, legal=near)
     if KINDS[kind].sign:
         return _documented_entry(kind, name)
-    parameters, written, facts = _OF_KIND[kind](name) if kind in _OF_KIND else ((), "", ())
-    return Entry(name, texts[name], parameters, written, facts=facts)
+    return _OF_KIND.get(kind, Entry)(name, texts[name])
 
 
-_Told = tuple[tuple[ShownParameter, ...], str, tuple[tuple[str, str], ...]]
-
-
-def _of_model(name: str) -> _Told:
+def _of_model(name: str, text: str) -> Entry:
     from optsched.models import FORMULATIONS
     from optsched.models.program import PROGRAMS
     from optsched.problem.instance import Instance, Job
@@ -251,7 +235,7 @@ def _of_model(name: str) -> _Told:
         end = ', model.end("ID") its completion time' if getattr(of, "end", None) else ""
         facts = mathematics(inspect.getdoc(inspect.getmodule(of.build)) or "")
         facts += (("in Python", f'model = osd.formulate(SOURCE, "{name}"); model.job("ID") is a job\'s number{end}'),)
-    return parameters, _written(f"optsched solve SOURCE --model {name}:", parameters), facts
+    return Entry(name, text, parameters, _written(f"optsched solve SOURCE --model {name}:", parameters), facts=facts)
 
 
 _SECTION = re.compile(r"(Sets|Data|Variables|Optimum|Size|Reference)\b[^:]*: ")
@@ -284,32 +268,27 @@ def mathematics(docstring: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, " ".join(text).replace("``", "").strip()) for key, text in parts.items())
 
 
-def _of_dialect(name: str) -> _Told:
+def _of_dialect(name: str, text: str) -> Entry:
     from optsched.io.traces.dialect import DIALECTS
 
     dialect = DIALECTS.get(name)
     columns = "--columns FIELD=COLUMN,..." if dialect.takes_columns else ", ".join(dialect.header)
     cluster = "as the file says, unless --cluster does" if dialect.brings_cluster else "--cluster NODESxGPUS"
     facts = (("columns", columns), ("fragment", dialect.fragment), ("cluster", cluster))
-    return (), "", tuple(each for each in facts if each[1])
+    return Entry(name, text, facts=tuple(each for each in facts if each[1]))
 
 
-def _of_method(name: str) -> _Told:
+def _of_method(name: str, text: str) -> Entry:
     from optsched.adversary.method import METHODS, TOLERANCE_LEGAL
 
     method = METHODS.get(name)
     size = "an integer >= 1; what the kind of instances says goes first"
     parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
     parameters += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
-    return parameters, f"optsched attack POLICY --method {name}", ()
-
-
-_OF_KIND: dict[str, Callable[[str], _Told]] = {"models": _of_model, "dialects": _of_dialect, "methods": _of_method}
+    return Entry(name, text, parameters, f"optsched attack POLICY --method {name}")
 
 
 def _shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
-    from optsched.registry import legal_of, parameters_of
-
     known = parameters_of(maker).items()
     return tuple(ShownParameter(key, _shown(value), legal_of(maker, key, tried or maker)) for key, value in known)
 
@@ -326,7 +305,7 @@ def _written(sign: str, parameters: tuple[ShownParameter, ...]) -> str:
     return sign + ",".join(f"{each.name}={each.default}" for each in parameters) if parameters else ""
 
 
-def _recipe_entry(name: str) -> Entry:
+def _of_recipe(name: str, _: str) -> Entry:
     from optsched.io.traces.generate import RECIPES
 
     recipe = RECIPES.get(name)
@@ -338,10 +317,10 @@ def _recipe_entry(name: str) -> Entry:
     return Entry(name, recipe.summary, parameters, f"optsched generate {name} --set {first}=... -o FILE")
 
 
-def _guarantee_entry(name: str) -> Entry:
+def _of_guarantee(name: str, _: str) -> Entry:
     from optsched.guarantees import GUARANTEES
     from optsched.guarantees.describe import facts_of
-    from optsched.guarantees.method_theorem import METHOD_THEOREMS
+    from optsched.guarantees.judge import METHOD_THEOREMS
     from optsched.guarantees.speed import SPEED_THEOREMS
 
     others: tuple[Registry[Any], ...] = (SPEED_THEOREMS, METHOD_THEOREMS)
@@ -349,7 +328,7 @@ def _guarantee_entry(name: str) -> Entry:
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 
 
-def _family_entry(name: str) -> Entry:
+def _of_family(name: str, _: str) -> Entry:
     from optsched.guarantees.family import FAMILIES
 
     family = FAMILIES.get(name)
@@ -357,6 +336,16 @@ def _family_entry(name: str) -> Entry:
     written = f"optsched ratio {name}:{family.size}={parameters[0].default} -p {family.policy}"
     text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
     return Entry(name, text, parameters, written, _paragraphs(inspect.getdoc(family.make) or ""))
+
+
+_OF_KIND: dict[str, Callable[[str, str], Entry]] = {
+    "models": _of_model,
+    "dialects": _of_dialect,
+    "methods": _of_method,
+    "recipes": _of_recipe,
+    "guarantees": _of_guarantee,
+    "families": _of_family,
+}
 
 
 def _documented_entry(kind: str, name: str) -> Entry:

@@ -1,4 +1,4 @@
-"""`warm_up`: compile everything now, for images and CI, so that no run ever waits for the compiler.
+"""``optsched warm-up``: compile everything now, for images and CI, so that no run ever waits for the compiler.
 
 What numba compiles is kept on disk (`optsched.compiled`). Nothing here lists what is compiled: every registered placement,
 policy, bound and exact method is used once, on small instances of every kind, with interpreting switched off. A new policy
@@ -8,33 +8,33 @@ left to the run that meets them: seconds.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from optsched.compiled import FUNCTIONS, Function, without_interpreting
+from typer import Option
+
+from optsched.cli.output import say, write
 from optsched.errors import OptschedError
 
-Step = tuple[str, Callable[[], None]]
 
+def warm_up(quiet: Annotated[bool, Option("--quiet", "-q", help="no line a step")] = False) -> None:
+    """Compile everything now, so that no later run waits. For images and CI; minutes, once for a machine."""
+    from optsched.compiled import without_interpreting
 
-def warm_up(progress: Callable[[str, int, int], None] | None = None) -> int:
-    """Compile every function that some run may need; the number of steps taken.
-
-    ``progress(what, done, of)`` is called before every step. A minute or two of CPU on a fresh install, seconds after that.
-    """
-    todo = list(_steps())
+    begun, todo = time.perf_counter(), list(_steps())
     with without_interpreting(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for done, (what, step) in enumerate(todo):
-            if progress is not None:
-                progress(what, done, len(todo))
+        for number, (what, step) in enumerate(todo, 1):
+            if not quiet:
+                say(f"{number}/{len(todo)} {what}")
             step()
-    return len(todo)
+    write(f"compiled what {len(todo)} steps use, in {time.perf_counter() - begun:.0f} s; kept for later runs\n")
 
 
-def _steps() -> Iterator[Step]:
+def _steps() -> Iterator[tuple[str, Callable[[], None]]]:
     from optsched.policies import POLICIES
     from optsched.policies.placements import PLACEMENTS
     from optsched.simulation.entry_points import compile_all
@@ -71,6 +71,8 @@ def _instances() -> dict[str, Any]:
 
 
 def _prepare(placement: Any) -> None:
+    from optsched.compiled import Function
+
     for rule in (placement, placement.shared):
         place = getattr(rule, "place", None)
         if isinstance(place, Function):
@@ -78,6 +80,8 @@ def _prepare(placement: Any) -> None:
 
 
 def _prepare_all() -> None:
+    from optsched.compiled import FUNCTIONS
+
     for function in FUNCTIONS:
         function.prepare()
 

@@ -1,26 +1,33 @@
-"""``verify``, ``generate``, ``convert`` and ``plot``: from files to files."""
+"""``verify``, ``generate``, ``convert``, ``plot``, ``fit``: from files to files; ``library``: what is known of instances."""
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from optsched.cli.names import completing
-from optsched.cli.options import AboutSource, AsJson, Reading, Seed, Source, output, reading_source
-from optsched.cli.output import print_json, write
-from optsched.errors import printable
+from optsched.cli.options import AboutSource, AsJson, Reading, Seed, Source, completing, output, reading_source
+from optsched.cli.output import print_json, show, write
+from optsched.errors import check_legal, printable
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from optsched.check.context import Violation
+    from optsched.speeds.least_squares import Fitted
 
 InstanceFile = output("FILE", "an instance file (.json, .parquet)")
 
 
 @reading_source
 def verify(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a schedule, its tasks, or a certificate", show_default=False)
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="a schedule, its tasks, or a certificate", show_default=False)],
     instance: Annotated[str, AboutSource],
     reading: Reading,
     as_json: AsJson = False,
@@ -34,21 +41,29 @@ def verify(
 
     verdict = check_file(file, reading.load(instance).instance)
     if as_json:
-        found = [{"rule": v.rule, "message": v.message} for v in verdict.violations]
-        print_json({"file": str(file), "kind": verdict.kind, "holds": verdict.holds, "violations": found})
+        rules = _rules(verdict.violations)
+        print_json({"file": str(file), "kind": verdict.kind, "holds": verdict.holds, "violations": rules})
     elif verdict.holds:
         write(f"{printable(str(file))}: the {verdict.kind} holds\n")
-    else:
-        for violation in verdict.violations:
-            sys.stderr.write(printable(f"{file}: {violation.rule}: {violation.message}") + "\n")
-    if not verdict.holds:
+    _require_none(verdict.violations, file, as_json)
+
+
+def _rules(violations: Sequence[Violation]) -> list[dict[str, str]]:
+    return [{"rule": each.rule, "message": each.message} for each in violations]
+
+
+def _require_none(violations: Sequence[Violation], file: str | Path, as_json: bool) -> None:
+    """Exit 1 where there are any: a line each on stderr, unless the document on stdout has them."""
+    for each in () if as_json else violations:
+        sys.stderr.write(printable(f"{file}: {each.rule}: {each.message}") + "\n")
+    if violations:
         raise typer.Exit(1)
 
 
 def generate(
     recipe: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="RECIPE",
             help="see: optsched list recipes",
             show_default=False,
@@ -58,7 +73,7 @@ def generate(
     file: Annotated[Path, InstanceFile],
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="a parameter; see: optsched list recipes RECIPE"),
+        Option("--set", metavar="KEY=VALUE", help="a parameter; see: optsched list recipes RECIPE"),
     ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -78,12 +93,7 @@ def generate(
 
 
 @reading_source
-def convert(
-    source: Source,
-    file: Annotated[Path, InstanceFile],
-    reading: Reading,
-    as_json: AsJson = False,
-) -> None:
+def convert(source: Source, file: Annotated[Path, InstanceFile], reading: Reading, as_json: AsJson = False) -> None:
     """Turn any dialect into an instance file.
 
     optsched convert tiresias:log.csv --cluster 8x8 -o log.parquet
@@ -101,16 +111,16 @@ def convert(
 def plot(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="a schedule, its tasks, or the result.json of a run", show_default=False),
+        Argument(metavar="FILE", help="a schedule, its tasks, or the result.json of a run", show_default=False),
     ],
     picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf), or a page to zoom into (.html)")],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
+        Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="and until then")] = None,
+    until: Annotated[str | None, Option("--to", metavar="TIME", help="and until then")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
@@ -138,3 +148,123 @@ def _say_written(path: Path, instance: Any, skipped: int, as_json: bool) -> None
         print_json({"file": str(path), "instance": about})
     else:
         write(f"{path}: {instance_line(instance, skipped)}\n")
+
+
+WHAT = "list: a suite, instance by instance; check: a schedule, its tasks, or a certificate"
+WHICH = "only instances whose optimum is proved; only the others"
+
+
+def library(
+    action: Annotated[str, Argument(metavar="[list|check]", help="default: list", show_default=False)] = "list",
+    what: Annotated[
+        str | None,
+        Argument(metavar="[SUITE|FILE]", help=WHAT, show_default=False, autocompletion=completing("library-suites")),
+    ] = None,
+    solved: Annotated[bool | None, Option("--solved/--open", help=WHICH, show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Instances with proven optima or intervals; submit better.
+
+    optsched library list gangs-64 --open; optsched library check better.json
+
+    check exits with 1, naming the rule, when the file does not hold; else it says what the file improves.
+    """
+    check_legal(action in ("list", "check"), "library", action, "list or check")
+    if action == "check":
+        check_legal(what is not None, "library check", "no file", "a schedule or a certificate")
+        check_legal(solved is None, "library check", "--solved" if solved else "--open", "goes with list")
+        _check(str(what), as_json)
+        return
+    from optsched.io.library import library as frame
+
+    rows = frame(what, solved).to_dicts()
+    if as_json:
+        print_json({"instances": rows})
+        return
+    from optsched.cli.tables import library_suites_view, library_view
+
+    show(library_suites_view(rows) if what is None and solved is None else library_view(rows))
+
+
+def _check(file: str, as_json: bool) -> None:
+    from optsched.io.library import check_submission
+
+    found = check_submission(Path(file))
+    if as_json:
+        about: dict[str, Any] = {"file": file, "instance": found.entry.name, "kind": found.kind}
+        about |= {"holds": not found.violations, "violations": _rules(found.violations), "improves": found.improves}
+        about |= {"closes": found.closes, "verdict": found.verdict}
+        numbers = {"value": found.value, "known": found.known}
+        print_json(about | {name: None if each is None else float(each) for name, each in numbers.items()})
+    elif not found.violations:
+        from rich.text import Text
+
+        show(Text(f"{file}: {found.verdict}"))
+    _require_none(found.violations, file, as_json)
+
+
+KINDS = ("contention", "interference", "scaling")
+
+
+def fit(
+    kind: Annotated[str, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False)],
+    measured: Annotated[Path, Argument(metavar="FILE.csv", help="one measurement a row", show_default=False)],
+    latency: Annotated[float | None, Option("--latency", metavar="S", help="contention: a, where known")] = None,
+    ratio: Annotated[
+        float | None, Option("--ratio", metavar="XI", help="interference: of pairs not measured; default: 2")
+    ] = None,
+    file: Annotated[Path | None, output("FILE.json", "for --contention, --interference or --profiles of run")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the constants of a model to one's own measurements.
+
+    \b
+    optsched fit contention transfers.csv -o network.json  # bytes, transfers, seconds
+    optsched fit interference pairs.csv -o pairs.json      # model, beside, seconds
+    optsched fit scaling steps.csv -o profiles.json        # model, gpus, batch, seconds
+    """
+    check_legal(kind in KINDS, "KIND", kind, ", ".join(KINDS))
+    check_legal(latency is None or kind == "contention", "--latency", latency, "with contention only")
+    pairs = ratio is None or (kind == "interference" and ratio >= 1)
+    check_legal(pairs, "--ratio", ratio, "a number >= 1, with interference only")
+    from optsched.io.measurements import measured_contention, measured_interference, measured_scalings
+    from optsched.problem.files import check_writable, write_atomic
+
+    if file is not None:
+        check_writable(file, "the constants", (".json",))
+    if kind == "scaling":
+        found: dict[str, Fitted[Any]] = dict(measured_scalings(measured))
+        part = {name: each.model.to_json() for name, each in found.items()}
+    else:
+        contends = kind == "contention"
+        one = measured_contention(measured, latency) if contends else measured_interference(measured, ratio or 2.0)
+        found, part = {"": one}, one.model.to_json()
+    if file is not None:
+        write_atomic(file, json.dumps(part, indent=1) + "\n")
+    if as_json:
+        fits = [{"of": name, **each.to_json()} for name, each in found.items()]
+        print_json({"kind": kind, "file": str(measured), "fits": fits, kind: part})
+        return
+    show(_fits_view(found))
+    if file is not None:
+        write(f"wrote {file}\n")
+
+
+def _fits_view(found: dict[str, Fitted[Any]]) -> Group:
+    """One row a constant; then, a line a fit, how well it meets the measurements, and what was assumed."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from optsched.cli.layout import Column, Sheet
+
+    heads = ("constant", "value", "std error", "95 % from", "to", "unit")
+    sheet, notes = Sheet([Column(head, right=head != "unit") for head in heads]), []
+    for name, each in found.items():
+        of = f"{name}: " * bool(name)
+        for row in each.constants:
+            numbers = (row.value, row.error, *each.interval(row.name))
+            sheet.add(of + row.name, *("-" if math.isnan(x) else f"{x:.4g}" for x in numbers), row.unit)
+        rows, explained = len(each.measured), "-" if math.isnan(each.r_squared) else f"{each.r_squared:.6g}"
+        error = f"largest relative error {100 * each.largest_error:.2g} %"
+        notes += [of + note for note in (f"{rows} row{'s' * (rows > 1)}, R^2 {explained}, {error}", *each.notes)]
+    return Group(sheet, *map(Text, notes))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Context
 
 from optsched.cli.catalogue import KINDS, catalogue, entry
-from optsched.cli.names import names
-from optsched.cli.options import AsJson
+from optsched.cli.options import AsJson, names
 from optsched.cli.output import print_json, show, write
 
 EXAMPLES = """
@@ -22,7 +21,7 @@ def _kinds(incomplete: str) -> list[str]:
     return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
-def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+def _names(ctx: Context, incomplete: str) -> list[str]:
     kind = ctx.params.get("kind")
     known = names(kind) if kind in ("policies", "placements", "recipes", "dialects", "instances") else []
     return [name for name in known if name.startswith(incomplete)]
@@ -30,11 +29,11 @@ def _names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def list_names(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
+        str | None, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
     ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
+        Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,22 +44,15 @@ def list_names(
     if kind is None:
         _show_kinds(as_json)
         return
-    rows = catalogue(kind) if name is None else []
-    if name is not None:
-        found = entry(kind, name)
-        if as_json:
-            print_json({kind: [found.to_json()]})
-            return
-        from optsched.cli.tables import entry_view
-
-        show(entry_view(found))
-        return
+    found = None if name is None else entry(kind, name)
+    rows = catalogue(kind) if found is None else []
     if as_json:
-        print_json({kind: [{"name": name, "text": text} for name, text in rows]})
+        lines = [{"name": name, "text": text} for name, text in rows]
+        print_json({kind: lines if found is None else [found.to_json()]})
         return
-    from optsched.cli.tables import names_view
+    from optsched.cli.tables import entry_view, names_view
 
-    show(names_view(kind, rows))
+    show(names_view(kind, rows) if found is None else entry_view(found))
 
 
 def _show_kinds(as_json: bool) -> None:

@@ -5,42 +5,94 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Argument, Option
 from typer.core import TyperCommand
 
-from optsched.cli.names import complete_policy, completing, names
 from optsched.cli.output import say
 from optsched.errors import InputError
 
 if TYPE_CHECKING:
     from optsched.io.sources import Loaded
 
+# Names for shell completion, without importing what bears them: that takes seconds, and a key press must not. They are read
+# from the lines of the source that register them; a test compares them with the registries.
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# kind: (folder, what the line of a registration looks like)
+_FOUND = {
+    "policies": (
+        "policies",
+        re.compile(r'^@(?:POLICIES\.register|queue_order|task_order|_predicted)\("([^"]+)"', re.MULTILINE),
+    ),
+    "placements": ("policies/placements", re.compile(r'^@PLACEMENTS\.register\("([^"]+)"\)', re.MULTILINE)),
+    "recipes": ("io/traces/recipes", re.compile(r'^@recipe\(\s*"([^"]+)"', re.MULTILINE)),
+    "dialects": ("io/traces", re.compile(r'^@dialect\(\s*"([^"]+)"', re.MULTILINE)),
+}
+
+
+def names(kind: str) -> list[str]:
+    """All names of a kind, sorted: policies, placements, recipes, dialects, instances, library-suites."""
+    if kind in ("instances", "library-suites"):
+        return sorted({row["name" if kind == "instances" else "suite"] for row in _index()})
+    folder, line = _FOUND[kind]
+    files = (_PACKAGE / folder).rglob("*.py")
+    return sorted({name for file in files for name in line.findall(file.read_text(encoding="utf-8"))})
+
+
+def _index() -> list[dict[str, str]]:
+    import csv
+
+    for folder in (_PACKAGE / "_instances", _PACKAGE.parent / "instances"):
+        index = folder / "index.csv"
+        if index.is_file():
+            with index.open(encoding="utf-8", newline="") as lines:
+                return list(csv.DictReader(lines))
+    return []
+
+
+def completing(*kinds: str) -> Callable[[str], list[str]]:
+    """What typer asks for the names that begin as the user has."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for kind in kinds for name in names(kind) if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """A policy, or behind ``+`` a placement."""
+    head, plus, tail = incomplete.rpartition("+")
+    found = names("placements" if plus else "policies")
+    return [f"{head}{plus}{name}" for name in found if name.startswith(tail)]
+
+
 Source = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="SOURCE",
         help="an instance file (.json, .parquet), a shipped instance, or DIALECT:PATH",
         show_default=False,
         autocompletion=completing("instances"),
     ),
 ]
-AboutSource = typer.Option(
+AboutSource = Option(
     "--instance", metavar="SOURCE", show_default=False, autocompletion=completing("instances"), help="what it is about"
 )
 Objective = Annotated[
     str | None,
-    typer.Option("--objective", metavar="NAME", help="default: the instance's own, else total_flow_time"),
+    Option("--objective", metavar="NAME", help="default: the instance's own, else total_flow_time"),
 ]
 
 
 def policies(default: str = "") -> Any:
     """The option ``-p``."""
-    return typer.Option(
+    return Option(
         "-p",
         "--policy",
         metavar="NAME[:KEY=VALUE,...][+PLACEMENT]",
@@ -56,15 +108,15 @@ DEFAULT_POLICIES = (
     "leader-first)"
 )
 Strong = Annotated[
-    bool, typer.Option("--strong", help="of rigid gangs also the bound that takes up to a minute, and closes more")
+    bool, Option("--strong", help="of rigid gangs also the bound that takes up to a minute, and closes more")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="exactly one JSON document on stdout")]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", help="seed of everything random")]
+AsJson = Annotated[bool, Option("--json", help="exactly one JSON document on stdout")]
+Seed = Annotated[int, Option("--seed", metavar="S", help="seed of everything random")]
 
 
 def output(metavar: str, what: str) -> Any:
     """The option ``-o``."""
-    return typer.Option("-o", "--output", metavar=metavar, help=what, show_default=False)
+    return Option("-o", "--output", metavar=metavar, help=what, show_default=False)
 
 
 class SourceKeepingCommand(TyperCommand):
@@ -95,30 +147,28 @@ class Reading:
     """How a SOURCE is read: the options of every command that reads one."""
 
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="NODESxGPUS[:TYPE][+...]", help="e.g. 8x8, 4x8:V100+2x4:P100")
+        str | None, Option("--cluster", metavar="NODESxGPUS[:TYPE][+...]", help="e.g. 8x8, 4x8:V100+2x4:P100")
     ] = None
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="only the first N jobs by arrival")] = None
+    limit: Annotated[int | None, Option("--limit", metavar="N", help="only the first N jobs by arrival")] = None
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="FIELD=NAME,...", help="csv: arrival=NAME,gpus=NAME,duration=NAME,..."),
+        Option("--columns", metavar="FIELD=NAME,...", help="csv: arrival=NAME,gpus=NAME,duration=NAME,..."),
     ] = None
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out rows that are invalid, and count them")] = (
-        False
-    )
+    skip_bad: Annotated[bool, Option("--skip-bad", help="leave out rows that are invalid, and count them")] = False
     throughputs: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--throughputs",
             metavar="FILE",
             help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table",
         ),
     ] = None
     strict_throughputs: Annotated[
-        bool, typer.Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
+        bool, Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
     ] = False
     interference: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--interference",
             metavar="XI|NAME|FILE",
             help="slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file",
@@ -126,18 +176,18 @@ class Reading:
     ] = None
     contention: Annotated[
         Path | None,
-        typer.Option("--contention", metavar="FILE", help="all-reduces at once; see: optsched fit contention"),
+        Option("--contention", metavar="FILE", help="all-reduces at once; see: optsched fit contention"),
     ] = None
     profiles: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--profiles",
             metavar="DIR|FILE",
             help="scaling profiles: a folder of measurements (pollux), or a file of optsched fit scaling",
         ),
     ] = None
     job_level: Annotated[
-        bool, typer.Option("--job-level", help="jobs with tasks as whole jobs, for policies that know no tasks")
+        bool, Option("--job-level", help="jobs with tasks as whole jobs, for policies that know no tasks")
     ] = False
 
     def load(self, source: str) -> Loaded:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from optsched.cli.interrupt import due, telling, tidying
 from optsched.cli.options import (
@@ -44,7 +45,7 @@ def run(
     strong: Strong = False,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
-    force: Annotated[bool, typer.Option("--force", help="with -o: replace another run in the folder")] = False,
+    force: Annotated[bool, Option("--force", help="with -o: replace another run in the folder")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay jobs under online policies, with certified ratios. Each is to the best possible schedule.
@@ -116,7 +117,7 @@ def solve(
     reading: Reading,
     model: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--model",
             metavar="NAME[:KEY=VALUE,...]",
             help="see: optsched list models; default: chosen from the instance; a program without a schedule, like "
@@ -126,7 +127,7 @@ def solve(
     objective: Objective = None,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", metavar="SECONDS", help="default: until it is proved, or memory ends it"),
+        Option("--time-limit", metavar="SECONDS", help="default: until it is proved, or memory ends it"),
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,
@@ -184,7 +185,7 @@ def _answer(solution: Solution, instance: Instance, model: str | None, file: Pat
 
     found = None
     if model is not None and solution.status == "feasible":  # an optimum needs no factor
-        from optsched.guarantees.method_theorem import judge_method
+        from optsched.guarantees.judge import judge_method
 
         found = judge_method(instance, solution)
     if as_json:
@@ -233,7 +234,7 @@ def bound(
     objective: Objective = None,
     schedule_class: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--class",
             metavar="CLASS",
             help="gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: what the instance is",
@@ -275,32 +276,28 @@ def bound(
 def ratio(
     suite: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SUITE",
             help="see: optsched list suites; or a folder of instances, an instance, or a recipe with --seeds",
             show_default=False,
         ),
     ],
     policy: Annotated[list[str], policies()],
-    objective: Annotated[
-        str | None, typer.Option("--objective", metavar="NAME", help="default: each instance's own")
-    ] = None,
+    objective: Annotated[str | None, Option("--objective", metavar="NAME", help="default: each instance's own")] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", metavar="N", help="SUITE is a recipe: its instances of the seeds 1..N")
+        int | None, Option("--seeds", metavar="N", help="SUITE is a recipe: its instances of the seeds 1..N")
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of that recipe")
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="a parameter of that recipe")
     ] = None,
     errors: Annotated[
         str | None,
-        typer.Option("--errors", metavar="E,E,...", help="consistency and robustness at these prediction errors >= 1"),
+        Option("--errors", metavar="E,E,...", help="consistency and robustness at these prediction errors >= 1"),
     ] = None,
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="draws of the noise at every error")] = 1,
+    draws: Annotated[int, Option("--draws", metavar="N", help="draws of the noise at every error")] = 1,
     speed: Annotated[
         str | None,
-        typer.Option(
-            "--speed", metavar="S", help="policies run on machines S times as fast (3/2) as those of the optimum"
-        ),
+        Option("--speed", metavar="S", help="policies run on machines S times as fast (3/2) as those of the optimum"),
     ] = None,
     strong: Strong = False,
     folder: Annotated[
@@ -339,11 +336,11 @@ def ratio(
     ):
         step = shown.step("measuring ratios")
         if errors is None:
-            table = ratios(members, list(policy), objective, speed=at, strong=strong, progress=step, so_far=done.append)
+            table = ratios(members, policy, objective, speed=at, strong=strong, progress=step, so_far=done.append)
         else:
             levels = errors_in(errors)
             curves = robustness_curves(
-                members, list(policy), objective, errors=levels, draws=draws, progress=step, so_far=done.append
+                members, policy, objective, errors=levels, draws=draws, progress=step, so_far=done.append
             )
             table = curves.table
     for note in table.notes:

@@ -7,8 +7,7 @@ from rich.text import Text
 
 from optsched.cli.layout import Column, Sheet
 from optsched.rounding import Side, fixed
-from optsched.studies.estimate import Estimate
-from optsched.studies.experiment import RunOutcome
+from optsched.studies.experiment import Estimate, RunOutcome
 from optsched.studies.findings import change_text, findings
 from optsched.studies.study import Reproduction
 

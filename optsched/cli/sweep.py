@@ -1,13 +1,22 @@
-"""``sweep``: a grid of instances, policies, parameters and seeds; it goes on from where it was stopped."""
+"""``sweep`` and ``reproduce``: a grid of instances, policies, parameters and seeds, or the experiments of a study again.
+
+Both go on from where they were stopped.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from optsched.cli.interrupt import shield_processes, telling
+from optsched.cli.interrupt import shield_processes, telling, tidying
 from optsched.cli.options import AsJson
 from optsched.cli.output import print_json, say, show
 
@@ -15,33 +24,34 @@ if TYPE_CHECKING:
     import polars as pl
 
     from optsched.cli.layout import Sheet
-    from optsched.rounding import Side
+    from optsched.studies.study import Reproduction
     from optsched.sweeps.cell import CellResult
+    from optsched.sweeps.run import Cost
 
 SUFFIXES = (".parquet", ".csv")
 
 
-Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")]
+Backend = Annotated[str, Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")]
 Address = Annotated[
-    str | None, typer.Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
+    str | None, Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
 ]
-Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="processes; default: one a processor")]
+Workers = Annotated[int | None, Option("--workers", metavar="N", help="processes; default: one a processor")]
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="the grid (docs: sweeps)", show_default=False)],
+    file: Annotated[Path, Argument(metavar="FILE.toml", help="the grid (docs: sweeps)", show_default=False)],
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="where results are kept; default: FILE.sqlite")
+        Path | None, Option("--store", metavar="FILE", help="where results are kept; default: FILE.sqlite")
     ] = None,
     backend: Backend = "loky",
     address: Address = None,
     workers: Workers = None,
-    retry: Annotated[bool, typer.Option("--retry", help="run cells again that failed")] = False,
+    retry: Annotated[bool, Option("--retry", help="run cells again that failed")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="how many cells, and their CPU time, by one cell of each policy")
+        bool, Option("--dry-run", help="how many cells, and their CPU time, by one cell of each policy")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="all numbers: .parquet or .csv")
+        Path | None, Option("-o", "--output", metavar="FILE", help="all numbers: .parquet or .csv")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,30 +61,26 @@ def sweep(
 
     optsched sweep grid.toml -o grid.parquet
     """
+    from optsched.cli.tables import duration
     from optsched.problem.files import check_writable
     from optsched.progress import bars
-    from optsched.sweeps.run import sweep as run_sweep
+    from optsched.sweeps.run import estimate, sweep as run_sweep
 
     if output is not None:
         check_writable(output, "a table of a sweep", SUFFIXES)
     shield_processes()
     if dry_run:
-        _say_cost(file, store, as_json=as_json)
-        return
+        cost = estimate(file, store)
+        known = f"some {duration(cost.cpu_seconds)} of CPU time"
+        return _say_cost(cost, f"{cost.cells:,} cells, {cost.left:,} to be run: {known}", as_json=as_json)
     reached = [0, 0]
-
-    def heard(result: CellResult, settled: int, every: int) -> None:
-        reached[:] = settled, every
-        advance(settled, every)
-        if result.error is not None:
-            say(f"a cell failed: {result.key}: {result.error}")
 
     def tell() -> None:
         kept = f"{reached[0]:,} of {reached[1]:,} cells are kept" if reached[1] else "no cell of this run has ended"
         say(f"{kept}; the same command goes on from there")
 
     with bars() as shown, telling(tell):
-        advance = shown.step(f"running the sweep {file.stem}")
+        heard = _hearing("cell", reached, shown.step(f"running the sweep {file.stem}"))
         table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
         _write(table, output)
@@ -87,15 +93,25 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _say_cost(file: Path, store: Path | None, *, as_json: bool) -> None:
-    from optsched.cli.tables import duration
-    from optsched.sweeps.run import estimate
+def _hearing(
+    what: str, reached: list[int], advance: Callable[[int, int], None]
+) -> Callable[[CellResult, int, int], None]:
+    """Who hears of every result: what is ``reached``, the bar, and on stderr whatever failed."""
 
-    cost = estimate(file, store)
+    def heard(result: CellResult, settled: int, every: int) -> None:
+        reached[:] = settled, every
+        advance(settled, every)
+        if result.error is not None:
+            say(f"a {what} failed: {result.key}: {result.error}")
+
+    return heard
+
+
+def _say_cost(cost: Cost, words: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({"cells": cost.cells, "left": cost.left, "cpu_seconds": cost.cpu_seconds})
+        print_json(asdict(cost))
     else:
-        show(f"{cost.cells:,} cells, {cost.left:,} to be run: some {duration(cost.cpu_seconds)} of CPU time")
+        show(words)
 
 
 def _write(table: pl.DataFrame, output: Path) -> None:
@@ -139,9 +155,85 @@ def summary(table: pl.DataFrame) -> Sheet:
     for row in rows.iter_rows(named=True):
         words = ["" if row[name] is None else str(row[name]) for name in rows.columns[:texts]]
         # a ratio to a bound is one that the true ratio is at most
-        sides: list[Side] = [
-            "up" if name.endswith(("_ratio", "_worst")) else "nearest" for name in rows.columns[texts:]
-        ]
-        numbers = [number(row[name], 5, side) for name, side in zip(rows.columns[texts:], sides, strict=True)]
-        sheet.add(*words, *numbers)
+        above = {name: name.endswith(("_ratio", "_worst")) for name in rows.columns[texts:]}
+        sheet.add(*words, *(number(row[name], 5, "up" if up else "nearest") for name, up in above.items()))
     return sheet
+
+
+def reproduce(
+    study: Annotated[
+        str, Argument(metavar="STUDY", help="see: optsched list studies; or FILE.toml", show_default=False)
+    ],
+    seeds: Annotated[
+        int | None,
+        Option("--seeds", metavar="N", help="workloads of every kind: seeds 1..N; default: as many as usual"),
+    ] = None,
+    small: Annotated[bool, Option("--small", help="a quick look: few and small workloads")] = False,
+    output: Annotated[
+        Path | None,
+        Option("-o", "--output", metavar="DIR", help="keeps every run (to go on from), draws the figures"),
+    ] = None,
+    backend: Backend = "loky",
+    address: Address = None,
+    workers: Workers = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="how many runs, and their CPU time")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the experiments of a study again. Means and intervals over seeds, and what they say.
+
+    With -o it goes on by itself from wherever it was stopped.
+
+    optsched reproduce a-srpt --small -o a-srpt
+    """
+    from optsched.cli.tables import duration
+    from optsched.progress import bars
+    from optsched.studies.study import Study
+
+    chosen = Study.named(study)
+    shield_processes()
+    with _place(output) as folder:
+        store, reached = folder / "runs.sqlite", [0, 0]
+        cost = chosen.cost(store, seeds, small=small)
+        # of a user's study nothing is known
+        known = f": some {duration(cost.cpu_seconds)} of CPU time" if cost.cpu_seconds else ""
+        words = f"{cost.cells:,} runs, {cost.left:,} to be done{known}"
+        if dry_run:
+            return _say_cost(cost, words, as_json=as_json)
+        if not as_json:
+            say(words)
+
+        def tell() -> None:
+            say(f"{reached[0]:,} of {reached[1]:,} runs are done; a table needs all of its own")
+            if output is not None:
+                say("they are kept; the same command goes on from there")
+            if reached[0] and not as_json:  # stdout is for a whole document
+                _show(chosen.so_far(store, seeds, small=small))
+
+        with bars() as shown, telling(tell):
+            heard = _hearing("run", reached, shown.step(f"running the study {chosen.name}"))
+            done = chosen.run(
+                seeds, small=small, store=store, backend=backend, address=address, workers=workers, heard=heard
+            )
+        files = [] if output is None else done.write(folder)
+    if as_json:
+        return print_json(done.to_json())
+    _show(done)
+    for file in files:
+        say(f"wrote {file}")
+
+
+@contextlib.contextmanager
+def _place(output: Path | None) -> Iterator[Path]:
+    from optsched.report.report_files import make_folder
+
+    if output is not None:
+        yield make_folder(output)
+        return
+    with tempfile.TemporaryDirectory() as nowhere, tidying(lambda: shutil.rmtree(nowhere, ignore_errors=True)):
+        yield Path(nowhere)
+
+
+def _show(done: Reproduction) -> None:
+    from optsched.cli.study import reproduction_view
+
+    show(reproduction_view(done))

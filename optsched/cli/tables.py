@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -14,11 +15,11 @@ from optsched.cli.layout import Column, Sheet
 from optsched.errors import printable
 from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
+from optsched.guarantees.optimum_bounds import KNOWN
 from optsched.guarantees.robustness import Robustness
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
-from optsched.report.attack_words import columns, facts, headline
-from optsched.report.comparison import KNOWN, Report
+from optsched.report.comparison import Report
 from optsched.rounding import Side, fixed, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
@@ -289,12 +290,12 @@ def certificate_view(certificate: Certificate, instance: Instance) -> Group:
 
 def attack_view(found: Attack) -> Group:
     """What ``attack`` prints: a line that says what was found, the jobs, and what there is to say of them."""
-    shown = columns(found)
+    shown = found.columns
     sheet = Sheet([Column("job", right=False), *map(Column, shown)])
     for row in found.instance.table.to_dicts():
         sheet.add(row["id"], *(row[name] if isinstance(row[name], str) else number(row[name]) for name in shown))
-    lines = [instance_line(found.instance), *facts(found)]
-    return Group(Text(headline(found), style="bold"), sheet, *map(Text, lines))
+    lines = [instance_line(found.instance), *found.facts]
+    return Group(Text(found.headline, style="bold"), sheet, *map(Text, lines))
 
 
 def library_suites_view(rows: list[dict[str, Any]]) -> Group:
@@ -310,10 +311,8 @@ def library_suites_view(rows: list[dict[str, Any]]) -> Group:
         seconds = sum(row["seconds"] or 0.0 for row in some)
         span = f"{least:,}" if least == most else f"{least}-{most:,}"
         sheet.add(suite, str(len(some)), span, str(proved), worst, f"{seconds:,.0f}")
-    note = (
-        f"{len(rows)} instances, {sum(row['solved'] for row in rows)} solved; optsched library list SUITE: one by one"
-    )
-    return Group(sheet, Text(note))
+    solved = sum(row["solved"] for row in rows)
+    return Group(sheet, Text(f"{len(rows)} instances, {solved} solved; optsched library list SUITE: one by one"))
 
 
 def library_view(rows: list[dict[str, Any]]) -> Group:
@@ -330,40 +329,37 @@ def library_view(rows: list[dict[str, Any]]) -> Group:
 
 
 def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
-    """What ``list`` prints; names stand in one piece, texts are broken between words."""
+    """What ``list`` prints."""
+    return _texts([kind, ""], rows)
+
+
+def _texts(heads: Sequence[str], rows: Iterable[Sequence[str]], whole: int = 1) -> Table:
+    """Texts whose first ``whole`` columns stand in one piece; the others are broken between words."""
     table = Table(header_style="bold", pad_edge=False)
-    table.add_column(kind, no_wrap=True)
-    table.add_column("", overflow="fold")
-    for name, text in rows:
-        table.add_row(Text(name), Text(text))
+    for k, head in enumerate(heads):
+        table.add_column(head, no_wrap=k < whole, overflow="ellipsis" if k < whole else "fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 
 def examination_view(found: Examination) -> Group:
     """What ``check-policy`` prints."""
-    table = Table(header_style="bold", pad_edge=False)
-    table.add_column("check", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for each in found.findings:
-        verdict = "BROKEN" if each.verdict == "broken" else each.verdict
-        table.add_row(Text(each.check), Text(verdict), Text(each.said or each.summary))
-    policy = found.subject.policy
-    return Group(table, Text(f"{found.subject.text}: {policy.knowledge}, for {found.subject.level.name}"))
+    rows = [
+        (each.check, each.verdict.replace("broken", "BROKEN"), each.said or each.summary) for each in found.findings
+    ]
+    who = found.subject
+    table = _texts(["check", "", ""], rows, whole=2)
+    return Group(table, Text(f"{who.text}: {who.policy.knowledge}, for {who.level.name}"))
 
 
 def entry_view(entry: Entry) -> Group:
     """What ``list KIND NAME`` prints: its parameters with their defaults, then all that it says of itself."""
     parts: list[Any] = [Text(f"{entry.name}: {entry.text}\n")]
     if entry.parameters:
-        table = Table(header_style="bold", pad_edge=False)
-        table.add_column("parameter", no_wrap=True)
-        table.add_column("default", overflow="fold")
-        explained = any(each.meaning for each in entry.parameters)
-        if explained:
-            table.add_column("legal values", overflow="fold")
-        for each in entry.parameters:
-            table.add_row(Text(each.name), Text(each.default), *([Text(each.meaning)] if explained else []))
+        shown = 3 if any(each.meaning for each in entry.parameters) else 2
+        rows = [(each.name, each.default, each.meaning)[:shown] for each in entry.parameters]
+        table = _texts(("parameter", "default", "legal values")[:shown], rows)
         parts += [table, Text(f"written as: {entry.written}\n")]
     if entry.facts:
         facts = Table(box=None, show_header=False, pad_edge=False)

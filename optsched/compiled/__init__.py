@@ -1,40 +1,21 @@
 """Code that numba compiles: when (`function`), and where it is kept (`kept_code`)."""
 
-from numba import types
+from numba import types as types
 
 from optsched.compiled.function import (
-    FUNCTIONS,
-    INLINED,
-    INNER,
-    KERNEL,
-    NESTED,
-    Function,
-    Stopwatch,
-    njit,
-    record,
-    runs_compiled,
-    seconds_waited,
-    slice_of,
-    waiting_of_this_thread,
-    without_interpreting,
-    worked,
+    FUNCTIONS as FUNCTIONS,
+    INLINED as INLINED,
+    INNER as INNER,
+    KERNEL as KERNEL,
+    NESTED as NESTED,
+    Function as Function,
+    Stopwatch as Stopwatch,
+    njit as njit,
+    record as record,
+    runs_compiled as runs_compiled,
+    seconds_waited as seconds_waited,
+    slice_of as slice_of,
+    waiting_of_this_thread as waiting_of_this_thread,
+    without_interpreting as without_interpreting,
+    worked as worked,
 )
-
-__all__ = [
-    "FUNCTIONS",
-    "INLINED",
-    "INNER",
-    "KERNEL",
-    "NESTED",
-    "Function",
-    "Stopwatch",
-    "njit",
-    "record",
-    "runs_compiled",
-    "seconds_waited",
-    "slice_of",
-    "types",
-    "waiting_of_this_thread",
-    "without_interpreting",
-    "worked",
-]

@@ -29,8 +29,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["alone", "clear", "folder_of", "forget", "kept_in"]
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "optsched.compiled"
 _IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)

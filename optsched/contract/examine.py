@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ import numpy as np
 
 from optsched.check.referee import check_schedule
 from optsched.contract.instances import real_instance
-from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, changed, faster, later, renamed
-from optsched.contract.subject import Subject
+from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, Subject, changed, faster, later, renamed
 from optsched.errors import KnowledgeError
 from optsched.policies.simulate import METHODS, Specification, simulate, specify
 from optsched.problem.arrays import Ints
+from optsched.problem.files import file_name
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, parameters_of
 from optsched.simulation.policy import KnownJobs, uses_of
@@ -314,7 +314,7 @@ class Examination:
 
     def save(self, folder: Path) -> dict[str, list[str]]:
         """Write the instances that show what is broken into ``folder``; their files by check."""
-        policy = re.sub(r"[^A-Za-z0-9._=-]+", "-", self.subject.text).strip("-")
+        policy = file_name(self.subject.text)
         files: dict[str, list[str]] = {}
         for finding in self.broken:
             for instance in finding.broken[0].instances:
@@ -366,18 +366,17 @@ def examine(text: str, *, progress: Callable[[int, int], None] | None = None) ->
 
 
 def _finding(each: Check, subject: Subject) -> Finding:
+    found = partial(Finding, each.name, each.summary)
     try:
         exempt = each.exempt(subject)
         if exempt:
-            return Finding(each.name, each.summary, "exempt", exempt)
+            return found("exempt", exempt)
         broken = tuple(islice(each.find(subject), SHOWN))
     except Exception as error:  # whatever somebody's policy raises
         blamed = "knowledge" if isinstance(error, KnowledgeError) else "feasible"
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if each.name != blamed:
-            return Finding(each.name, each.summary, "not run", f"see {blamed}")
+            return found("not run", f"see {blamed}")
         shown = () if subject.asked is None else (subject.asked,)
-        return Finding(each.name, each.summary, "broken", said, (Broken(said, shown),))
-    return Finding(
-        each.name, each.summary, "broken" if broken else "holds", "; ".join(b.message for b in broken), broken
-    )
+        return found("broken", said, (Broken(said, shown),))
+    return found("broken" if broken else "holds", "; ".join(b.message for b in broken), broken)

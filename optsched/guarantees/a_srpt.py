@@ -237,19 +237,14 @@ LATE = 1.0001  # s: their release, when two narrow jobs run
 
 @dataclass(frozen=True)
 class Limit:
-    """An instance, a schedule of it, and the value of that schedule: total completion time in seconds."""
+    """An instance and a schedule of it."""
 
     instance: Instance
     better: Schedule
 
     @property
-    def reference(self) -> float:
-        """sum C_j of ``better``: no optimum is larger."""
-        return float(self.exact)
-
-    @property
-    def exact(self) -> Fraction:
-        """The same as a fraction."""
+    def reference(self) -> Fraction:
+        """sum C_j of ``better``, exact: no optimum is larger."""
         return schedule_value(self.instance, self.better, "total_completion_time")
 
 
@@ -306,7 +301,7 @@ def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
     "pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
     policy="a-srpt:overtake=0",
     objective="total_completion_time",
-    reference=lambda gpus, pairs: kappa_family(gpus, pairs).exact,
+    reference=lambda gpus, pairs: kappa_family(gpus, pairs).reference,
     limit="(G + 1) / 2 for many pairs",
     sizes=(4,),
 )
@@ -319,7 +314,7 @@ def kappa(gpus: int = 4, pairs: int = 100) -> Instance:
     "narrow jobs that keep coming hold wide ones up",
     policy="a-srpt:overtake=inf",
     objective="total_completion_time",
-    reference=lambda n: starvation_family(n).exact,
+    reference=lambda n: starvation_family(n).reference,
     limit="about n: no constant",
     sizes=(4,),
 )

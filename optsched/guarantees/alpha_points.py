@@ -26,9 +26,7 @@ all 1.74509.
 **Offline** (Hall, Schulz, Shmoys and Wein 1997; Goemans et al. 2002): the best order of the program. 1 | r_j | sum w_j C_j,
 M_j the mean busy times of the linear program and LP = sum w_j (M_j + p_j / 2) <= OPT: in the order of M_j every job has C_j
 <= 3 M_j (the audit), so that the sum is at most 3 LP; the best order of alpha points with one alpha for all costs at most
-1.7451 LP. Proof of the former: of the jobs S up to j in that order p(S) M_j is at least sum_{k in S} p_k M_k, and that at
-least p(S)^2 / 2, since one machine does S; r_k <= M_k <= M_j. So C_j <= max r_k + p(S) <= M_j + 2 M_j. Of the latter: it
-holds in expectation, and ``lp-order`` tries one alpha of every interval in which the order is the same.
+1.7451 LP: it does in expectation, and ``lp-order`` tries one alpha of every interval in which the order is the same.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, known_durations, one_machine
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
-from optsched.guarantees.method_theorem import method_theorem
+from optsched.guarantees.judge import method_theorem
 from optsched.guarantees.optimum import stating
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable, ratios
 from optsched.guarantees.suites import Suite, suites
 from optsched.io.index import instances_folder
 from optsched.policies import POLICIES
@@ -63,10 +63,9 @@ def baseline_path() -> Path:
 
 def measured(policies: Sequence[str] | None = None) -> RatioTable:
     """Every registered policy (or those named) on every shipped instance."""
-    chosen: list[PolicyLike] = list(POLICIES.names() if policies is None else policies)
     with bars() as shown:
         step = shown.step("measuring ratios")
-        return ratios("all", chosen, progress=step)
+        return ratios("all", POLICIES.names() if policies is None else policies, progress=step)
 
 
 def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> dict[str, Any]:

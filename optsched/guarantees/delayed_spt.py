@@ -18,8 +18,7 @@ from fractions import Fraction
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, known_durations, one_machine
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee
-from optsched.guarantees.lower_bound import Challenge, lower_bound
+from optsched.guarantees.guarantee import Challenge, TightFamily, guarantee, lower_bound
 from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance, Job

@@ -6,9 +6,8 @@ import inspect
 from typing import Any
 
 from optsched.guarantees.family import FAMILIES, Family
-from optsched.guarantees.guarantee import GUARANTEES, Guarantee, TightFamily
-from optsched.guarantees.lower_bound import LOWER_BOUNDS
-from optsched.guarantees.method_theorem import METHOD_THEOREMS, MethodTheorem
+from optsched.guarantees.guarantee import GUARANTEES, LOWER_BOUNDS, Guarantee, TightFamily
+from optsched.guarantees.judge import METHOD_THEOREMS, MethodTheorem
 from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
 from optsched.registry import Registry
 

@@ -17,10 +17,6 @@ finished weigh at most w_j / p_ij times it. Both ways W_i(t) >= U + w_j (V - s (
 The bound of a run is found without Q: the best alpha for beta_i = lambda W_i, theta and lambda tried around those of the
 proof. So it is no less than the theorem says, and one at speed 1, too, where the theorem promises nothing.
 
-`divided_evenly`: at speed 1 there is no constant. k jobs of 2 s that both of two machines may run are bound evenly; then
-unit jobs come to one of them alone, one a second, and the k / 2 that were bound there wait for all of these. On the other
-machine all k would have been out of the way.
-
 **Dual solutions for weighted flow time**: lower bounds on the optimum that any run may propose.
 
 **Problem** R | r_j, pmtn | sum w_j (C_j - r_j), p_ij seconds of job j on machine i alone; jobs may migrate.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 from optsched.errors import InputError
 from optsched.guarantees.judge import Judgement, chosen, judgements, violated
@@ -15,7 +15,7 @@ from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds, refere
 from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import AnyPolicy
-from optsched.policies.simulate import Specification, serves, specify
+from optsched.policies.simulate import Specification, is_policy, serves, specify
 from optsched.problem.html import number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
@@ -181,9 +181,16 @@ class RatioTable:
         }
 
 
+def several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
+    """One policy, or those that are given. A text is iterable, and a policy may be: one of either is no list of policies."""
+    if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
+        return [cast("PolicyLike", policies)]
+    return list(policies)
+
+
 def ratios(
     over: str | Suite,
-    policies: PolicyLike | list[PolicyLike] | tuple[PolicyLike, ...],
+    policies: PolicyLike | Iterable[PolicyLike],
     objective: str | None = None,
     *,
     speed: Fraction | None = None,
@@ -214,7 +221,7 @@ def ratios(
         The referee rejects a schedule.
     """
     where = over if isinstance(over, Suite) else suite(over)
-    specifications = [specify(each) for each in (policies if isinstance(policies, list | tuple) else [policies])]
+    specifications = [specify(each) for each in several(policies)]
     rows: list[list[MeasuredRatio]] = [[] for _ in specifications]
     instances, texts = where.instances(), [specification.text for specification in specifications]
 
@@ -257,14 +264,11 @@ def measure(
     goal = objective_of(instance, objective).name
     runs = [refereed(instance, specification) for specification in specifications]
     proven = OptimumBounds(instance, runs, strong=strong)
+    judged = judgements if speed is None else partial(judgements_at, speed=speed)
     if speed is not None:
-        fast = [refereed(faster(instance, speed), specification) for specification in specifications]
-        return [
-            measured_run(run, proven, goal, judgements_at(specification, run, proven, speed), name=name)
-            for specification, run in zip(specifications, fast, strict=True)
-        ]
+        runs = [refereed(faster(instance, speed), specification) for specification in specifications]
     return [
-        measured_run(run, proven, goal, judgements(specification, run, proven), name=name)
+        measured_run(run, proven, goal, judged(specification, run, proven), name=name)
         for specification, run in zip(specifications, runs, strict=True)
     ]
 

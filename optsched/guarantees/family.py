@@ -115,11 +115,6 @@ def family(summary: str, *, name: str = "", **facts: Any) -> Callable[[Callable[
     return add
 
 
-def is_member(text: str) -> bool:
-    """Does ``text`` begin with the name of a family?"""
-    return text.partition(":")[0].strip() in FAMILIES
-
-
 def family_member(text: str) -> Member:
     """The member written ``NAME[:key=value,...]``.
 

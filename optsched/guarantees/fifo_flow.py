@@ -6,15 +6,10 @@ left of at most m - 1 jobs, or of jobs that came in [t, r_j], of volume V withou
 schedule with largest flow time F has done these and j by r_j + F: V + p_j <= m (r_j + F - t). Together
 C_j - r_j <= F + (1 - 1/m) (p_max + p_j) (the audit, with the best such F), and p_max <= OPT.
 
-So each of the n flow times is at most 3 - 2/m times the largest one of any schedule, which is at most their sum:
-sum (C_j - r_j) <= n (3 - 2/m) OPT.
-
 `lagging_bursts`: bursts of small jobs, then m - 1 long ones, a long job's length apart. Serving the long ones first ends
 every burst when the next comes; first come, first served has a lag x on m - 1 machines, in that length, which becomes
 x (1 - 1/m) + 1/m with every burst and tends to 1. The long job that ends a last burst starts when the lag and the small jobs
 are done: its flow is 1 + (1 - 1/m) (1 + x) lengths, 3 - 2/m in the limit, so that the factor is the least.
-
-`convoy`, for the sum: n unit jobs come, one a second, while one of n seconds runs; each waits for as long as it still took.
 """
 
 from __future__ import annotations

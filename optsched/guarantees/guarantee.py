@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import OptschedError
+from optsched.check.referee import schedule_value
+from optsched.errors import InputError, OptschedError
 from optsched.guarantees.family import Family
 from optsched.policies import POLICIES
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
@@ -108,11 +110,6 @@ GUARANTEES: Registry[Guarantee] = Registry("guarantee", package="optsched.guaran
 guarantee = GUARANTEES.maker(Guarantee, lambda theorem: theorem.id)
 
 
-def applicable(policy: Any, placement: Placement, instance: Instance) -> list[Guarantee]:
-    """The theorems that apply to a policy with a placement on an instance, in the order of their ids."""
-    return [theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance)]
-
-
 def late(run: Run, limit: Floats) -> Ints:
     """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
     return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
@@ -127,3 +124,48 @@ def late_findings(run: Run, limit: Floats) -> list[str]:
         for j in jobs[:SHOWN_JOBS].tolist()
     ]
     return lines + ([f"and {jobs.size - SHOWN_JOBS} more jobs"] if jobs.size > SHOWN_JOBS else [])
+
+
+# `LowerBound`: no online algorithm of a kind is better, as an adversary that proves it of any given one.
+#
+# The adversary watches the policy on a few jobs and decides what comes next (or how long jobs were that nobody knows the
+# length of). A deterministic policy that sees no future does the same again on the whole instance, up to that move.
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """An instance that is bad for a policy, and in ``reference`` what some schedule of it reaches."""
+
+    instance: Instance
+    reference: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowerBound(Statement):
+    """For every policy of the kind and every size some instance has value >= ``ratio`` x optimum.
+
+    ``excuses``: a policy and what it did alone -> why it is none of the kind, or None. ``challenge``: (policy, size) -> the
+    adversary's answer. ``ratio``: of the size, rising to ``limit``.
+    """
+
+    excuses: Callable[[Specification, Run], str | None]
+    challenge: Callable[[Specification, int], Challenge]
+    ratio: Callable[[int], Fraction]
+    limit: str
+
+    def against(self, policy: str | Specification, size: int) -> tuple[Challenge, Fraction]:
+        """The challenge of a policy, and value / reference of its run there, exact: at least ``ratio(size)``.
+
+        Raises `InputError` for a policy that the statement is not about.
+        """
+        chosen = specify(policy)
+        made = self.challenge(chosen, size)
+        run = simulate(made.instance, chosen)
+        excuse = self.excuses(chosen, run)
+        if excuse is not None:
+            raise InputError(f"{self.id} is not about it", field="policy", value=chosen.text, legal=excuse)
+        return made, schedule_value(made.instance, run.schedule, self.objective) / made.reference
+
+
+LOWER_BOUNDS: Registry[LowerBound] = Registry("lower bound", package="optsched.guarantees")
+lower_bound = LOWER_BOUNDS.maker(LowerBound, lambda made: made.id)

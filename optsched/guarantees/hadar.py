@@ -118,9 +118,8 @@ class DualSolution:
         """The price function at the end; None when nothing was worth anything."""
         low, high = self._constants[:2]
         widest = np.asarray(self.run.notes["hadar_widest"]).astype(np.int64)
-        return (
-            None if low <= 0 else PriceFunction(low, high, self.capacity, widest, self.policy.price_exponent == "safe")
-        )
+        safe = self.policy.price_exponent == "safe"
+        return None if low <= 0 else PriceFunction(low, high, self.capacity, widest, safe)
 
     @cached_property
     def primal(self) -> float:
@@ -345,8 +344,7 @@ HADAR_COMMIT = guarantee(
     policies=("hadar-commit",),
     assumptions=all_of(
         policy_is(
-            lambda policy: policy.utility == "throughput",
-            "utility={policy.utility} is not what total_utility adds up",
+            lambda policy: policy.utility == "throughput", "utility={policy.utility} is not what total_utility adds up"
         ),
         policy_is(lambda policy: policy.price_exponent == "safe", "naive prices: their dual is not feasible"),
         instance_is(

@@ -7,10 +7,7 @@ falls to 1 in the end, x = n is the smallest fixed number of copies that keeps a
 useless.
 
 **Time.** Identical nodes (rate 1), a copy fills a node, all jobs there at 0, x >= n, rule ``work``, which ``lp`` is there,
-s = L - o: C_max <= L ceil(S/n), S = sum_j ceil(p_j/s). Proof: a job with p left fills ceil(p/s) node-rounds. If in a round
-every node got a job with planned work, S falls by exactly n; otherwise all work is planned, every job's targets cover all
-that it has left, and the round is the last. Since OPT >= sum_j p_j / n even with forking,
-C_max <= [L n ceil(S/n) / sum_j p_j] OPT.
+s = L - o: C_max <= L ceil(S/n), S = sum_j ceil(p_j/s), and so C_max <= [L n ceil(S/n) / sum_j p_j] OPT.
 """
 
 from __future__ import annotations

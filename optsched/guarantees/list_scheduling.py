@@ -1,14 +1,13 @@
 """The makespan of list scheduling: Graham 1966 and 1969, for gangs Garey and Graham 1975, and strictly in order.
 
+For restricted assignment Azar, Naor and Rom 1995: greedy loses a logarithm of the number of machines, and no more.
+
 **Gangs** Garey and Graham's theorem (s resources: s + 1, hence 2 here) is proved for one resource with the constant 2 - 1/m
 of Graham's for gangs of one. With T = OPT: sum_j size_j p_j <= m T and every p_j <= T, even with preemption. Let u(t) be
 the GPUs in use, C_max = (1 + x) T, x > 0. For t < x T some job runs at t + T. It started after t, as it is no longer than
 T, and did not fit at t although it was there: u(t) + u(t + T) >= u(t) + size_j >= m + 1. For t in [x T, T) at least one GPU
 works. Added up, (m + 1) x T + (1 - x) T <= m T, so x <= 1 - 1/m. (For x > 1 the first part alone, over [0, T), is more than
 m T.)
-
-**Gangs in strict order** P | size_j | C_max: while jobs are left at least one GPU works, so C_max <= sum p_j <= sum size_j
-p_j <= m OPT. This is all that is used: the head of the queue may block every other job. Tight: `wide_and_narrow`.
 """
 
 from __future__ import annotations
@@ -16,13 +15,21 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, parallel_machines, policy_is, rigid_gangs
+from optsched.guarantees.assumptions import (
+    all_at_once,
+    all_of,
+    instance_is,
+    known_durations,
+    one_gpu_jobs,
+    parallel_machines,
+    policy_is,
+    rigid_gangs,
+)
 from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.guarantees.optimum import stating
+from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
@@ -36,11 +43,8 @@ def _audit(policy: Any, run: Run) -> list[str]:
 
 
 def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance:
-    jobs, stated = (
-        [Job(f"{j}", duration=p) for j, p in enumerate(lengths)],
-        stating(optimum, "makespan", "gang", "volume"),
-    )
-    return Instance(jobs, f"1x{m}", f"{name}-{m}", "makespan", optimum=stated)
+    jobs = [Job(f"{j}", duration=p) for j, p in enumerate(lengths)]
+    return Instance(jobs, f"1x{m}", f"{name}-{m}", "makespan", optimum=stating(optimum, "makespan", "gang", "volume"))
 
 
 @family(
@@ -54,8 +58,7 @@ def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance
 def blocked_long_job(m: int = 4) -> Instance:
     """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
     check_legal(m >= 1, "m", m, "an integer >= 1")
-    lengths = [*np.ones(m * (m - 1), dtype=int).tolist(), m]
-    return _of_lengths("blocked-long-job", m, lengths, m)
+    return _of_lengths("blocked-long-job", m, [*[1] * (m * (m - 1)), m], m)
 
 
 GRAHAM = guarantee(
@@ -186,4 +189,62 @@ FIFO_GANGS = guarantee(
     ),
     ratio=lambda policy, run: Fraction(run.instance.cluster.gpus),
     tight=TightFamily("short jobs on all GPUs and long ones on one, in turn; a limit", wide_and_narrow, exact=False),
+)
+
+
+THE_LOSERS = "each job on the machine that greedy does not choose"
+
+
+def factor(m: int) -> int:
+    """ceil(log2 m) + 1, of integers."""
+    return (m - 1).bit_length() + 1
+
+
+@family(
+    "unit jobs for two machines each, the matches of a knock-out on 2^rounds machines",
+    policy="restricted-greedy",
+    objective="makespan",
+    ratio=lambda rounds: Fraction(rounds + 1),
+    limit="log2 m + 1",
+    theorem="restricted-greedy",
+    sizes=(2, 3, 4, 6, 8),
+)
+def tournament(rounds: int = 3) -> Instance:
+    """Unit jobs on m = 2^rounds machines: one for every match of a knock-out, then one for the winner of the final.
+
+    The job of a match may use its two machines only; who gets it plays on. Greedy, on a tie, gives it to the first, so that
+    the winner of the final has ``rounds`` of them, and gets one more; each could have gone to the loser instead: 1.
+    """
+    check_legal(1 <= rounds <= 12, "rounds", rounds, "an integer in 1..12")
+    m, jobs = 2**rounds, list[Job]()
+    for k in range(rounds):
+        for first in range(0, m, 2 ** (k + 1)):
+            machines = (f"m{first}", f"m{first + 2**k}")
+            jobs.append(Job(f"{k}-{first}", duration=1, gpu_types=machines))
+    jobs.append(Job("final", duration=1, gpu_types=("m0",)))
+    cluster = Cluster(tuple(NodeGroup(1, gpu=f"m{i}") for i in range(m)))
+    optimum = stating(1, "makespan", "gang", THE_LOSERS)
+    return Instance(jobs, cluster, f"tournament-{m}", "makespan", optimum=optimum)
+
+
+RESTRICTED_GREEDY = guarantee(
+    id="restricted-greedy",
+    statement="P | M_j, online-list | C_max: greedy <= (ceil(log2 m) + 1) OPT",
+    notation="P | M_j, online-list | C_max",
+    knowledge="clairvoyant",
+    source="Azar, Naor and Rom 1995",
+    status="proved",
+    proof=(
+        "Let W_i be the work that greedy puts above height i OPT of its machines. Take the jobs that the optimum has on one "
+        "machine, OPT of work at most, and the highest at which greedy starts one of them, s: greedy could have put it "
+        "there, so that the machine is filled up to s. If s >= i OPT, its stretch from (i - 1) OPT to i OPT is full, no "
+        "less than what these jobs have above i OPT; otherwise they have OPT - (i OPT - s) above it, at most, and so much "
+        "of the stretch is filled. Hence W_i <= W_(i-1) - W_i. With W_0 <= m OPT that gives W_k <= OPT for k = ceil(log2 "
+        "m): no machine is higher than (k + 1) OPT."
+    ),
+    objective="makespan",
+    policies=("restricted-greedy",),
+    assumptions=all_of(one_gpu_jobs, all_at_once, known_durations),
+    ratio=lambda policy, run: Fraction(factor(run.instance.cluster.gpus)),
+    tight=TightFamily("a binary tournament", tournament),
 )

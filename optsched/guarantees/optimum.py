@@ -39,12 +39,6 @@ def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | 
     return Fraction(instance.optimum["value"]) + between, str(instance.optimum.get("class", SHIPPED_CLASS))
 
 
-def stated_optimum(instance: Instance, objective: str) -> tuple[float, str] | None:
-    """As `exact_optimum`, a float."""
-    known = exact_optimum(instance, objective)
-    return None if known is None else (float(known[0]), known[1])
-
-
 def proved_here(instance: Instance) -> Instance:
     """``instance``, whose optimum this process has just proved, or that of a theorem which optsched holds it against.
 

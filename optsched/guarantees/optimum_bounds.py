@@ -14,7 +14,7 @@ from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
-from optsched.guarantees.optimum import exact_optimum, is_proved, shift, stated_optimum
+from optsched.guarantees.optimum import exact_optimum, is_proved, shift
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -95,9 +95,9 @@ class OptimumBounds:
 
     def note(self, objective: str) -> str:
         """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
-        stated, lines = stated_optimum(self.instance, objective), list(self.stored.refused)
+        stated, lines = exact_optimum(self.instance, objective), list(self.stored.refused)
         if stated is not None and not self._is_proved:
-            what = f"the file states an optimum of {stated[0]:.12g} (class {stated[1]}), not proved here"
+            what = f"the file states an optimum of {float(stated[0]):.12g} (class {stated[1]}), not proved here"
             lines.append(f"{what}: `optsched solve` proves one")
         return "; ".join(lines)
 
@@ -201,10 +201,10 @@ class OptimumBounds:
 
     def stated_optimum_stands(self, objective: str) -> None:
         """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
-        known = stated_optimum(self._local, objective)
+        known = exact_optimum(self._local, objective)
         if known is None:
             return
-        value, schedule_class = known
+        value, schedule_class = float(known[0]), known[1]
         slack = 1e-9 * max(1.0, abs(value))
         sign = -1 if get_objective(objective).gain else 1
         served = [r for r in self._runs if r.schedule_class == schedule_class]

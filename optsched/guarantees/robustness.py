@@ -8,12 +8,12 @@ error that was tried: lower bounds of what theorems call so, as instances are a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.evaluate import PolicyLike, PolicyRatios, RatioTable, ratios
+from optsched.guarantees.evaluate import PolicyLike, PolicyRatios, RatioTable, ratios, several
 from optsched.guarantees.suites import Suite, suite
 from optsched.policies import POLICIES
 from optsched.policies.simulate import Specification, specify
@@ -36,10 +36,6 @@ class CurvePoint:
     mean: float | None
     factor: float | None
     violated: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers by name."""
-        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Robustness:
                     "policy": curve.policy,
                     "consistency": curve.consistency,
                     "robustness": curve.robustness,
-                    "points": [point.to_json() for point in curve.points],
+                    "points": [dataclasses.asdict(point) for point in curve.points],
                 }
                 for curve in self.curves
             ],
@@ -112,7 +108,7 @@ def errors_in(text: str) -> list[float]:
 
 def robustness_curves(
     over: str | Suite,
-    policies: PolicyLike | list[PolicyLike] | tuple[PolicyLike, ...] | None = None,
+    policies: PolicyLike | Iterable[PolicyLike] | None = None,
     objective: str | None = None,
     *,
     errors: Sequence[float] = ERRORS,
@@ -135,14 +131,12 @@ def robustness_curves(
         `ratios` refuses.
     """
     check_legal(draws >= 1, "draws", draws, "an integer >= 1")
-    if policies is None:
-        policies = list[PolicyLike](assisted())
-    asked = [specify(each) for each in (policies if isinstance(policies, list | tuple) else [policies])]
+    asked = [specify(each) for each in several(assisted() if policies is None else policies)]
     where = over if isinstance(over, Suite) else suite(over)
     levels = sorted(dict.fromkeys(float(error) for error in errors))
     check_legal(bool(levels), "errors", levels, "at least one factor >= 1")
     noisy = [_believing(each, error, draw) for each in asked for error in levels for draw in range(draws)]
-    table = ratios(where, list[PolicyLike](noisy), objective, progress=progress, so_far=so_far)
+    table = ratios(where, noisy, objective, progress=progress, so_far=so_far)
     size = len(levels) * draws
     curves = [_curve(each.text, levels, table.policies[k * size : (k + 1) * size]) for k, each in enumerate(asked)]
     return Robustness(where.name, draws, tuple(curves), table)

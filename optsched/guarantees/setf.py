@@ -4,12 +4,6 @@
 sum C_j <= (2 - 2/(n + 1)) OPT. Proof: until j is done, k gets no more turns than j, so that C_j <= sum_k min(p_j, p_k) (the
 audit). With A = sum p_j and B = sum_{j<k} min(p_j, p_k): sum C_j <= A + 2 B, OPT = A + B by shortest first, and
 B <= sum_{j<k} (p_j + p_k) / 2 = (n - 1) A / 2. Hence the ratio is at most 1 + B / (A + B) <= 2 - 2/(n + 1).
-
-`equal_turns`: equal lengths; the more turns each takes, the nearer to the factor, which every non-clairvoyant algorithm has.
-
-**No less, whoever does not know lengths.** n jobs come at 0. The adversary watches until T = n K: job j has run for a_j,
-and it decides that this was all but one second of it. So nothing is done before T, while shortest first needs at most (n +
-1) / 2 T + n (n + 1) / 2.
 """
 
 from __future__ import annotations
@@ -22,8 +16,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, known_durations, one_machine
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
-from optsched.guarantees.lower_bound import Challenge, lower_bound
+from optsched.guarantees.guarantee import Challenge, TightFamily, guarantee, late_findings, lower_bound
 from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance, Job
@@ -78,12 +71,7 @@ ROUND_ROBIN = guarantee(
     ),
     objective="total_completion_time",
     policies=("setf",),
-    assumptions=all_of(
-        one_machine,
-        all_at_once,
-        known_durations,
-        _whole_turns,
-    ),
+    assumptions=all_of(one_machine, all_at_once, known_durations, _whole_turns),
     ratio=lambda policy, run: 2 - Fraction(2, run.instance.n + 1),
     audit=_audit,
     tight=TightFamily("equal jobs, the quantum going to 0", equal_turns, exact=False),

@@ -67,7 +67,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, instance_is, own_network, policy_is
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee
+from optsched.guarantees.guarantee import Challenge, TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
@@ -209,15 +209,7 @@ SJF_BSBF = guarantee(
 )
 
 
-@dataclass(frozen=True)
-class Crowded:
-    """An instance, and the flow time of a schedule that is far better than SJF-BSBF's: no optimum is larger."""
-
-    instance: Instance
-    reference: Fraction
-
-
-def crowded(small: int, xi: float, size: float | None = None, second: float | None = None) -> Crowded:
+def crowded(small: int, xi: float, size: float | None = None, second: float | None = None) -> Challenge:
     """``small`` m short jobs wait behind two that SJF-BSBF lets share the one GPU: a ratio that grows like their number.
 
     1 s at 0, ``second`` at 1e-6 (admitted), then m jobs of ``size`` (None: 1 / m^2) at 2e-6. The reference runs these first,
@@ -236,7 +228,7 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     each, after = Fraction(short), Fraction(OTHERS) + small * Fraction(short)
     pair = sharing_pair(Fraction(1), Fraction(admitted), Fraction(xi), Fraction(xi))
     both = after + (after - Fraction(SECOND)) + Fraction(pair.preemptive_sum)
-    return Crowded(instance, each * small * (small + 1) / 2 + both)
+    return Challenge(instance, each * small * (small + 1) / 2 + both)
 
 
 @family(

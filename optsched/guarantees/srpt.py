@@ -8,9 +8,7 @@ come, for 4 P seconds, and none of the jobs that are left ever runs before they 
 
 **The order of its completions** (Phillips, Stein and Wein 1998). One machine. Let C'_j be the completions of SRPT. Serve
 the jobs in their order, each as soon as it has come (or only from C'_j on, as A-SRPT with beta = 1 and overtake = 0 does,
-which can do so online): C_j <= 2 C'_j, and sum C_j <= 2 OPT even against schedules with preemption. Proof: SRPT has done
-all jobs up to j by C'_j, so that they have come by then, and their lengths add up to at most C'_j; from C'_j on the machine
-serves nothing but these until j is done.
+which can do so online): C_j <= 2 C'_j, and sum C_j <= 2 OPT even against schedules with preemption.
 
 A-SRPT's own theorem (`optsched.guarantees.a_srpt`) gives 3 here, too, with tau = 0 and nobody out of turn.
 """

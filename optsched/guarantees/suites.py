@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError, OptschedError, check_legal
-from optsched.guarantees.family import FAMILIES, family_instance, is_member
+from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
@@ -167,7 +167,7 @@ def suite(text: str) -> Suite:
     names = [each.name for each in entries()]
     if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:
         return Suite(text, (text,))
-    if is_member(text):
+    if text.partition(":")[0].strip() in FAMILIES:
         return Suite(text, (text,), make=family_instance)
     raise InputError(
         "neither a suite nor an instance",

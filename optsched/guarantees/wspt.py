@@ -5,14 +5,7 @@ so that only the loads count. Smith's rule spreads m N unit jobs evenly and puts
 gives each of these a machine of its own and the other m - k machines the rest, if these are loaded no more. For N -> inf the
 ratio is largest at L / N = m (1 + sqrt(2m/k - 1)) / (2 (m - k)); with k/m -> 1 - sqrt(1/2), L / N -> 1 + sqrt 2.
 
-**With preemption**, jobs in the order of Smith's ratio. While j has come and does not run, all m machines work at jobs
-before it, so C_j <= r_j + p_j + sum_{k < j} p_k / m (the audit). No schedule has C_j < r_j + p_j, so these two terms,
-weighted, add up to at most OPT; and sum_j w_j sum_{k <= j} p_k / m is the optimum of one machine m times as fast without
-release dates, at most OPT. Together at most 2 OPT. (One machine: Schulz and Skutella 2002; m: Megow and Schulz 2004.)
-
-`overtaking`: n jobs of q s, job k released at k (q - 1) and a little heavier than those before it, which it interrupts one
-second before they are done; all these seconds are made up at the end. In order of release every job but the first waits for
-no more than k s.
+**With preemption**, jobs in the order of Smith's ratio: C_j <= r_j + p_j + sum_{k < j} p_k / m (the audit).
 """
 
 from __future__ import annotations

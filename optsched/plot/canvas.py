@@ -6,13 +6,15 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
@@ -20,6 +22,7 @@ from optsched.problem.files import atomic_path, write_atomic
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 DPI = 150
+Mark = Line2D | Patch  # in a key
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
 
@@ -89,18 +92,16 @@ def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> No
 
 def key_above(ax: Axes, reverse: bool = False) -> None:
     """A key in one line between axes and title, whose ``pad`` must be 20 points; titles may be long."""
-    ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.1,
-        borderpad=0.2,
-        ncols=4,
-        frameon=False,
-        fontsize=8,
-        labelcolor=QUIET,
-        handletextpad=0.5,
-        reverse=reverse,
-    )
+    _key(ax, "lower left", (0.0, 1.0), borderaxespad=0.1, borderpad=0.2, ncols=4, handletextpad=0.5, reverse=reverse)
+
+
+def key_below(ax: Axes, handles: Sequence[Mark]) -> None:
+    """A key under the tick labels, beside the name of the axis: titles can be long."""
+    _key(ax, "upper right", (1.0, 0.0), borderaxespad=2.2, ncols=len(handles), handletextpad=0.4, handles=handles)
+
+
+def _key(ax: Axes, corner: Literal["lower left", "upper right"], of_axes: tuple[float, float], **style: Any) -> None:
+    ax.legend(loc=corner, bbox_to_anchor=of_axes, frameon=False, fontsize=8, labelcolor=QUIET, **style)
 
 
 def legend(ax: Axes, place: Any = "best") -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,18 +14,26 @@ from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
 from optsched.errors import check_legal
-from optsched.plot.block_labels import LARGEST_FONT, block_label, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import INK, QUIET, draw_rectangles, new_axes, new_figure, plain, title as set_title
+from optsched.plot.canvas import INK, Mark, draw_rectangles, key_below, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.node_image import draw_node_image, image_height
-from optsched.plot.rows import NodeRows, draw_floor, label_rows
+from optsched.plot.rows import (
+    LARGEST_FONT,
+    NodeRows,
+    block_label,
+    draw_floor,
+    draw_node_image,
+    image_height,
+    label_blocks,
+    label_rows,
+    points_per_unit,
+    short_ids,
+)
 from optsched.plot.time_axis import time_axis
 from optsched.plot.timeline import NOBODY, Drawn, Timeline
 from optsched.plot.waiting import band_height, draw_waiting
 from optsched.problem.arrays import Bools, Floats, Ints
 
 By = Literal["gpu", "node", "auto"]
-Mark = Line2D | Patch  # in a key
 
 MOST_ROWS, MOST_BLOCKS = 160, 20_000  # beyond either, blocks would be smaller than a pixel
 RASTER_BLOCKS = 3_000  # from here on a vector file holds the blocks as a picture
@@ -201,16 +209,8 @@ def _draw_blocks(
     margin = 0.05 if y_points >= 5 else 0.0
     upper, lower = blocks.upper[seen] + margin, blocks.lower[seen] - margin
     many = segment.size > RASTER_BLOCKS
-    draw_rectangles(
-        ax,
-        *(left, right, upper, lower),
-        facecolors=colours[job],
-        edgecolors="white",
-        linewidths=edges,
-        zorder=2,
-        rasterized=many,
-        label="_blocks",
-    )
+    style = {"edgecolors": "white", "linewidths": edges, "zorder": 2, "rasterized": many, "label": "_blocks"}
+    draw_rectangles(ax, left, right, upper, lower, facecolors=colours[job], **style)
     restarts = _draw_overhead(ax, t, segment, upper, lower, colours, many)
     font = min(LARGEST_FONT, (0.38 if t.sharing else 0.72) * y_points)
     mine = shown[job]
@@ -240,19 +240,11 @@ def _draw_overhead(
     held = lost > 0
     if not held.any():
         return []
-    begin = t.start[segment[held]]
-    draw_rectangles(
-        ax,
-        *(begin, begin + lost[held], upper[held], lower[held]),
-        facecolors=paler(colours[t.job[segment[held]]], 0.7),
-        edgecolors=INK,
-        linewidths=0.0,
-        hatch="//////",
-        zorder=3,
-        rasterized=many,
-        label="_overhead",
-    )
-    return [Patch(facecolor="#dddddd", edgecolor=INK, lw=0, hatch="//////", label="restart: held, no progress")]
+    begin, colour = t.start[segment[held]], paler(colours[t.job[segment[held]]], 0.7)
+    hatched: dict[str, Any] = {"edgecolor": INK, "lw": 0.0, "hatch": "//////"}
+    style = {"facecolors": colour, "zorder": 3, "rasterized": many, "label": "_overhead", **hatched}
+    draw_rectangles(ax, begin, begin + lost[held], upper[held], lower[held], **style)
+    return [Patch(facecolor="#dddddd", label="restart: held, no progress", **hatched)]
 
 
 def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> list[Mark]:
@@ -262,34 +254,9 @@ def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> list
         shown = shown & (t.arrival >= t.window[0]) & (t.arrival <= t.window[1])
     if int(shown.sum()) > MOST_ARRIVALS or not (shown.any() or t.window is None):
         return []
-    ax.scatter(
-        t.arrival[shown],
-        np.full(int(shown.sum()), -0.3),
-        marker="v",
-        s=22,
-        c=colours[shown],
-        edgecolors=INK,
-        linewidths=0.4,
-        clip_on=False,
-        zorder=5,
-        label="_arrivals",
-    )
+    edge: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4, "clip_on": False, "zorder": 5, "label": "_arrivals"}
+    ax.scatter(t.arrival[shown], np.full(int(shown.sum()), -0.3), marker="v", s=22, c=colours[shown], **edge)
     return [Line2D([], [], marker="v", ls="", ms=5, color="white", mec=INK, mew=0.5, label="arrival")]
-
-
-def key_below(ax: Axes, handles: Sequence[Mark]) -> None:
-    """A key under the tick labels, beside the name of the axis: titles can be long."""
-    ax.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(1.0, 0.0),
-        borderaxespad=2.2,
-        ncols=len(handles),
-        frameon=False,
-        fontsize=8,
-        labelcolor=QUIET,
-        handletextpad=0.4,
-    )
 
 
 def settle(ax: Axes) -> None:

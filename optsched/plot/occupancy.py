@@ -20,7 +20,7 @@ from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.interactive import interactive
-from optsched.plot.node_image import BINS, image_height
+from optsched.plot.rows import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
 from optsched.plot.waiting import waiting_curve

@@ -1,15 +1,22 @@
-"""Rows of a chart: a GPU is one unit high, below those of a node perhaps its network interface; nodes are set apart."""
+"""Rows of a chart: a GPU is one unit high, below those of a node perhaps its network interface; nodes are set apart.
+
+Blocks bear the ids of their jobs, where they fit. Of a schedule of any size: one row a node, shaded by how busy it is.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 
 from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left
+from optsched.plot.colours import ink_on
+from optsched.plot.timeline import Timeline, bin_means
 from optsched.problem.arrays import Floats, Ints
 
 NODE_GAP = 0.5  # between nodes, in rows
@@ -79,3 +86,117 @@ def spread(places: Floats, least: float) -> list[int]:
     distance = float(np.diff(places).min())
     every = next((k for k in (1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64) if k * distance >= least), places.size)
     return list(range(0, places.size, every))
+
+
+MOST_LABELS = 800  # texts are slow to draw; the largest blocks come first
+CHARACTER = 0.62  # width of a character by its height, on the safe side for digits and lower case
+LEAST_FONT, LARGEST_FONT = 4.5, 9.0  # points
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Ids without what all of them begin with, up to a separator: "application_1506_0042" -> "0042"."""
+    if len(ids) < 2:
+        return list(ids)
+    first, last = min(ids), max(ids)  # what these two share, all ids share
+    same = [a == b for a, b in zip(first, last, strict=False)]
+    shared = first[: same.index(False) if False in same else len(same)]
+    cut = max(shared.rfind(mark) for mark in "_-/:.# ") + 1
+    return [name[cut:] or name for name in ids]
+
+
+def block_label(name: str, xi: float, wide: float, font: float) -> str:
+    """``name``, with the slow-down ``xi`` (nan: none) where ``wide`` points have room for it across."""
+    label = f"{name} x{xi:.3g}"
+    return label if math.isfinite(xi) and len(label) * font * CHARACTER + 2 <= wide else name
+
+
+def points_per_unit(ax: Axes) -> tuple[float, float]:
+    """Size of one unit of x and of y on paper, in points."""
+    figure = ax.get_figure(root=True)
+    box = ax.get_window_extent()
+    scale = 72.0 / (figure.dpi if figure is not None else 72.0)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return box.width * scale / abs(right - left), box.height * scale / abs(top - bottom)
+
+
+def label_blocks(
+    ax: Axes,
+    names: Sequence[str],
+    left: Floats,
+    right: Floats,
+    top: Floats,
+    bottom: Floats,
+    colour: Floats,
+    font: float,
+) -> int:
+    """Write ``names[k]`` on block k where it fits, upright if need be; returns how many were written."""
+    x_points, y_points = points_per_unit(ax)
+    low, high = sorted(ax.get_xlim())
+    left, right = np.clip(left, low, high), np.clip(right, low, high)
+    wide, tall = (right - left) * x_points, (bottom - top) * y_points
+    if font < LEAST_FONT:
+        return 0
+    long = np.array([len(name) for name in names]) * font * CHARACTER + 2
+    across = (wide >= long) & (tall >= font)
+    upright = ~across & (tall >= long) & (wide >= font * 1.1)
+    fits = np.flatnonzero(across | upright)
+    for k in fits[np.argsort(-(wide * tall)[fits], kind="stable")][:MOST_LABELS]:
+        ax.text(
+            *((left[k] + right[k]) / 2, (top[k] + bottom[k]) / 2, names[k]),
+            rotation=90 if upright[k] else 0,
+            ha="center",
+            va="center_baseline" if across[k] else "center",
+            fontsize=font,
+            color=ink_on(colour[k]),
+            clip_on=True,
+            parse_math=False,
+            zorder=4,
+        )
+    return min(fits.size, MOST_LABELS)
+
+
+BINS = 1200  # about one a pixel
+MOST_IMAGE_ROWS = 512  # beyond, neighbouring nodes share a row
+PARTED_ROWS = 100  # up to here a white line parts the rows
+BUSY = LinearSegmentedColormap.from_list("optsched-busy", [FLOOR, "#8ccbf0", "#0072B2", "#004a75"])
+
+
+def image_height(timeline: Timeline) -> float:
+    """Inches for the image of this many nodes."""
+    return 1.1 + float(np.clip(0.12 * timeline.node_gpus.size, 1.2, 6.5))
+
+
+def busy_share(timeline: Timeline, start: float, end: float, bins: int = BINS) -> tuple[Floats, int]:
+    """(mean share of busy GPUs, f64[rows, bins]; nodes in a row). O(S + rows * bins)."""
+    nodes = timeline.node_gpus.size
+    together = -(-nodes // MOST_IMAGE_ROWS)
+    rows = -(-nodes // together)
+    size = np.bincount(np.arange(nodes) // together, weights=timeline.node_gpus, minlength=rows)
+    begin, finish, node, count = timeline.held
+    row = np.concatenate([node, node]) // together
+    when = np.concatenate([begin, finish])
+    change = np.concatenate([count, -count]).astype(np.float64)
+    return bin_means(row, when, change, rows, start, end, bins) / size[:, None], together
+
+
+def draw_node_image(ax: Axes, timeline: Timeline, start: float, end: float) -> None:
+    """The image, its rows named, and a bar that says what the shades mean."""
+    share, together = busy_share(timeline, start, end)
+    rows = share.shape[0]
+    ax.set_ylim(rows, 0)
+    smooth = "nearest" if rows <= 200 else "antialiased"
+    extent = (start, end, rows, 0)
+    image = ax.imshow(share, aspect="auto", extent=extent, cmap=BUSY, vmin=0.0, vmax=1.0, interpolation=smooth)
+    if rows <= PARTED_ROWS:
+        ax.hlines(np.arange(1, rows), start, end, colors="white", linewidths=0.5)
+    names = [name + " ff." * (together > 1) for name in timeline.node_names[::together]]
+    figure = ax.get_figure(root=True)
+    points = ax.get_window_extent().height * 72 / (figure.dpi if figure is not None else 72) / rows
+    chosen = spread((np.arange(rows) + 0.5) * points, LABEL_HEIGHT)
+    ax.set_yticks([k + 0.5 for k in chosen], [names[k] for k in chosen], fontsize=8, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    if figure is not None:
+        bar = figure.colorbar(image, ax=ax, pad=0.01, fraction=0.025, aspect=30, format=lambda x, _: f"{x:.0%}")
+        bar.set_label("busy GPUs of a node", fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+        bar.outline.set_visible(False)

@@ -17,12 +17,20 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.block_labels import LARGEST_FONT, label_blocks, points_per_unit, short_ids
-from optsched.plot.canvas import draw_rectangles, new_axes, new_figure, plain, title as set_title
+from optsched.plot.canvas import draw_rectangles, key_below, new_axes, new_figure, plain, title as set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.files import PLOTS, Plot, Window
-from optsched.plot.gantt import WIDTH, key_below, settle
-from optsched.plot.rows import INTERFACE, NodeRows, draw_floor, label_rows
+from optsched.plot.gantt import WIDTH, settle
+from optsched.plot.rows import (
+    INTERFACE,
+    LARGEST_FONT,
+    NodeRows,
+    draw_floor,
+    label_blocks,
+    label_rows,
+    points_per_unit,
+    short_ids,
+)
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import heading, node_names
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -127,15 +135,8 @@ def _draw_compute(ax: Axes, p: TaskPicture, nodes: list[int], rows: NodeRows) ->
     # White edges part neighbours, but must not eat a block that is hardly wider than they are.
     edges = np.clip((right - left) * x_points * 0.1, 0.0, 0.5) * min(1.0, y_points / 8)
     upper, lower = top + MARGIN, top + 1 - MARGIN
-    draw_rectangles(
-        ax,
-        *(left, right, upper, lower),
-        facecolors=face,
-        edgecolors="white",
-        linewidths=edges,
-        zorder=2,
-        label="_compute",
-    )
+    style = {"edgecolors": "white", "linewidths": edges, "zorder": 2, "label": "_compute"}
+    draw_rectangles(ax, left, right, upper, lower, facecolors=face, **style)
     one = _labelled(job, p.node[drawn], p.index[drawn], left, right)
     font = min(LARGEST_FONT, 0.72 * y_points)
     label_blocks(ax, [names[j] for j in job[one]], left[one], right[one], upper[one], lower[one], face[one], font)

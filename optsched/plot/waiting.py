@@ -7,9 +7,9 @@ import heapq
 import numpy as np
 from matplotlib.axes import Axes
 
-from optsched.plot.block_labels import label_blocks, points_per_unit
 from optsched.plot.canvas import QUIET, draw_rectangles, label_left
 from optsched.plot.colours import paler
+from optsched.plot.rows import label_blocks, points_per_unit
 from optsched.plot.timeline import Timeline, levels
 from optsched.problem.arrays import Floats, Ints
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -12,6 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from optsched.errors import InputError
+
+
+def file_name(text: str) -> str:
+    """A text as part of the name of a file: letters, digits and ``._=-``, anything else a hyphen."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-")
+
 
 _unfinished: set[Path] = set()  # temporary files that somebody is writing
 

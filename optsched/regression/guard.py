@@ -206,11 +206,8 @@ def guarded(
         try:
             run = guarded_subject.run(instance)
         except Exception as error:
-            error.add_note(
-                "\n".join(
-                    [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.written(name, instance)]
-                )
-            )
+            notes = [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.written(name, instance)]
+            error.add_note("\n".join(notes))
             raise
         proven = OptimumBounds(instance, [run])
         row = measured_run(run, proven, goal, guarded_subject.judged(run, proven), name=name)
@@ -246,9 +243,8 @@ def _seen_from(root: Path, name: str) -> str:
 
 def _shown(row: MeasuredRatio) -> str:
     assert row.bound is not None
-    what = (
-        "the proven optimum" if row.bound.exact else f"a certified bound, {row.bound.kind}; the optimum may be larger"
-    )
+    bound = f"a certified bound, {row.bound.kind}; the optimum may be larger"
+    what = "the proven optimum" if row.bound.exact else bound
     numbers = f"{row.objective} {row.value:.12g}, {row.bound.value:.12g} is {what}"
     return f"the ratio on {row.instance} is {row.ratio:.9g} ({numbers})"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -14,8 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
@@ -24,32 +24,12 @@ from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.simulate import Specification, is_policy, serves, specify
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes, write_atomic
+from optsched.problem.files import file_name, read_bytes, write_atomic
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.problem.schedule_file import FORMAT
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run, SharedRun
-
-
-class GuardedSubject(Protocol):
-    """Whoever makes a schedule of an instance."""
-
-    @property
-    def text(self) -> str:
-        """Shown in reports."""
-
-    def serves(self, instance: Instance) -> bool:
-        """Is it for jobs such as these?"""
-
-    def run(self, instance: Instance) -> Run:
-        """A run that the referee accepts; `SimulationError` otherwise, and whatever the scheduler raises."""
-
-    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
-        """What the theorems say that are about it."""
-
-    def repeated(self, instance: Path, objective: str) -> str:
-        """The command that repeats a run on an instance file; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +64,14 @@ class GuardedPolicy:
 
 @dataclass(frozen=True)
 class GuardedScheduler:
-    """A scheduler that is not ours. It sees the whole instance; gang schedules, and sharing ones, are taken from it."""
+    """A scheduler that is not ours: of the whole instance it makes a gang schedule, or a sharing one, that nobody checked.
+
+    ``command``: what repeats it on an instance file; empty where nothing does.
+    """
 
     text: str
-    scheduler: OutsideScheduler
+    schedule: Callable[[Instance], Schedule]
+    command: Callable[[Path], str] = lambda instance: ""
 
     def serves(self, instance: Instance) -> bool:
         """Whole jobs: a schedule file says nothing of tasks."""
@@ -95,15 +79,22 @@ class GuardedScheduler:
 
     def run(self, instance: Instance) -> Run:
         """What its schedule is worth, once the referee accepts it."""
-        return accepted(_run_of(self.scheduler.schedule(instance), self.text))
+        schedule = self.schedule(instance)
+        # Whoever stops no job is compared with the best of those that stop none.
+        preempts = len(schedule) > len(set(schedule.job.tolist()))
+        kind: Callable[..., Run] = SharedRun if isinstance(schedule, SharedSchedule) else Run
+        return accepted(kind(schedule, self.text, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0))
 
     def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
         """No theorem is about a scheduler that nobody here knows."""
         return ()
 
     def repeated(self, instance: Path, objective: str) -> str:
-        """The command line itself, and the referee's."""
-        return self.scheduler.repeated(instance)
+        """The command line itself."""
+        return self.command(instance)
+
+
+GuardedSubject = GuardedPolicy | GuardedScheduler  # whoever makes a schedule of an instance
 
 
 def guarded_subject(
@@ -130,19 +121,13 @@ def guarded_subject(
         raise InputError("only policies have one", field="placement", value=placement, legal="none")
     if isinstance(scheduler, list | tuple):
         words = tuple(map(os.fspath, scheduler))
-        return GuardedScheduler(name or shlex.join(words), Command(words, timeout))
+        command = Command(words, timeout)
+        return GuardedScheduler(name or shlex.join(words), command.schedule, command.repeated)
     if not callable(scheduler) or isinstance(scheduler, type):
         legal = "a policy (text or an object), a function, or a command line as a list of words"
         raise InputError("not a scheduler", field="scheduler", value=scheduler, legal=legal)
     called_so = name or str(getattr(scheduler, "__name__", type(scheduler).__name__))
-    return GuardedScheduler(called_so, OnFiles(scheduler) if files else Called(scheduler))
-
-
-def _run_of(schedule: Schedule, name: str) -> Run:
-    # Whoever stops no job is compared with the best of those that stop none.
-    preempts = len(schedule) > len(set(schedule.job.tolist()))
-    kind: Callable[..., Run] = SharedRun if isinstance(schedule, SharedSchedule) else Run
-    return kind(schedule, name, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0)
+    return GuardedScheduler(called_so, partial(on_files if files else called, scheduler))
 
 
 @dataclass(frozen=True)
@@ -160,7 +145,7 @@ class Replay:
         The same failure gives the same file; several processes may write it at once.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", f"{self.guarded_subject.text}-{Path(name).stem}").strip("-")
+        stem = file_name(f"{self.guarded_subject.text}-{Path(name).stem}")
         path = self.folder / f"{stem[:80]}-{instance.digest[:8]}.json"
         instance.save(path)
         lines = [f"instance {name}, {instance.n} jobs on {instance.cluster.gpus} GPUs, written to {path}"]
@@ -178,56 +163,26 @@ LONGEST = 2**26  # bytes of an answer: of a file that a scheduler wrote, or of w
 LOOK = 0.05  # seconds between two looks at how much a command has printed
 
 
-class OutsideScheduler(Protocol):
-    """Anything that makes a schedule of an instance."""
-
-    def schedule(self, instance: Instance) -> Schedule:
-        """Its schedule, which nobody has checked."""
-
-    def repeated(self, instance: Path) -> str:
-        """The command that repeats it on an instance file; empty where there is none."""
-
-
-@dataclass(frozen=True)
-class Called:
-    """A function of an `Instance`; it returns a `Schedule`, ``{job id: start}``, or the path of a schedule file."""
-
-    function: Callable[[Instance], Any]
-
-    def schedule(self, instance: Instance) -> Schedule:
-        """What the function returns, as a schedule."""
-        made = self.function(instance)
-        if isinstance(made, Schedule):
-            return made
-        if isinstance(made, Mapping):
-            return from_starts(instance, made)
-        if isinstance(made, str | os.PathLike):
-            return read_schedule(Path(made), instance)
-        legal = "a Schedule, a mapping from job ids to starts, or the path of a schedule file"
-        raise InputError("not a schedule", field="what the scheduler returns", value=type(made).__name__, legal=legal)
-
-    def repeated(self, instance: Path) -> str:
-        """None: a function has no command."""
-        return ""
+def called(function: Callable[[Instance], Any], instance: Instance) -> Schedule:
+    """The schedule that a function makes: a `Schedule`, ``{job id: start}``, or the path of a schedule file."""
+    made = function(instance)
+    if isinstance(made, Schedule):
+        return made
+    if isinstance(made, Mapping):
+        return from_starts(instance, made)
+    if isinstance(made, str | os.PathLike):
+        return read_schedule(Path(made), instance)
+    legal = "a Schedule, a mapping from job ids to starts, or the path of a schedule file"
+    raise InputError("not a schedule", field="what the scheduler returns", value=type(made).__name__, legal=legal)
 
 
-@dataclass(frozen=True)
-class OnFiles:
-    """A function ``(instance file, schedule file)`` that reads the first and writes the second."""
-
-    function: Callable[[Path, Path], Any]
-
-    def schedule(self, instance: Instance) -> Schedule:
-        """What is in the file that it wrote."""
-        with tempfile.TemporaryDirectory() as folder:
-            given, made = Path(folder) / "instance.json", Path(folder) / "schedule.json"
-            instance.save(given)
-            self.function(given, made)
-            return read_schedule(made, instance)
-
-    def repeated(self, instance: Path) -> str:
-        """None: a function has no command."""
-        return ""
+def on_files(function: Callable[[Path, Path], Any], instance: Instance) -> Schedule:
+    """What ``function(instance file, schedule file)`` writes into the second."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder) / "instance.json", Path(folder) / "schedule.json"
+        instance.save(given)
+        function(given, made)
+        return read_schedule(made, instance)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from optsched.bounds import Certificate
-from optsched.guarantees.judge import Judgement, chosen, judgements, violated
-from optsched.guarantees.optimum import stated_optimum
-from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed, verified_bound
-from optsched.policies import AnyPolicy
-from optsched.policies.simulate import Specification, is_policy, specify
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, several
+from optsched.guarantees.judge import Judgement, judgements, violated
+from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed
+from optsched.policies.simulate import specify
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
@@ -21,45 +19,29 @@ from optsched.problem.table import Table
 from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
-__all__ = ["KNOWN", "BoundShown", "Line", "Report", "compare", "evaluate", "stated_optimum", "verified_bound"]
-
 DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
 SHARING_POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")  # where two jobs may be on a GPU
 TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
-PolicyLike = str | AnyPolicy | Specification
 
 
-@dataclass(frozen=True)
-class Line:
+@dataclass(frozen=True, kw_only=True)
+class Line(MeasuredRatio):
     """One policy of a report.
 
     ``saved``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same here;
     None where one of the two left jobs undone.
-    ``guarantee``: the theorem to show, judged on its own objective; None where none applies.
     """
 
     run: Run
-    value: float
-    bound: BoundShown | None
     saved: float | None
-    guarantee: Judgement | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """value / optimum, or value / bound; None where either is missing, or the bound is 0 and the value is not."""
-        return None if self.bound is None else self.bound.ratio(self.value)
 
     def to_json(self) -> dict[str, Any]:
         """As in ``run --json``; ``guarantee`` is null where no theorem is known, or one of its assumptions is broken."""
-        metrics = self.run.metrics
+        metrics, measured = self.run.metrics, super().to_json()
         return {
-            "policy": self.run.policy,
+            "policy": self.policy,
             "knowledge": str(self.run.knowledge),
-            "value": None if math.isnan(self.value) else self.value,
-            "bound": self.bound.to_json() if self.bound else None,
-            "ratio": self.ratio,
-            "ratio_to": None if self.ratio is None or self.bound is None else self.bound.ratio_to,
-            "guarantee": self.guarantee.to_json() if self.guarantee else None,
+            **{name: measured[name] for name in ("value", "bound", "ratio", "ratio_to", "guarantee")},
             "metrics": {**metrics, "gpu_hours": {**metrics["gpu_hours"], "saved": self.saved}},
             "events": self.run.events,
             "seconds": self.run.seconds,
@@ -98,8 +80,9 @@ class Report:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """One line a policy, in the order given."""
+        name, goal = self.instance.name, self.objective
         return tuple(
-            Line(run, run.value(self.objective), bound, self._saved(run), chosen(judged, self.objective))
+            Line(name, goal, run.policy, run.value(goal), bound, judged, run=run, saved=self._saved(run))
             for run, bound, judged in zip(self.runs, self.bounds, self.judged, strict=True)
         )
 
@@ -193,7 +176,7 @@ def evaluate(
     """
     instance = instance_of(instance)
     name = objective_of(instance, objective).name
-    specifications = [specify(each) for each in _several(default_policies(instance) if policies is None else policies)]
+    specifications = [specify(each) for each in several(default_policies(instance) if policies is None else policies)]
     runs = []
     for spec in specifications:
         runs.append(refereed(instance, spec, progress(spec.text) if progress else None))
@@ -212,13 +195,6 @@ def evaluate(
         _others(proven, name),
         proven.note(name),
     )
-
-
-def _several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:
-    # A text is iterable, and a policy may be: one of either is not a list of policies.
-    if isinstance(policies, str | Specification) or is_policy(policies) or not isinstance(policies, Iterable):
-        return [cast("PolicyLike", policies)]
-    return list(policies)
 
 
 def _others(proven: OptimumBounds, objective: str) -> tuple[Certificate, ...]:
@@ -251,11 +227,5 @@ def compare(
 
 def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:
     # The objective is printed beside the factor: it need not be that of the report.
-    if guarantee is None:
-        return dict.fromkeys(("guarantee", "guarantee_objective", "guarantee_ratio", "guarantee_holds"))
-    return {
-        "guarantee": guarantee.id,
-        "guarantee_objective": guarantee.objective,
-        "guarantee_ratio": guarantee.ratio,
-        "guarantee_holds": guarantee.holds,
-    }
+    about = {f"guarantee_{name}": getattr(guarantee, name, None) for name in ("objective", "ratio", "holds")}
+    return {"guarantee": getattr(guarantee, "id", None), **about}

@@ -1,18 +1,19 @@
 """What a notebook shows of an instance, a run, a solution, a certificate: a line, a table, a picture where it is cheap.
 
-Plain HTML without scripts or styles of its own; names are escaped. Pictures are drawn as PNG, inside the fragment.
+Plain HTML without scripts or styles of its own; names are escaped. Pictures are drawn as PNG, inside the fragment. The page
+of an attack: what was found, the jobs, the schedules side by side, and the instance file itself.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
-from optsched.report.attack_words import columns, facts, headline
 
 if TYPE_CHECKING:
     from optsched.adversary.attack import Attack
@@ -110,14 +111,11 @@ def report_view(report: Report) -> str:
 @VIEWS.register("attack")
 def attack_view(found: Attack) -> str:
     """The ratio, the jobs, and what is known of them."""
-    names = ["id", *columns(found)]
+    names = ["id", *found.columns]
     table = _rows(names, found.instance.table.select(names).rows())
-    said = "".join(f"<li>{escaped(fact)}</li>" for fact in facts(found))
-    return (
-        _head("Attack", found.instance.name, [headline(found), f"cluster {found.instance.cluster.spec}"])
-        + table
-        + f"<ul>{said}</ul>"
-    )
+    said = "".join(f"<li>{escaped(fact)}</li>" for fact in found.facts)
+    head = _head("Attack", found.instance.name, [found.headline, f"cluster {found.instance.cluster.spec}"])
+    return f"{head}{table}<ul>{said}</ul>"
 
 
 def picture(schedule: Schedule) -> str:
@@ -153,3 +151,39 @@ def _cell(value: Any) -> str:
 
 def _value(value: Any) -> str:
     return number(float(Fraction(value))) if isinstance(value, int | float | Fraction | str) else str(value)
+
+
+_STYLE = (
+    "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse}th,td{border:1px solid #999;padding:.2em .6em;text-align:right}"
+    "img{max-width:100%}pre{overflow:auto}"
+)
+
+
+def attack_page(found: Attack) -> str:
+    """A whole HTML document, without scripts, that shows the instance and how to run it again."""
+    drawn = [(caption, picture(schedule)) for caption, schedule in _schedules(found)]
+    shown = "".join(f"<h2>{escaped(caption)}</h2>{drawing}" for caption, drawing in drawn if drawing)
+    name = f"{found.instance.name}.json"
+    again = f"optsched ratio {name} -p {found.policy} --objective {found.confirmed.objective}"
+    file = json.dumps(found.instance.to_json(), indent=1)
+    replay = f"<h2>Again</h2><p><code>{escaped(again)}</code>, with this file as <code>{escaped(name)}</code>:</p>"
+    body = f"{attack_view(found)}{shown}{replay}<pre>{escaped(file)}</pre>"
+    title = escaped(f"The worst instance found for {found.policy}")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _schedules(found: Attack) -> Iterator[tuple[str, Schedule]]:
+    from optsched.adversary.space import SECONDS  # what a fragment does without, and takes seconds to import
+    from optsched.policies.simulate import simulate
+    from optsched.solvers.solve import solve
+
+    best, instance = found.confirmed, found.instance
+    yield best.policy.text, simulate(instance, best.policy).schedule
+    if best.rival is not None:
+        yield best.rival.text, simulate(instance, best.rival).schedule
+    elif instance.optimum is not None and instance.optimum["class"] == "gang-nonpreemptive":
+        optimal = solve(instance, best.objective, time_limit=SECONDS).schedule
+        if optimal is not None:
+            yield "an optimal schedule", optimal

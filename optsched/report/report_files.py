@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.problem.files import write_atomic
+from optsched.problem.files import file_name, write_atomic
 from optsched.problem.task_log import TaskSchedule
 from optsched.report.comparison import Report
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 PARQUET_ABOVE = 10_000  # jobs
 # what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
 FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
-
-
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
 WHOLE = ".optsched-run"  # a folder in the folder: a run that is written, and on its way
 REPLACED = "replaced.json"  # in it: the result whose files make place
@@ -56,16 +54,13 @@ def prepare_folder(
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into."""
-    place = Path(folder)
+    place, legal = Path(folder), "a folder that can be written"
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"cannot make the folder: {reason}", file=place, legal="a folder that can be written"
-        ) from None
+        raise InputError(f"cannot make the folder: {error.strerror or error}", file=place, legal=legal) from None
     if not os.access(place, os.W_OK):
-        raise InputError("cannot write into the folder", file=place, legal="a folder that can be written")
+        raise InputError("cannot write into the folder", file=place, legal=legal)
     return place
 
 
@@ -81,14 +76,13 @@ def _document(result: Path) -> dict[str, Any]:
 def _listed(result: Path) -> list[str]:
     """The files that a result names as those of its run; none where it is no result."""
     names = _document(result).get("files")
-    return (
-        [name for name in names if isinstance(name, str) and _OURS.fullmatch(name)] if isinstance(names, list) else []
-    )
+    every = names if isinstance(names, list) else []
+    return [name for name in every if isinstance(name, str) and _OURS.fullmatch(name)]
 
 
 def _stem(position: int, policy: str) -> str:
     """What the files of a policy are called, behind ``schedule-`` or ``tasks-``."""
-    return f"{position:02d}-{re.sub(r'[^A-Za-z0-9._=-]+', '-', policy).strip('-')}"
+    return f"{position:02d}-{file_name(policy)}"
 
 
 def _told(folder: Path) -> str:
@@ -186,7 +180,7 @@ def save_ratios(table: RatioTable, suite: Suite, folder: Path, curves: Robustnes
     for row in table.policies if curves is None else [curve.worst_row for curve in curves.curves]:
         if row.worst_instance is None:
             continue
-        path = folder / f"worst-{re.sub(r'[^A-Za-z0-9._=-]+', '-', row.policy).strip('-')}.json"
+        path = folder / f"worst-{file_name(row.policy)}.json"
         instances[row.worst_instance].save(path)
         again = f"optsched ratio {path} -p {row.policy}" + (f" --speed {table.speed}" if table.speed else "")
         lines.append(f"{row.policy}: worst on {row.worst_instance}; again: {again}")

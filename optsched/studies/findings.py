@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from optsched.rounding import significant
-from optsched.studies.estimate import Change
-from optsched.studies.experiment import RunOutcome, beside_published
+from optsched.studies.experiment import Change, RunOutcome, beside_published
 from optsched.sweeps.measurement import OPEN, VIOLATED
 
 FIVEFOLD = 4.0
@@ -44,11 +43,11 @@ def _winners(outcome: RunOutcome) -> list[str]:
         others = len(outcome.experiment.rows) - len(first)
         text = " = ".join(first)
         if beside:
-            text += f"; no difference shown to {'any other row' if len(beside) == others else _listed(beside)}"
+            text += f"; no difference shown to {'any other row' if len(beside) == others else ', '.join(beside)}"
         elif others:
             text += ", below every other row"
         said.setdefault(text, []).append(column)
-    return [f"lowest {outcome.compared} at {_listed(columns)}: {text}" for text, columns in said.items()]
+    return [f"lowest {outcome.compared} at {', '.join(columns)}: {text}" for text, columns in said.items()]
 
 
 def _comparisons(outcome: RunOutcome) -> list[str]:
@@ -69,7 +68,7 @@ def _comparison(outcome: RunOutcome, row: str) -> str:
         shown = f"{column} ({change_text(change)})" if told in ("lower", "higher") else column
         at.setdefault(told, []).append(shown)
     order = ("lower", "higher", "no difference shown", "equal", "unknown")
-    parts = [f"{told} at {_listed(at[told])}" for told in order if told in at]
+    parts = [f"{told} at {', '.join(at[told])}" for told in order if told in at]
     return "; ".join(parts)
 
 
@@ -106,13 +105,13 @@ def _guarantee(outcome: RunOutcome) -> list[str]:
         return []
     broken = [f"{row} at {column}" for v, row, column in every if v == VIOLATED]
     if broken:
-        return [f"guarantee VIOLATED by {_listed(dict.fromkeys(broken))}"]
+        return [f"guarantee VIOLATED by {', '.join(dict.fromkeys(broken))}"]
     unproven = sum(1 for v, _, _ in every if v == OPEN)
     kept = f"guarantee kept in {len(every) - unproven} of {len(every)} runs it applies to"
     opened = f" ({unproven} open: the bound is too weak to tell)" if unproven else ""
     if "guarantee" not in outcome.experiment.measurement.measures:  # theorems about several objectives
         rows = dict.fromkeys(row for _, row, _ in every)
-        return [f"{kept}{opened}: {_listed(rows)}"]
+        return [f"{kept}{opened}: {', '.join(rows)}"]
     closest, ratio, factor, row, column = max(_margins(outcome, cells))
     return [
         f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {significant(ratio, 3, 'up')}, "
@@ -126,10 +125,6 @@ def _margins(outcome: RunOutcome, cells: Iterable[tuple[str, str]]) -> list[tupl
         ratios, factors = outcome.values(row, column, "ratio"), outcome.values(row, column, "guarantee")
         found += [(r / f, r, f, row, column) for r, f in zip(ratios, factors, strict=True) if not math.isnan(f)]
     return found
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)
 
 
 Remark = Callable[[RunOutcome], list[str]]
@@ -161,7 +156,7 @@ def by_workload(row: str, other: str) -> Remark:
             below, above = sum(x < y for x, y in pairs), sum(x > y for x, y in pairs)
             text = f"{below} lower, {len(pairs) - below - above} equal, {above} higher"
             said.setdefault(text, []).append(column)
-        parts = [f"{text} at {_listed(columns)}" for text, columns in said.items()]
+        parts = [f"{text} at {', '.join(columns)}" for text, columns in said.items()]
         return [f"{row} against {other}, workload by workload ({len(outcome.seeds)} a column): {'; '.join(parts)}"]
 
     return remark
@@ -175,7 +170,7 @@ def worst(*rows: str) -> Remark:
         most = {
             row: [f"{significant(max(outcome.values(row, c, name)), 3, 'up')} at {c}" for c in columns] for row in rows
         }
-        said = "; ".join(f"{row}: {_listed(parts)}" for row, parts in most.items())
+        said = "; ".join(f"{row}: {', '.join(parts)}" for row, parts in most.items())
         return [f"largest {outcome.compared} of {len(outcome.seeds)} workloads: {said}"]
 
     return remark

@@ -41,12 +41,20 @@ from optsched.errors import InputError, check_legal
 from optsched.policies.simulate import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
-from optsched.studies.estimate import CONFIDENCE
-from optsched.studies.experiment import Experiment, Numbers, Published, RunOutcome, Workload, ratio_to, verdict
+from optsched.studies.experiment import (
+    CONFIDENCE,
+    Experiment,
+    Numbers,
+    Published,
+    RunOutcome,
+    Workload,
+    ratio_to,
+    verdict,
+)
 from optsched.studies.findings import REMARKS, findings, verdicts_on_theorems
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
-from optsched.sweeps.run import Heard, sweep
+from optsched.sweeps.run import Cost, Heard, sweep
 from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
@@ -145,22 +153,14 @@ class Study:
         made = outcomes(experiments, named, _numbers(store, cells(experiments, named)))
         return Reproduction(self, small, named, tuple(each for each in made if each.complete))
 
-    def cost(
-        self, store: str | os.PathLike[str] | None = None, seeds: int | None = None, *, small: bool = False
-    ) -> tuple[int, int, float]:
-        """(cells, those of them to be run, their CPU seconds), as they were measured when the study was written."""
-        experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
-        every = cells(experiments, named)
-        left = {cell.key for cell in every}
-        if store is not None:
-            with Store(store) as kept:
-                left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
+    def cost(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Cost:
+        """What `run` will cost, as it was measured when the study was written."""
+        every = cells(self.declare(small, seeds), self.seeds_named(seeds, small))
+        with Store(store) as kept:
+            left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
         known = (self.document.get("small", {}) if small else self.document).get("cost", {})
-        return (
-            len(every),
-            len(left),
-            sum(known.get(name, known.get("usual", 0.0)) for cell, name in every.items() if cell.key in left),
-        )
+        seconds = sum(known.get(name, known.get("usual", 0.0)) for cell, name in every.items() if cell.key in left)
+        return Cost(len(every), len(left), seconds)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Reproduction:
             "settings": self.settings,
             "measures": {name: {"unit": m.unit, "meaning": m.meaning} for name, m in self.measures.items()},
             "experiments": [{**each.to_json(), "findings": findings(each)} for each in self.outcomes],
-            "claims": [each.to_json() for each in self.claims],
+            "claims": [asdict(each) for each in self.claims],
         }
 
 
@@ -373,10 +373,6 @@ class Claim:
     source: str
     measured: str
     why: str
-
-    def to_json(self) -> dict[str, str]:
-        """By name."""
-        return asdict(self)
 
 
 def claims(tables: Iterable[Mapping[str, Any]], outcomes: tuple[RunOutcome, ...]) -> list[Claim]:

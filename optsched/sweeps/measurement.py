@@ -37,6 +37,7 @@ class Measurement:
     """What is measured of a policy on an instance.
 
     ``take(policy, proven)`` runs a policy on ``proven.instance`` and gives numbers by name; nan where one is not defined.
+    The referee accepts the schedule and bounds are proved again, or an error is raised.
     For studies ``measures`` says what they are, and rows are ``compared`` by one of them, for which less is better. There
     may be more numbers, for sentences: ``kept``, what became of the theorems (`KEPT`, `OPEN`, `VIOLATED`).
     """

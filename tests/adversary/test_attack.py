@@ -9,11 +9,11 @@ import pytest
 
 import optsched as osd
 from optsched.adversary.attack import Attack, resemblance
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import search
 from optsched.adversary.shrinking import shrunk
-from optsched.adversary.space import space_of
+from optsched.adversary.space import Candidate, space_of
 from optsched.guarantees.family import family_instance
 from optsched.policies.simulate import specify
 
@@ -67,9 +67,9 @@ def test_one_policy_against_another() -> None:
 
 def test_the_same_seed_finds_the_same() -> None:
     evaluation = on("list:by=longest", "makespan")
-    first, second = (search(evaluation.fresh(), seed=5, tries=25).elites for _ in range(2))
+    first, second = (search(evaluation.fresh(), Budget(tries=25, seed=5)).elites for _ in range(2))
     assert first == second
-    assert search(evaluation.fresh(), seed=6, tries=25).elites != first
+    assert search(evaluation.fresh(), Budget(tries=25, seed=6)).elites != first
 
 
 def test_nothing_is_run_twice() -> None:
@@ -138,4 +138,5 @@ def test_graham_s_ratios_are_reached(policy: str, gpus: int, tries: int, ratio: 
 @pytest.mark.study
 def test_processes_change_nothing() -> None:
     evaluation = on("list:by=longest", "makespan")
-    assert search(evaluation, seed=1, tries=900, workers=2).elites == search(evaluation, seed=1, tries=900).elites
+    together, alone = (search(evaluation, Budget(tries=900, seed=1, workers=n)) for n in (2, 1))
+    assert together.elites == alone.elites

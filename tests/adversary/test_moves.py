@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.methods.search import MOVES, coarsen, crossed, moved
-from optsched.adversary.space import SPACES, SearchSpace
+from optsched.adversary.space import SPACES, Candidate, SearchSpace
 from optsched.adversary.spaces.whole_jobs import WholeJobs
 
 KINDS = SPACES.names()

@@ -8,6 +8,7 @@ import pytest
 
 import optsched as osd
 from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import search
 from optsched.adversary.space import space_of
 from optsched.policies.simulate import specify
@@ -20,7 +21,7 @@ TIMES = 1.3
 def test_a_search_beats_as_many_random_instances(policy: str) -> None:
     chosen = specify(policy)
     evaluation = Evaluation(space_of(chosen.policy, weights=False), chosen, None, "total_flow_time")
-    found, rng = search(evaluation.fresh(), tries=1200), random.Random(0)
+    found, rng = search(evaluation.fresh(), Budget(tries=1200)), random.Random(0)
     assert found.tries == 1200
     drawn = max(evaluation.ratio(evaluation.space.drawn(rng)) for _ in range(found.tries))
     assert found.elites[0][0] >= TIMES * drawn

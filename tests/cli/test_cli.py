@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optsched.guarantees.alpha_points import LP_ORDER
-from optsched.guarantees.method_theorem import METHOD_THEOREMS
+from optsched.guarantees.judge import METHOD_THEOREMS
 from optsched.io.sources import load
 from optsched.problem.instance import Instance, Job
 

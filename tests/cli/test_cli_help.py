@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from optsched.cli.catalogue import KINDS, catalogue
-from optsched.cli.names import names
-from optsched.cli.options import DEFAULT_POLICIES
+from optsched.cli.options import DEFAULT_POLICIES, names
 from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
 
 

@@ -8,8 +8,7 @@ import pytest
 from policies.levels import whole_job_policies
 
 from optsched.errors import InputError
-from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
-from optsched.guarantees.lower_bound import LOWER_BOUNDS
+from optsched.guarantees.guarantee import KNOWLEDGE, LOWER_BOUNDS, STATUSES
 from optsched.policies.simulate import specify
 
 ONE_MACHINE = [

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.errors import InputError
 from optsched.guarantees.alpha_points import LP_ORDER
-from optsched.guarantees.method_theorem import METHOD_THEOREMS
+from optsched.guarantees.judge import METHOD_THEOREMS
 from optsched.guarantees.suites import suite
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job

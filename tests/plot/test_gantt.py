@@ -9,9 +9,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError
-from optsched.plot.block_labels import short_ids
 from optsched.plot.colours import PALETTE, paler
 from optsched.plot.gantt import gantt
+from optsched.plot.rows import short_ids
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment

@@ -10,8 +10,7 @@ import pytest
 
 from optsched.plot import gantt, occupancy, plot_file
 from optsched.plot.gantt import blocks_of
-from optsched.plot.node_image import busy_share
-from optsched.plot.rows import NodeRows
+from optsched.plot.rows import NodeRows, busy_share
 from optsched.plot.timeline import NOBODY, Timeline, shared_cells
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference

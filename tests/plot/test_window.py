@@ -11,8 +11,8 @@ import pytest
 import optsched as osd
 from optsched.errors import InputError
 from optsched.plot.gantt import gantt
-from optsched.plot.node_image import busy_share
 from optsched.plot.occupancy import occupancy
+from optsched.plot.rows import busy_share
 from optsched.plot.time_axis import moment
 from optsched.plot.timeline import Timeline
 from optsched.problem.schedule import Schedule

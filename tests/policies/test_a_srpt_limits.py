@@ -27,7 +27,7 @@ def lower_bound(instance: Instance) -> float:
 @pytest.mark.parametrize(("gpus", "ratio"), [(4, 2.50), (8, 4.49), (16, 8.43), (32, 16.2)])
 def test_strict_order_loses_about_half_the_cluster_when_gangs_are_as_wide_as_it(gpus: int, ratio: float) -> None:
     family = kappa_family(gpus, 400)
-    assert check_schedule(family.instance, family.better, preemptive=False, value=family.reference) == []
+    assert check_schedule(family.instance, family.better, preemptive=False, value=float(family.reference)) == []
     chosen = specify("a-srpt:overtake=0")
     run = simulate(family.instance, chosen)
     value = run.value("total_completion_time")
@@ -58,7 +58,7 @@ def test_overtaking_on_the_budget_makes_up_for_it(gpus: int, ratio: float) -> No
 @pytest.mark.parametrize(("n", "ratio"), few([(10, 10.34), (20, 19.86), (40, 38.9)], 1))
 def test_overtaking_without_a_budget_starves_wide_jobs(n: int, ratio: float) -> None:
     family = starvation_family(n)
-    assert check_schedule(family.instance, family.better, preemptive=False, value=family.reference) == []
+    assert check_schedule(family.instance, family.better, preemptive=False, value=float(family.reference)) == []
     proven = lower_bound(family.instance)
     assert proven <= family.reference <= 1.2 * proven  # so the ratio to the optimum is known within a fifth
     found = {

@@ -16,8 +16,7 @@ from simulation.instances import random_instance
 
 import optsched.policies
 from optsched.contract.examine import CHECKS, unknown_jobs
-from optsched.contract.levels import WHOLE
-from optsched.contract.subject import Subject
+from optsched.contract.levels import WHOLE, Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import names_nodes, simulate, specify

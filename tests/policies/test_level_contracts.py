@@ -13,8 +13,7 @@ import pytest
 from optsched.check.referee import schedule_value
 from optsched.contract.examine import CHECKS
 from optsched.contract.instances import random_sharing_instance
-from optsched.contract.levels import TASKS
-from optsched.contract.subject import Subject
+from optsched.contract.levels import TASKS, Subject
 from optsched.errors import KnowledgeError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS

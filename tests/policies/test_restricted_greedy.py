@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees.judge import judge
+from optsched.guarantees.list_scheduling import RESTRICTED_GREEDY, factor, tournament
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.guarantees.restricted_greedy import RESTRICTED_GREEDY, factor, tournament
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from optsched.studies.estimate import Change, Estimate, estimate, relative
+from optsched.studies.experiment import Change, Estimate, estimate, relative
 
 
 def test_mean_and_interval_of_five_by_hand() -> None:

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from optsched.studies.estimate import Change
-from optsched.studies.experiment import Experiment, Published, RunOutcome, Workload, verdict
+from optsched.studies.experiment import Change, Experiment, Published, RunOutcome, Workload, verdict
 from optsched.studies.findings import findings
 from optsched.sweeps.measurement import Measure, Measurement
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.adversary.candidate import Candidate
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.method import Budget, Found, Watch, add_method
+from optsched.adversary.space import Candidate
 from optsched.adversary.spaces.whole_jobs import SUMS, WholeJobs
 from optsched.errors import InputError, SimulationError
 from optsched.models.worst_for_an_order import QueueOrder, build, rows
@@ -37,9 +37,8 @@ def queue_ranks(policy: Specification, space: WholeJobs) -> Ints:
     shape = tuple(most - least + 1 for least, most in limits)
     kinds = int(np.prod(shape))
     if kinds > MOST_KINDS:
-        raise InputError(
-            "the range is too large", field="space", value=f"{kinds} kinds of jobs", legal=f"<= {MOST_KINDS}"
-        )
+        value, legal = f"{kinds} kinds of jobs", f"<= {MOST_KINDS}"
+        raise InputError("the range is too large", field="space", value=value, legal=legal)
     grid = np.stack(np.meshgrid(*(np.arange(least, most + 1) for least, most in limits), indexing="ij"), axis=-1)
     rows = [(*row, 1) for row in grid.reshape(-1, 3).tolist()]
     keys = _keys(policy, space, rows)

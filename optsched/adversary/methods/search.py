@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from joblib import Parallel, delayed
 
-from optsched.adversary.candidate import Candidate, Quantity, Row
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.method import Budget, Found, Watch, add_method
-from optsched.adversary.space import SearchSpace
+from optsched.adversary.space import Candidate, Quantity, Row, SearchSpace, put
 from optsched.deadline import NEVER, Deadline
 
 # How one candidate becomes another: small changes of one number, and moves that keep or make structure.
@@ -40,18 +39,13 @@ def moved(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 def crossed(first: Candidate, second: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """Some jobs of each of two, in their order."""
     rows = [row for parent in (first, second) for row in parent.jobs if rng.random() < 0.5]
-    while len(rows) < max(space.fewest, 1):
-        rows.append(rng.choice(first.jobs))
+    rows = rows or [rng.choice(first.jobs)]
     shared = tuple(rng.choice(pair) for pair in zip(first.shared, second.shared, strict=True))
     return space.normal(Candidate(tuple(rows[: space.jobs]), shared))
 
 
 def _with(row: Row, c: int, value: int, quantities: Sequence[Quantity]) -> Row:
-    return (*row[:c], quantities[c].within(value), *row[c + 1 :])
-
-
-def _replaced(candidate: Candidate, j: int, row: Row) -> Candidate:
-    return candidate._replace(jobs=(*candidate.jobs[:j], row, *candidate.jobs[j + 1 :]))
+    return put(row, c, quantities[c].within(value))
 
 
 def _place(candidate: Candidate, space: SearchSpace, rng: random.Random) -> tuple[int, int]:
@@ -60,23 +54,27 @@ def _place(candidate: Candidate, space: SearchSpace, rng: random.Random) -> tupl
 
 def _room(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     # one job fewer where one more is too many
-    if len(candidate.jobs) < space.jobs:
-        return candidate
-    j = rng.randrange(len(candidate.jobs))
-    return candidate._replace(jobs=candidate.jobs[:j] + candidate.jobs[j + 1 :])
+    few = len(candidate.jobs) < space.jobs
+    return candidate if few else candidate.instead(rng.randrange(len(candidate.jobs)))
+
+
+def _chosen(candidate: Candidate, rng: random.Random) -> set[int]:
+    # all jobs, or one
+    jobs = range(len(candidate.jobs))
+    return set(jobs) if rng.random() < 0.3 else {rng.choice(jobs)}
 
 
 def step(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """One number a little up or down."""
     j, c = _place(candidate, space, rng)
     row = candidate.jobs[j]
-    return _replaced(candidate, j, _with(row, c, row[c] + rng.choice((-3, -2, -1, 1, 2, 3)), space.quantities))
+    return candidate.instead(j, _with(row, c, row[c] + rng.choice((-3, -2, -1, 1, 2, 3)), space.quantities))
 
 
 def redraw(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """One number anew."""
     j, c = _place(candidate, space, rng)
-    return _replaced(candidate, j, _with(candidate.jobs[j], c, space.quantities[c].drawn(rng), space.quantities))
+    return candidate.instead(j, _with(candidate.jobs[j], c, space.quantities[c].drawn(rng), space.quantities))
 
 
 def scale(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
@@ -105,8 +103,7 @@ def coarsen(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Can
 def align(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """One number of a job as that of another job, or of all."""
     j, c = _place(candidate, space, rng)
-    value = candidate.jobs[j][c]
-    chosen = set(range(len(candidate.jobs))) if rng.random() < 0.3 else {rng.randrange(len(candidate.jobs))}
+    value, chosen = candidate.jobs[j][c], _chosen(candidate, rng)
     rows = (_with(row, c, value, space.quantities) if k in chosen else row for k, row in enumerate(candidate.jobs))
     return candidate._replace(jobs=tuple(rows))
 
@@ -118,7 +115,7 @@ def meet(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candid
     if rng.random() < 0.5:
         i = k
     value = candidate.jobs[k][first] + rng.choice((-1, 1)) * candidate.jobs[i][second] + rng.choice((-1, 0, 0, 1))
-    return _replaced(candidate, j, _with(candidate.jobs[j], c, value, space.quantities))
+    return candidate.instead(j, _with(candidate.jobs[j], c, value, space.quantities))
 
 
 def tie(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
@@ -127,8 +124,7 @@ def tie(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candida
     works = [c for c, each in enumerate(space.quantities) if each.work]
     if not tied or not works:
         return redraw(candidate, space, rng)
-    c, work = rng.choice(tied), rng.choice(works)
-    chosen = set(range(len(candidate.jobs))) if rng.random() < 0.3 else {rng.randrange(len(candidate.jobs))}
+    c, work, chosen = rng.choice(tied), rng.choice(works), _chosen(candidate, rng)
     rows = (_with(row, c, row[work], space.quantities) if k in chosen else row for k, row in enumerate(candidate.jobs))
     return candidate._replace(jobs=tuple(rows))
 
@@ -150,10 +146,9 @@ def insert(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Cand
 
 def remove(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """A job less."""
-    if len(candidate.jobs) <= max(space.fewest, 1):
+    if len(candidate.jobs) == 1:
         return redraw(candidate, space, rng)
-    j = rng.randrange(len(candidate.jobs))
-    return candidate._replace(jobs=candidate.jobs[:j] + candidate.jobs[j + 1 :])
+    return candidate.instead(rng.randrange(len(candidate.jobs)))
 
 
 def swap(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
@@ -180,23 +175,19 @@ def split(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
     if row[c] < 2:
         return redraw(candidate, space, rng)
     part = rng.choice((row[c] // 2, rng.randint(1, row[c] - 1)))
-    first, second = (_share(row, c, size, space.quantities) for size in (part, row[c] - part))
-    return kept._replace(jobs=(*kept.jobs[:j], first, second, *kept.jobs[j + 1 :]))
+    return kept.instead(j, *(_share(row, c, size, space.quantities) for size in (part, row[c] - part)))
 
 
 def merge(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
     """Two jobs as one with the work, and the weight, of both."""
-    if len(candidate.jobs) <= max(space.fewest, 1):
+    if len(candidate.jobs) == 1:
         return redraw(candidate, space, rng)
     j, k = rng.sample(range(len(candidate.jobs)), 2)
     row, other = candidate.jobs[j], candidate.jobs[k]
     for c, each in enumerate(space.quantities):
         if each.work or each.tied:
             row = _with(row, c, row[c] + other[c], space.quantities)
-    rows = list(candidate.jobs)
-    rows[j] = row
-    del rows[k]
-    return candidate._replace(jobs=tuple(rows))
+    return candidate.instead(j, row).instead(k)
 
 
 def change_shared(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
@@ -271,20 +262,13 @@ FIRST = 50  # of one in the first round of a search that a clock ends
 FAR = 2**32
 
 
-def search(
-    evaluation: Evaluation,
-    *,
-    seed: int = 0,
-    tries: int | None = None,
-    deadline: Deadline = NEVER,
-    workers: int = 1,
-    watch: Watch = lambda found, tries: None,
-) -> Found:
-    """The worst candidates found with so many ``tries`` (None: any number), no longer than until ``deadline``.
+def search(evaluation: Evaluation, budget: Budget, watch: Watch = lambda found, tries: None) -> Found:
+    """The worst candidates met within the budget.
 
-    Where no number says what a round is, the first rounds are short: something is then known soon.
+    Where no number of tries says what a round is, the first rounds are short: something is then known soon.
     """
-    rng, total, found = random.Random(seed), tries or 0, Found()
+    tries, deadline = budget.tries, budget.deadline
+    rng, total, found = random.Random(budget.seed), tries or 0, Found()
     first, share = _get_ready(evaluation), TRIES if tries is not None else FIRST
     watch(first, total)
     while (tries is None or found.tries < tries) and not (found.tries and deadline.passed):
@@ -293,7 +277,7 @@ def search(
         # every other island begins from nothing
         tasks = [(rng.randrange(FAR), part, known if k % 2 else []) for k, part in enumerate(parts) if part]
         share = min(TRIES, 2 * share)
-        for each in _islands(evaluation, tasks, deadline, workers):
+        for each in _islands(evaluation, tasks, deadline, budget.workers):
             found.tries += each.tries
             for ratio, candidate in each.elites:
                 found.offer(ratio, candidate)
@@ -328,16 +312,4 @@ def _islands(
     yield from running
 
 
-def run(evaluation: Evaluation, budget: Budget, watch: Watch) -> Found:
-    """The worst candidates met within the budget."""
-    return search(
-        evaluation,
-        seed=budget.seed,
-        tries=budget.tries,
-        deadline=budget.deadline,
-        workers=budget.workers,
-        watch=watch,
-    )
-
-
-add_method("search", "simulated annealing, for any policy; what it finds is bad, and may not be the worst", run)
+add_method("search", "simulated annealing, for any policy; what it finds is bad, and may not be the worst", search)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.space import SPACES, Reached, SearchSpace
+from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal

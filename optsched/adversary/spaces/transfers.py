@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.space import SPACES, Reached, SearchSpace
+from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.solved import Modes, branched, solved
-from optsched.adversary.space import SPACES, Reached, SearchSpace
-from optsched.deadline import NEVER, Deadline
+from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
 from optsched.errors import check_legal
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import at_task_level, names_nodes, resizes, shares_gpus, simulate
@@ -83,10 +80,6 @@ class Typed(SearchSpace):
         if preemptive:
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
-
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
-        """By `optsched.solve`."""
-        return solved(instance, objective, deadline)
 
 
 def _modes(candidate: Candidate) -> Modes:

@@ -6,10 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.candidate import Candidate, Quantity
-from optsched.adversary.solved import Modes, branched, solved
-from optsched.adversary.space import SPACES, Reached, SearchSpace
-from optsched.deadline import NEVER, Deadline
+from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
 from optsched.policies import AnyPolicy
 from optsched.policies.simulate import Specification, at_task_level, resizes, shares_gpus, simulate, specify
 from optsched.problem.instance import Instance, Job
@@ -74,10 +71,6 @@ class WholeJobs(SearchSpace):
         if objective not in SUMS:
             return None
         return least_weighted_completion(lengths, weights if objective in WEIGHTED else (1,) * len(lengths), self.gpus)
-
-    def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
-        """By `optsched.solve`."""
-        return solved(instance, objective, deadline)
 
 
 SEEDS = 999

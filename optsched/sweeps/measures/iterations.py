@@ -29,10 +29,7 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """Run a policy and measure: the names of `MEASURES`, and ``kept`` (no theorem applies: nan).
-
-    The referee accepts the schedule task by task, the bound is proved again, or an error is raised.
-    """
+    """The numbers of `MEASURES`, and ``kept`` (no theorem applies: nan)."""
     instance = proven.instance
     run = cast(TaskRun, refereed(instance, specify(policy)))
     jct, alone = run.schedule.completion - instance.arrival, solo_times(instance).seconds

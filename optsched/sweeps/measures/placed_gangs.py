@@ -49,10 +49,7 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """Run a policy and measure: the names of `MEASURES` and ``kept``; nan where a number is not defined.
-
-    ``proven`` holds the instance and its certified bound. The referee accepts the schedule, or an error is raised.
-    """
+    """The numbers of `MEASURES`, and ``kept``."""
     specification = specify(policy)
     run = refereed(proven.instance, specification)
     metrics, value = run.metrics, run.value(OBJECTIVE)

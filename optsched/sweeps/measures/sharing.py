@@ -48,10 +48,7 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """Run a policy and measure: the names of `MEASURES`, and ``kept`` (no theorem applies: nan).
-
-    The referee accepts the schedule, the bound is proved again, or an error is raised.
-    """
+    """The numbers of `MEASURES`, and ``kept`` (no theorem applies: nan)."""
     run = refereed(proven.instance, specify(policy))
     instance, schedule = proven.instance, run.schedule
     names = ("mean_jct", "p50_jct", "p95_jct", "makespan")

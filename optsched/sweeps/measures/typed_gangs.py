@@ -53,11 +53,8 @@ MIX_MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """Run a policy and measure: the names of `MEASURES`, and ``kept``; nan where not every job finished.
-
-    The referee accepts the schedule, the bound is proved again, or an error is raised.
-    """
-    run = _run(policy, proven)
+    """The numbers of `MEASURES`, and ``kept``; nan where not every job finished."""
+    run = refereed(proven.instance, specify(policy))
     if run.unfinished:
         return dict.fromkeys((*MEASURES, "kept"), math.nan)
     metrics, instance = run.metrics, run.instance
@@ -77,7 +74,7 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
 
 def measure_mix(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """The same for `MIX_MEASURES` on a mix."""
-    run = _run(policy, proven)
+    run = refereed(proven.instance, specify(policy))
     if run.unfinished:
         return dict.fromkeys((*MIX_MEASURES, "kept"), math.nan)
     total, fork, no_fork = _total_time(run), _least_total_time(proven, "forking"), _least_total_time(proven, "gang")
@@ -90,10 +87,6 @@ def measure_mix(policy: str, proven: OptimumBounds) -> dict[str, float]:
         "most": no_fork / fork,
         "kept": _kept(policy, run, proven),
     }
-
-
-def _run(policy: str, proven: OptimumBounds) -> Run:
-    return refereed(proven.instance, specify(policy))
 
 
 def _kept(policy: str, run: Run, proven: OptimumBounds) -> float:
