@@ -61,6 +61,14 @@ def each_kind(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("rule", "touch", "kind"), cases)
 
 
+def one_priced_row(instance: Instance, schedule_class: str = "gang", **changes: Any) -> Document:
+    """A certificate of one row of prices that claims nothing, its data changed."""
+    data = {"formulation": "any", "origin": "0", "unit": "1", "denominator": 1, "rounded": False}
+    data |= {"rows": [{"width": "gpus", "price": [1, 1]}], "jobs": ["0"] * instance.n, **changes}
+    head = {"format": "optsched-certificate/1", "instance": instance.digest, "objective": "total_completion_time"}
+    return {**head, "class": schedule_class, "kind": "lp-dual", "value": "-1000/1", "data": data}
+
+
 # --- touches ----------------------------------------------------------------------------------------------------------
 
 
