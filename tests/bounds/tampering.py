@@ -39,16 +39,17 @@ def judge(doc: Document, instance: Instance, folder: Path) -> None:
     Certificate.load(path).verify(instance)
 
 
-def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> None:
-    """It is refused by one of the rules (any, where none is named), in one line that is not too long."""
+def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> tuple[str, str]:
+    """Refused by one of the rules (any, where none is named) in one line, not too long: what both verifiers say."""
     with pytest.raises(CertificateError) as error:
         judge(doc, instance, folder)
-    with pytest.raises(Refused):  # by the files that need nothing of optsched, too
+    with pytest.raises(Refused) as other:  # by the files that need nothing of optsched, too
         alone.verify(*(json.loads(json.dumps(each)) for each in (doc, instance.to_json())))
     assert not rules or error.value.rule in rules, str(error.value)
     assert error.value.message
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
+    return str(error.value), str(other.value)
 
 
 def each_kind(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:

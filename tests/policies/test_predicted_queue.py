@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from examples import few
 from simulation.reference import Counts, Replay, Rule, Task, first_fit
@@ -15,10 +14,10 @@ from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
-from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
+from policies.test_a_srpt import started
 
 Key = Callable[[float, float, float], float]  # (arrival, gang, predicted seconds at alpha_min)
 
@@ -48,12 +47,6 @@ def replayed(instance: Instance, key: list[float], conserving: bool) -> list[flo
     tasks = [Task(j, r, gang, units, everywhere, own) for j, (r, gang, units, own) in enumerate(columns)]
     rule = Rule(key=key, slope=[Fraction(0)] * instance.n, skip=conserving)
     return [task.segments[0][0] for task in Replay(tasks, instance.cluster.node_gpus, rule, first_fit, pace).tasks]
-
-
-def started(run: Run) -> list[float]:
-    start = np.empty(run.instance.n)
-    start[run.schedule.job] = run.schedule.start
-    return start.tolist()
 
 
 def small(seed: int) -> Instance:
