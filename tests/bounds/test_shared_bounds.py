@@ -22,7 +22,6 @@ from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_share
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -401,8 +400,3 @@ def test_never_above_the_policies_at_scale(seed: int) -> None:
         certificate = bound(instance, objective)
         certificate.verify(instance)
         assert all(certificate.exact_float <= run.value(objective) * float(ROUNDING) for run in runs)
-
-
-def test_generated_instances_without_interference_are_as_they_were() -> None:
-    instance = generate("philly-like", jobs=30, seed=1)
-    assert bound(instance).schedule_class == "gang"
