@@ -99,8 +99,3 @@ def test_names_are_lower_case_words() -> None:
             assert all(part.isalnum() for part in name.split("-"))
     for name in OBJECTIVES.names():
         assert all(part.isalnum() for part in name.split("_"))
-
-
-def test_every_built_in_policy_and_placement_of_the_contract_is_there() -> None:
-    assert {"fifo", "list", "sjf", "srtf", "srtf-gpu", "tiresias", "wspt"} <= set(POLICIES.names())
-    assert {"consolidated", "count", "first-fit", "random"} <= set(PLACEMENTS.names())

@@ -82,26 +82,6 @@ def many(count: int, seed: int, kind: str = "integer", gpus: int = 8, load: floa
     )
 
 
-def srpt_in_fractions(jobs: Iterable[tuple[Fraction, Fraction]]) -> list[Fraction]:
-    """Completion times of SRPT for (release, work), event by event in fractions: no grid at all."""
-    upcoming = sorted(jobs)
-    waiting: list[Fraction] = []
-    now, done = Fraction(0), []
-    while upcoming or waiting:
-        if not waiting:
-            now = max(now, upcoming[0][0])
-        while upcoming and upcoming[0][0] <= now:
-            waiting.append(upcoming.pop(0)[1])
-        waiting.sort()
-        step = waiting[0] if not upcoming else min(waiting[0], upcoming[0][0] - now)
-        now += step
-        waiting[0] -= step
-        if waiting[0] == 0:
-            done.append(now)
-            waiting.pop(0)
-    return done
-
-
 def busy_pieces(jobs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """The verifier's machine that serves the densest job: (end, twice the work x mean busy time) of (release, work, u)."""
     order = sorted(range(len(jobs)), key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0]))

@@ -39,16 +39,17 @@ def judge(doc: Document, instance: Instance, folder: Path) -> None:
     Certificate.load(path).verify(instance)
 
 
-def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> None:
-    """It is refused by one of the rules (any, where none is named), in one line that is not too long."""
+def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> tuple[str, str]:
+    """Refused by one of the rules (any, where none is named) in one line, not too long: what both verifiers say."""
     with pytest.raises(CertificateError) as error:
         judge(doc, instance, folder)
-    with pytest.raises(Refused):  # by the files that need nothing of optsched, too
+    with pytest.raises(Refused) as other:  # by the files that need nothing of optsched, too
         alone.verify(*(json.loads(json.dumps(each)) for each in (doc, instance.to_json())))
     assert not rules or error.value.rule in rules, str(error.value)
     assert error.value.message
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
+    return str(error.value), str(other.value)
 
 
 def each_kind(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:
@@ -59,6 +60,14 @@ def each_kind(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:
         for kind in kinds
     ]
     return pytest.mark.parametrize(("rule", "touch", "kind"), cases)
+
+
+def one_priced_row(instance: Instance, schedule_class: str = "gang", **changes: Any) -> Document:
+    """A certificate of one row of prices that claims nothing, its data changed."""
+    data = {"formulation": "any", "origin": "0", "unit": "1", "denominator": 1, "rounded": False}
+    data |= {"rows": [{"width": "gpus", "price": [1, 1]}], "jobs": ["0"] * instance.n, **changes}
+    head = {"format": "optsched-certificate/1", "instance": instance.digest, "objective": "total_completion_time"}
+    return {**head, "class": schedule_class, "kind": "lp-dual", "value": "-1000/1", "data": data}
 
 
 # --- touches ----------------------------------------------------------------------------------------------------------

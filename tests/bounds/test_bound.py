@@ -10,6 +10,7 @@ import pytest
 from brute_force import optimum, preemptive_optimum
 from examples import examples, explored, few, studied
 from hypothesis import given, settings, strategies as st
+from srpt import mean_busy_times
 
 from bounds.cases import OBJECTIVES, instance_of, instances, many, random_gangs
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound
@@ -184,7 +185,7 @@ def test_margins_of_the_plain_bounds(count: int) -> None:
         jobs = [(int(total * r), int(g * d)) for r, g, d in zip(release, gpus, duration, strict=True)]
         lb1 = Fraction(sum(srpt_ends(jobs)), total)
         lb2 = Fraction(int(sum(release) + sum(duration)))
-        lb3 = _lb3(jobs, total) + Fraction(int(sum(duration)), 2)
+        lb3 = sum(mean_busy_times(jobs, [work for _, work in jobs])) / total + Fraction(int(sum(duration)), 2)
         best_of_three.append(float(value / max(lb1, lb2, lb3)))
         three = ("srpt", "mean-busy-time", "release-plus-duration")
         values = [certificate.value for certificate in certificates(instance, objective, three)]
@@ -198,16 +199,3 @@ def test_margins_of_the_plain_bounds(count: int) -> None:
     # thresholds, tight capacities and mixtures
     assert np.mean(improved) < np.mean(ours) < np.mean(best_of_three) - 0.01
     assert np.mean(improved) < 1.045
-
-
-def _lb3(jobs: list[tuple[int, int]], total: int) -> Fraction:
-    # preemptive shortest-p-first, tick by tick, in ticks of 1 / total seconds
-    left, busy, now = [work for _, work in jobs], Fraction(0), 0
-    while any(left):
-        here = [j for j, (release, _) in enumerate(jobs) if release <= now and left[j]]
-        if here:
-            served = min(here, key=lambda j: jobs[j][1])
-            left[served] -= 1
-            busy += Fraction(2 * now + 1, 2 * jobs[served][1])
-        now += 1
-    return busy / total

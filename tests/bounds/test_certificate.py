@@ -95,26 +95,6 @@ def test_another_format_is_refused(format_: Any, instance: Instance, tmp_path: P
         Certificate.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "3", "null", "\x00\x01", "[" * 100_000])
-def test_no_json_object(text: str, tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text(text)
-    with pytest.raises(InputError, match=r"c\.json"):
-        Certificate.load(tmp_path / "c.json")
-
-
-def test_a_truncated_file_is_refused_wherever_it_is_cut(instance: Instance, tmp_path: Path) -> None:
-    whole = json.dumps(bound(instance, "total_flow_time").to_json())
-    for length in range(0, len(whole) - 1, 7):
-        (tmp_path / "c.json").write_text(whole[:length])
-        with pytest.raises(InputError, match="truncated"):
-            Certificate.load(tmp_path / "c.json")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.json"):
-        Certificate.load(tmp_path / "none.json")
-
-
 def test_a_new_kind_is_one_registration(instance: Instance) -> None:
     seen = []
     try:

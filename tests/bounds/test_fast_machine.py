@@ -1,4 +1,4 @@
-"""The compiled machine against a machine that lives tick by tick, and against its plain Python twin."""
+"""The compiled machine against a machine in fractions, and against its plain Python twin."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
+from srpt import mean_busy_times, srpt
 
 from bounds.cases import busy_pieces
 from optsched.bounds.exact_dot import exact_total
@@ -25,45 +26,19 @@ def columns(jobs: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, n
     return np.ascontiguousarray(release), np.ascontiguousarray(work), np.ascontiguousarray(multiplier)
 
 
-def tick_by_tick_srpt(jobs: list[tuple[int, int, int]]) -> list[int]:
-    left, done = [work for _, work, _ in jobs], []
-    now = 0
-    while any(left):
-        here = [j for j, (release, _, _) in enumerate(jobs) if release <= now and left[j]]
-        now += 1
-        if here:
-            served = min(here, key=lambda j: left[j])
-            left[served] -= 1
-            if left[served] == 0:
-                done.append(now)
-    return done
-
-
-def tick_by_tick_busy_times(jobs: list[tuple[int, int, int]]) -> list[Fraction]:
-    left, busy = [work for _, work, _ in jobs], [Fraction(0)] * len(jobs)
-    now = 0
-    while any(left):
-        here = [j for j, (release, _, _) in enumerate(jobs) if release <= now and left[j]]
-        if here:
-            served = min(here, key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0], j))
-            left[served] -= 1
-            busy[served] += Fraction(2 * now + 1, 2) / jobs[served][1]
-        now += 1
-    return busy
-
-
 @given(small)
 @example([(0, 3, 1), (1, 1, 1), (1, 1, 1)])
-def test_srpt_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
+def test_srpt_is_that_of_fractions(jobs: list[tuple[int, int, int]]) -> None:
     release, work, _ = columns(jobs)
-    assert srpt_completions(release, work).tolist() == tick_by_tick_srpt(jobs)
-    assert srpt_ends((r, p) for r, p, _ in jobs) == tick_by_tick_srpt(jobs)
+    expected = sorted(srpt([job[:2] for job in jobs]))
+    assert srpt_completions(release, work).tolist() == expected
+    assert srpt_ends((r, p) for r, p, _ in jobs) == expected
 
 
 @given(small)
 @example([(0, 3, 1), (1, 1, 1)])
-def test_mean_busy_times_tick_by_tick(jobs: list[tuple[int, int, int]]) -> None:
-    expected = tick_by_tick_busy_times(jobs)
+def test_mean_busy_times_are_those_of_fractions(jobs: list[tuple[int, int, int]]) -> None:
+    expected = mean_busy_times([job[:2] for job in jobs], [(Fraction(p, u), r) for r, p, u in jobs])
     value = sum(u * m for (_, _, u), m in zip(jobs, expected, strict=True))
     assert least_busy_time_sum(*columns(jobs)) == (value, None)
     moments = [Fraction(moment, 2 * work) for (_, work, _), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True)]
@@ -124,13 +99,3 @@ def test_densities_that_floats_cannot_tell_apart() -> None:
     order = densest_first(multiplier, work)
     expected = sorted(range(work.size), key=lambda j: (-Fraction(int(multiplier[j]), int(work[j])), j))
     assert order.tolist() == expected
-
-
-def test_order_of_arrival_does_not_matter() -> None:
-    rng = np.random.default_rng(2)
-    release, work = rng.integers(0, 500, 300), rng.integers(1, 9, 300)
-    shuffled = rng.permutation(300)
-    one = srpt_completions(release, work)
-    assert np.array_equal(one, srpt_completions(release[shuffled], work[shuffled]))
-    ordered = np.argsort(release)
-    assert np.array_equal(one, srpt_completions(release[ordered], work[ordered]))

@@ -13,6 +13,7 @@ from brute_force import optimum, preemptive_optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
+from bounds.cases import SUMS
 from optsched.bounds import proof
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.lp_dual import PriceRow, Prices, knapsack_capacity, price_certificate
@@ -21,13 +22,6 @@ from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 
-SUMS = (
-    "total_completion_time",
-    "total_weighted_completion_time",
-    "total_flow_time",
-    "total_weighted_flow_time",
-    "total_weighted_tardiness",
-)
 BOTH = ("gang", "gang-nonpreemptive")
 
 

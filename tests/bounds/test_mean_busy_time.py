@@ -24,13 +24,6 @@ def value(instance: Instance, objective: str) -> Fraction:
     return certificate.value
 
 
-def test_row_6_of_the_ratios() -> None:
-    # (r, p) = (0, 3), (1, 1): 17/3, below SRPT's optimum 6
-    instance = instance_of([(0.0, 1, 3.0), (1.0, 1, 1.0)], 1)
-    assert value(instance, "total_completion_time") == Fraction(17, 3)
-    assert build(instance, "total_completion_time", "gang").data["held_up_bits"] is None
-
-
 @settings(max_examples=examples(60))
 @given(instances(most=5, kind="integer", gpus=1))
 def test_least_mean_busy_times_as_an_assignment_problem(instance: Instance) -> None:
@@ -66,14 +59,6 @@ def test_eastman_even_isaacs(rows: list[tuple[float, int, int, int]], machines: 
     if machines <= 2:
         # no other threshold exists
         assert threshold_one == bound
-
-
-def test_neither_it_nor_srpt_is_always_the_larger() -> None:
-    objective = "total_completion_time"
-    one = instance_of([(0.0, 1, 3.0), (1.0, 1, 1.0)], 1)
-    two = instance_of([(0.0, 1, 4.0), (0.0, 1, 4.0), (0.0, 1, 4.0)], 2)
-    assert value(one, objective) < build_srpt(one, objective, "gang").value
-    assert value(two, objective) > build_srpt(two, objective, "gang").value
 
 
 @pytest.mark.parametrize("kind", ["integer", "tenths"])

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from examples import examples, studied
 from hypothesis import given, settings, strategies as st
+from srpt import srpt
 
-from bounds.cases import OBJECTIVES, busy_pieces, srpt_in_fractions
+from bounds.cases import OBJECTIVES, busy_pieces
 from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
@@ -21,7 +22,6 @@ from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_share
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -80,7 +80,7 @@ def plain_bounds(instance: Instance) -> float:
     most = max([1.0, *(1 / x + 1 / y for x, y in pairs)])
     work = instance.gpus * instance.duration / (instance.cluster.gpus * most)
     jobs = [(int(r * 2**40), int(p * 2**40), 1) for r, p in zip(instance.arrival, work, strict=True)]
-    lb1 = float(sum(srpt_in_fractions([(Fraction(r), Fraction(p)) for r, p, _ in jobs]))) / 2**40
+    lb1 = float(sum(srpt([(Fraction(r), Fraction(p)) for r, p, _ in jobs]))) / 2**40
     busy = sum(moment / (2 * p) for (_, p, _), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True)) / 2**40
     release, alone = float(instance.arrival.sum()), float(instance.duration.sum())
     return max(lb1 - release, alone, busy + alone / 2 - release)
@@ -149,7 +149,7 @@ def one_machine(instance: Instance, share: Fraction) -> Fraction:
     """The sum of flow times of SRPT for works ``share n_j e_j / G``, in fractions."""
     rows = zip(instance.arrival.tolist(), instance.gpus.tolist(), instance.duration.tolist(), strict=True)
     jobs = [(Fraction(r), g * Fraction(e) * share / instance.cluster.gpus) for r, g, e in rows]
-    return sum(srpt_in_fractions(jobs), Fraction(0)) - sum(Fraction(r) for r in instance.arrival.tolist())
+    return sum(srpt(jobs), Fraction(0)) - sum(Fraction(r) for r in instance.arrival.tolist())
 
 
 def built(name: str, instance: Instance, objective: str = FLOW) -> Certificate:
@@ -400,8 +400,3 @@ def test_never_above_the_policies_at_scale(seed: int) -> None:
         certificate = bound(instance, objective)
         certificate.verify(instance)
         assert all(certificate.exact_float <= run.value(objective) * float(ROUNDING) for run in runs)
-
-
-def test_generated_instances_without_interference_are_as_they_were() -> None:
-    instance = generate("philly-like", jobs=30, seed=1)
-    assert bound(instance).schedule_class == "gang"

@@ -9,8 +9,9 @@ import pytest
 from brute_force import preemptive_optimum
 from examples import examples
 from hypothesis import given, settings
+from srpt import srpt
 
-from bounds.cases import instance_of, instances, random_gangs, srpt_in_fractions
+from bounds.cases import instance_of, instances, random_gangs
 from optsched.bounds import BOUNDS
 from optsched.bounds.weight_levels import levels_of
 from optsched.problem.instance import Instance
@@ -82,7 +83,7 @@ def test_against_fractions_without_a_grid(instance: Instance) -> None:
         (Fraction(r), g * Fraction(d) / total)
         for r, g, d in zip(instance.arrival.tolist(), instance.gpus.tolist(), instance.duration.tolist(), strict=True)
     ]
-    plain = sum(srpt_in_fractions(jobs), Fraction(0))
+    plain = sum(srpt(jobs), Fraction(0))
     best = value(instance, "total_completion_time")
     # capacity and thresholds may only improve on G GPUs; the grid may lose its last place
     assert best >= plain * (1 - Fraction(1, 10**9))
@@ -93,7 +94,7 @@ def test_rounding_goes_down_and_loses_little() -> None:
     rows = [(1e9 + 0.3 + 0.1 * k, int(rng.integers(1, 3)), 0.1 + 1e-9 * k) for k in range(200)]
     instance = instance_of(rows, 2)
     jobs = [(Fraction(r), g * Fraction(d) / 2) for r, g, d in rows]
-    exact = sum(srpt_in_fractions(jobs), Fraction(0))
+    exact = sum(srpt(jobs), Fraction(0))
     certificate = build(instance, "total_completion_time", "gang")
     certificate.verify(instance)
     assert certificate.data["grid_exponent"] < 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,7 @@ from bounds.tampering import (
     drop,
     each_kind,
     judge,
+    one_priced_row,
     put,
     put_data,
     refused,
@@ -217,26 +217,11 @@ def test_the_smaller_class_may_be_claimed(kind: str, instance: Instance, tmp_pat
     judge({**certified(kind, instance), "class": "gang-nonpreemptive"}, instance, tmp_path)
 
 
-def prices(instance: Instance, **changes: Any) -> Document:
-    """A certificate of one priced row that claims nothing, changed."""
-    data = {
-        "formulation": "any",
-        "origin": "0",
-        "unit": "1",
-        "denominator": 1,
-        "rows": [{"width": "gpus", "price": [1, 1]}],
-        "jobs": ["0"] * instance.n,
-        "rounded": False,
-    }
-    doc = {"format": "optsched-certificate/1", "instance": instance.digest, "objective": "total_completion_time"}
-    return {**doc, "class": "gang", "kind": "lp-dual", "value": "-1000/1", "data": {**data, **changes}}
-
-
 def test_widths_whose_sum_no_64_bits_hold_do_not_wrap(tmp_path: Path) -> None:
     # 16 jobs of 4 s on 16 GPUs: the optimum is 64. A capacity that wrapped around would "prove" 112.
     jobs, widest = instance_of([(0.0, 1, 4.0, 1.0, 0.0)] * 16, 16), 2**61 - 1
     rows = [{"width": [widest] * 16, "price": [1] * 4}]
-    doc = prices(jobs, rows=rows, denominator=widest, jobs=["8"] * 16) | {"class": "gang-nonpreemptive"}
+    doc = one_priced_row(jobs, "gang-nonpreemptive", rows=rows, denominator=widest, jobs=["8"] * 16)
     judge(doc | {"value": "64/1"}, jobs, tmp_path)
     refused(doc | {"value": "112/1"}, jobs, tmp_path, "value")
 
@@ -267,7 +252,7 @@ def test_widths_whose_sum_no_64_bits_hold_do_not_wrap(tmp_path: Path) -> None:
 def test_absurd_numbers_are_judged_or_refused_in_one_line(
     changes: Document, schedule_class: str, instance: Instance, tmp_path: Path
 ) -> None:
-    doc = prices(instance, **changes) | {"class": schedule_class}
+    doc = one_priced_row(instance, schedule_class, **changes)
     with contextlib.suppress(CertificateError):  # a bound so low may hold; anything else is a traceback
         judge(doc | {"value": f"{-(10**300)}/1"}, instance, tmp_path)
     refused(doc | {"value": f"{10**300}/1"}, instance, tmp_path)

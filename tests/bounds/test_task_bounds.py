@@ -276,14 +276,6 @@ def test_sharing_is_the_class_of_jobs_with_tasks_and_of_no_others(workload: Inst
     assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "task-sharing") is None for name in NAMES)
 
 
-def test_a_proof_for_gangs_is_none_for_jobs_that_share(workload: Instance) -> None:
-    small = workload.head(5)
-    forged = Certificate(small.digest, "total_flow_time", "gang", "release-plus-duration", Fraction(1), {})
-    with pytest.raises(CertificateError, match="no class of schedules of this instance") as error:
-        forged.verify(small)
-    assert error.value.rule == "kind"
-
-
 def test_paths_beyond_the_times_of_jobs_are_refused() -> None:
     instance = with_tasks([(0, 1, 10**6, "m")], "1x1", {"m": IterationTasks(1e17, 0)}, ETHERNET_10G)
     with pytest.raises(InputError, match="'j0' takes") as error:

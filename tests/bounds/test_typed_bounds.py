@@ -9,8 +9,9 @@ import pytest
 from examples import examples, few, studied
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
+from srpt import srpt
 
-from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many, srpt_in_fractions
+from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many
 from bounds.typed_cases import objective_value, random_completions, typed_instance
 from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
@@ -174,7 +175,7 @@ def test_gangs_of_one_type_are_the_fast_machine() -> None:
     certificate = build_srpt(instance, "total_completion_time", "forking")
     assert certificate is not None
     assert certificate.data["prices"] == {"GPU": 1}
-    assert certificate.value == sum(srpt_in_fractions((Fraction(r), Fraction(g * d) / 4) for r, g, d in jobs))
+    assert certificate.value == sum(srpt((Fraction(r), Fraction(g * d) / 4) for r, g, d in jobs))
 
 
 @settings(max_examples=examples(20))

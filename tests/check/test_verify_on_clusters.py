@@ -26,10 +26,8 @@ from check.verdicts import exit_code, holds_for_optsched, written
 from optsched.bounds import BOUNDS
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_case import UNJUDGED, Refused
-from optsched.check.verify_sharing import UNIT
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
-from optsched.problem.interference import Interference
 from optsched.problem.profile import Profile, Stage
 
 FOLDER = Path(alone.__file__).parent
@@ -164,23 +162,6 @@ def test_another_instance_and_an_easier_one_under_a_forged_digest(family: str) -
             assert (verdict == 0) == holds_for_optsched(forged, easier)
             assert verdict != 0 or optima.reaches(local.value, local.objective, local.schedule_class)
     assert refused >= 10
-
-
-def test_partners_that_slow_each_other_down_less_refute_charges() -> None:
-    physics = Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.75, 2.0)))
-    jobs = [Job(f"j{k}", k / 4, 1 + k % 2, 1.0 + k % 5, model="ab"[k % 2], gpu_memory=5.0) for k in range(6)]
-    instance = Instance(
-        jobs, Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 8.0))), interference=physics
-    )
-    certificate = BOUNDS.get("shared-srpt").build(instance, "total_flow_time", "gpu-sharing")
-    assert certificate is not None
-    assert code(written(certificate.to_json()), instance.to_json()) == 0
-    faster = instance.replace(interference=Interference(2.0, ("a", "b"), ((1.25, 1.0), (1.0, 2.0))))
-    roomier = instance.replace(cluster=Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 12.0))))
-    for other in (faster, roomier):
-        full = {name: [UNIT] * len(row) for name, row in certificate.data["charges"].items()}
-        doc = {**certificate.to_json(), "instance": other.digest, "data": {**certificate.data, "charges": full}}
-        assert code(written(doc), other.to_json()) == 1
 
 
 def staged() -> tuple[Document, Document]:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from optsched.io.sources import load
-from optsched.problem.instance import Instance
 
 pytestmark = pytest.mark.release
 
@@ -118,13 +117,6 @@ def test_models_that_nobody_measured_are_named_once(two: Path, command: Any) -> 
     done = command("run", two, *policies, "--interference", "p100", "--json")
     assert done.err == "optsched: interference: no measurements of A, B: beside others they run 2 x as long\n"
     assert done.value == 40  # at the ratio 2 of pairs that the table does not know
-
-
-def test_python_hears_it_through_say(two: Path) -> None:
-    said: list[str] = []
-    found = load(two, interference="p100", say=said.append)
-    assert isinstance(found, Instance)
-    assert said == ["interference: no measurements of A, B: beside others they run 2 x as long"]
 
 
 def test_a_report_says_where_its_interference_comes_from(two: Path, command: Any) -> None:

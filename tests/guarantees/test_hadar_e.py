@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from examples import examples
 from hypothesis import assume, given, settings, strategies as st
-from simulation.forked_instances import gang_instance, table_instance
+from simulation.forked_instances import forked, gang_instance, table_instance
 
 from optsched.check.referee import schedule_value
 from optsched.guarantees.hadar_e import HADAR_E, most_copies, node_rounds, utilisation_audit
@@ -20,13 +20,6 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.simulation.run import ForkedRun
-
-
-def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
-    run = simulate(instance, spec)
-    assert isinstance(run, ForkedRun)
-    return run
-
 
 # -- time -----------------------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,7 @@ Plain Python in exact arithmetic; nothing is taken from optsched. `TinyJob` time
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from brute_force import best_order
@@ -53,44 +51,3 @@ def placed_optimum(
     own = [[(way, job.duration) for way in each] for job, each in zip(jobs, ways, strict=True)]
     release, maximum = [job.release for job in jobs], objective in MAXIMA
     return best_order(own, release, sizes, lambda j, end: cost(objective, jobs[j], end), maximum=maximum)
-
-
-def srpt(jobs: Sequence[tuple[Number, Number]]) -> list[Fraction]:
-    """Completion times of SRPT for (release, work) on one machine: an event loop over arrivals and completions."""
-    arrivals = sorted((Fraction(r), j) for j, (r, _) in enumerate(jobs))
-    done = [Fraction(0)] * len(jobs)
-    left: list[tuple[Fraction, int]] = []
-    now, i = Fraction(0), 0
-    while i < len(arrivals) or left:
-        if not left:
-            now = max(now, arrivals[i][0])
-        while i < len(arrivals) and arrivals[i][0] <= now:
-            heapq.heappush(left, (Fraction(jobs[arrivals[i][1]][1]), arrivals[i][1]))
-            i += 1
-        work, j = heapq.heappop(left)
-        until = min(now + work, arrivals[i][0]) if i < len(arrivals) else now + work
-        if until == now + work:
-            done[j] = until
-        else:
-            heapq.heappush(left, (work - (until - now), j))
-        now = until
-    return done
-
-
-def mean_busy_times(jobs: Sequence[tuple[Number, Number]], priority: Sequence[Any]) -> list[Fraction]:
-    """Mean moment of service of every job when the released job with the least priority value is always served."""
-    left = [Fraction(work) for _, work in jobs]
-    moment = [Fraction(0)] * len(jobs)  # integral of t over the times at which j is served
-    now = Fraction(0)
-    while any(left):
-        ready = [j for j, (r, _) in enumerate(jobs) if left[j] and r <= now]
-        later = [Fraction(r) for j, (r, _) in enumerate(jobs) if left[j] and r > now]
-        if not ready:
-            now = min(later)
-            continue
-        j = min(ready, key=lambda k: (priority[k], k))
-        until = min([now + left[j], *later])
-        moment[j] += (until * until - now * now) / 2
-        left[j] -= until - now
-        now = until
-    return [moment[j] / Fraction(work) for j, (_, work) in enumerate(jobs)]

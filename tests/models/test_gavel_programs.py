@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exact_max_min import best_level
-from examples import few
 from hypothesis import given, settings, strategies as st
 from policies.gavel_problems import is_feasible, is_the_largest, most, optimum, problem_of, problems, reaches
 
@@ -22,8 +20,6 @@ from optsched.models import (
     gavel_proportional,
 )
 from optsched.models.gavel_allocation import AllocationProblem, equal_share, isolated_share, prices
-
-MODELS = [gavel_fifo, gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum, gavel_proportional]
 
 
 def solved(model: Any, problem: AllocationProblem) -> tuple[float, np.ndarray, np.ndarray]:
@@ -100,17 +96,6 @@ def test_equal_and_isolated_shares() -> None:
 
 
 # --- random problems -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", few(range(6), 3))
-def test_max_min_is_the_exact_optimum_of_two_jobs(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rates, gang = rng.integers(1, 9, (2, 2)), rng.integers(1, 4, 2).tolist()
-    capacity, weights = rng.integers(1, 4, 2), rng.integers(1, 4, 2).tolist()
-    capacity[0] = 3
-    exact = best_level(rates.tolist(), gang, capacity.tolist(), weights)
-    value = solved(gavel_max_min, problem_of(rates, gang, capacity.tolist(), weight=weights))[0]
-    assert value == pytest.approx(float(exact), rel=1e-9)
 
 
 @settings(max_examples=12)

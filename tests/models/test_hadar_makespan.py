@@ -217,32 +217,6 @@ def test_without_forking_the_optimum_is_attained() -> None:
         assert all(steps >= Fraction(asked) for steps, asked in zip(done, jobs.work, strict=True))
 
 
-def fork_gain(rng: np.random.Generator, jobs: int) -> float:
-    """No-fork over fork optimum in the setting of table 5.4: 5 nodes with relative speeds 1, .9, .55, .35, .12."""
-    nodes = np.array([1, 0.9, 0.55, 0.35, 0.12]) * rng.uniform(0.8, 1.2, 5)
-    speed = rng.uniform(5, 50, (jobs, 1)) * nodes * rng.uniform(0.8, 1.2, (jobs, 5))
-    steps = rng.uniform(600, 6000, jobs) * speed.max(axis=1)
-    return least(fork_jobs(steps, speed, fork=False)).value / least(fork_jobs(steps, speed)).value
-
-
-@pytest.mark.parametrize(("jobs", "gain", "error"), [(1, 2.79, 0.2), (4, 1.25, 0.12)])
-def test_what_forking_can_gain(jobs: int, gain: float, error: float) -> None:
-    rng = np.random.default_rng(5)
-    gains = [fork_gain(rng, jobs) for _ in range(20)]
-    assert min(gains) >= 1 - 1e-9
-    assert np.mean(gains) == pytest.approx(gain, abs=error)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("jobs", "gain"), [(1, 2.79), (3, 1.48), (4, 1.25), (5, 1.06), (8, 1.0), (10, 1.0), (12, 1.0)])
-def test_the_whole_table_of_fork_gains(jobs: int, gain: float) -> None:
-    rng = np.random.default_rng(6)
-    gains = [fork_gain(rng, jobs) for _ in range(100)]
-    # both this mean and the independent model's, of 20 instances, are samples
-    error = 3 * np.std(gains) * (1 / np.sqrt(20) + 1 / np.sqrt(100)) + 0.005
-    assert np.mean(gains) == pytest.approx(gain, abs=error)
-
-
 def test_the_bound_of_an_instance_is_below_its_schedules() -> None:
     table = Throughputs(
         {

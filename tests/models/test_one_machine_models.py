@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from enumeration import TinyJob, placed_optimum, srpt
+from enumeration import TinyJob, placed_optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
 from raw_arrays import disjunctive as raw_disjunctive, positional as raw_positional
+from srpt import srpt
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.models import disjunctive, positional, time_indexed

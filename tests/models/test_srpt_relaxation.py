@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
-from enumeration import TinyJob, mean_busy_times, srpt
+from enumeration import TinyJob
 from examples import examples
 from hypothesis import given, settings, strategies as st
 from raw_arrays import mean_busy_time
+from srpt import mean_busy_times, srpt
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.models import FORMULATIONS

@@ -14,7 +14,7 @@ import pytest
 from examples import few
 from hypothesis import given, strategies as st
 from simulation.fork_lp import makespan_lp
-from simulation.forked_instances import gang_instance, table_instance
+from simulation.forked_instances import forked, gang_instance, table_instance
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
@@ -22,21 +22,12 @@ from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.hadar_e import ForkPlan, HadarE, split
-from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.engine import run_policy
 from optsched.simulation.metrics import cluster_utilization
-from optsched.simulation.run import ForkedRun
 from optsched.speeds.type_speeds import GroupRates, group_rates
-
-
-def forked(instance: Instance, spec: str = "hadar-e") -> ForkedRun:
-    run = simulate(instance, spec)
-    assert isinstance(run, ForkedRun)
-    return run
 
 
 def random_table(seed: int, jobs: int, nodes: int = 5) -> tuple[list[list[float]], list[float]]:
@@ -243,7 +234,7 @@ def test_a_measurement_counts_half() -> None:
     policy.begin(ViewOf(instance))
     believed = 10.0 * 4.1 / 15.7  # FP32 of one K80 and a V100
     assert policy.believed.tolist() == [[10.0, pytest.approx(believed)]]
-    run = run_forked(instance, policy)
+    run = forked(instance, policy)
     first = dict(zip(run.schedule.gpu_node[:2].tolist(), run.schedule.work[:2].tolist(), strict=True))
     assert [first[0], first[1]] == [3500, pytest.approx(believed * 350)]  # the target: the node is faster, and waits
     for _ in run.rounds:
@@ -261,18 +252,12 @@ class ViewOf:
         self.groups, self.left = GroupRates(instance), instance.work
 
 
-def run_forked(instance: Instance, policy: HadarE) -> ForkedRun:
-    run = run_policy(instance, policy, PLACEMENTS.get("count")())
-    assert isinstance(run, ForkedRun)
-    return run
-
-
 @pytest.mark.parametrize("error", [0.1, 0.5, 1.0])
 def test_wrong_estimates_lose_no_work_and_correct_themselves(error: float) -> None:
     rate, steps = random_table(1, 3)
     instance = table_instance(rate, steps)
     policy = HadarE(estimate="noisy", error=error, seed=4)
-    run = run_forked(instance, policy)
+    run = forked(instance, policy)
     assert run.unfinished == []
     assert check_schedule(instance, run.schedule, forking=True) == []
     assert run.schedule.received == pytest.approx(instance.work, rel=1e-12)
@@ -309,7 +294,7 @@ def test_targets_fill_the_round_or_do_what_is_left_and_end_together(left: float,
 def test_the_notes_count_copies_and_rounds_with_several(spec: str) -> None:
     rate, steps = random_table(2, 4)
     policy = HadarE(copies=2 if "copies" in spec else 0, estimate="noisy" if "noisy" in spec else "true")
-    run = run_forked(table_instance(rate, steps), policy)
+    run = forked(table_instance(rate, steps), policy)
     for j in range(len(steps)):
         at_once = [run.schedule.job[list(r.segments)].tolist().count(j) for r in run.rounds]
         assert run.notes["copies"][j] == max(at_once) <= run.copies
@@ -343,26 +328,3 @@ def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
     cuts = sorted({arrival, *(s.start for s in mine), *(s.end for s in mine)})
     idle = (b - a for a, b in pairwise(cuts) if not any(s.start <= a and b <= s.end for s in mine))
     return sum(idle)
-
-
-# -- bad parameters ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("hadar-e:rule=fast", "hadar-e: rule = 'fast': invalid (expected: lp, work, payoff)"),
-        ("hadar-e:estimate=false", "hadar-e: estimate = 'false': invalid (expected: true, device, noisy)"),
-        ("hadar-e:error=-1", "hadar-e: error = -1.0: invalid"),
-        ("hadar-e:error=nan", "hadar-e: error = nan: invalid"),
-        ("hadar-e:seed=-1", "hadar-e: seed = -1: invalid"),
-        ("hadar-e:copies=-1", "hadar-e: copies = -1: invalid (expected: an integer >= 1; 0: one a node)"),
-        ("hadar-e:copies=two", "hadar-e: copies = 'two': invalid (expected: an integer)"),
-        ("hadar-e:round=0", "hadar-e: round = 0.0: invalid"),
-        ("hadar-e:round=10", "hadar-e: overhead = 10.0: invalid (expected: 0 or more seconds, less than"),
-    ],
-)
-def test_what_is_not_legal_is_one_line(text: str, words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        simulate(Instance([Job("a", duration=5)], "2x1"), text)
-    assert str(caught.value).startswith(words)

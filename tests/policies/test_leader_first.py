@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from examples import few
-from simulation.task_instances import random_task_instance
+from simulation.task_instances import ran, random_task_instance
 
 import optsched as osd
-from optsched.errors import InputError
 from optsched.policies.leader_first import FOLLOWS, LEADS, LeaderFirst, exchange, leader
-from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -30,12 +28,6 @@ def pair(leader: tuple[int, float, float], other: tuple[int, float, float], late
         Job("B", arrival=late, gpus=3, iterations=other[0], profile="B"),
     ]
     return Instance(jobs, Cluster((NodeGroup(gpus=2, count=3),)), tasks=tasks, contention=LINK)
-
-
-def ran(instance: Instance, spec: str | LeaderFirst = "leader-first") -> TaskRun:
-    made = simulate(instance, spec)
-    assert isinstance(made, TaskRun)
-    return made
 
 
 def ends(instance: Instance, spec: str | LeaderFirst = "leader-first") -> dict[str, float]:
@@ -131,12 +123,6 @@ def test_the_gain_on_sixty_seeds_excludes_zero(other: str) -> None:
         instance = osd.generate("ada-srsf", seed=seed)
         found.append(ran(instance).metrics["mean_jct"] / ran(instance, other).metrics["mean_jct"] - 1)
     assert np.mean(found) + 2.0 * np.std(found, ddof=1) / np.sqrt(len(found)) < -0.04  # 2.0: Student t, 59 degrees
-
-
-@pytest.mark.parametrize(("field", "value"), [("width", -1.0), ("caution", float("nan")), ("caution", float("inf"))])
-def test_it_names_an_illegal_parameter(field: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"leader-first: {field}"):
-        LeaderFirst(**{field: value})
 
 
 @pytest.mark.parametrize("seed", few(range(30), 10))

@@ -367,6 +367,8 @@ def test_another_cluster_or_other_jobs_drop_a_proven_optimum_and_replace_keeps_t
     instance = Instance([Job("a", duration=1)], "1x1", "n", "makespan", {"seed": 3}, optimum)
     moved = instance.with_cluster("2x2")
     assert (moved.cluster.gpus, moved.optimum, moved.name, moved.objective) == (4, None, "n", "makespan")
+    assert instance.replace(jobs=instance.table, cluster="1x2").optimum is None
+    assert instance.replace(cluster="1x2", optimum=optimum).optimum is not None
     renamed = instance.replace(name="m")
     assert (renamed.name, renamed.optimum, renamed.recipe) == ("m", optimum, {"seed": 3})
     with pytest.raises(RowErrors):
@@ -378,11 +380,3 @@ def test_an_instance_without_jobs_is_legal() -> None:
         assert (empty.n, empty.ids, empty.jobs, empty.integral, empty.unrestricted) == (0, (), [], True, True)
         assert empty.arrival.shape == empty.job_class.shape == (0,)
         assert len(empty.digest) == 64
-
-
-def test_a_proven_optimum_does_not_outlive_what_it_was_proved_for() -> None:
-    proved = {"objective": "total_completion_time", "value": 1, "proved_by": ["hand"]}
-    instance = Instance([Job("a", duration=1)], "1x1", optimum=proved)
-    assert instance.replace(name="other").optimum is not None
-    assert instance.replace(jobs=instance.table, cluster="1x2").optimum is None
-    assert instance.replace(cluster="1x2", optimum=proved).optimum is not None

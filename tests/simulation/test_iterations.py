@@ -18,13 +18,13 @@ from optsched.errors import InputError, SimulationError
 from optsched.policies.simulate import simulate
 from optsched.policies.task_orders import fewer_than, shortest_service, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
-from simulation.task_instances import random_task_instance
+from simulation.task_instances import ran, random_task_instance
 from simulation.task_reference import reference_run
 
 RULES: dict[str, Any] = {
@@ -41,12 +41,6 @@ PLACES: dict[str, Any] = {
     "first-fit": "first-fit",
 }
 ROUNDING = 1e-9
-
-
-def ran(instance: Instance, spec: str) -> TaskRun:
-    made = simulate(instance, spec)
-    assert isinstance(made, TaskRun)
-    return made
 
 
 def told(made: TaskRun) -> list[tuple[float, int, int, float]]:
@@ -132,58 +126,6 @@ def test_a_latency_comes_before_the_bytes_and_slows_nobody() -> None:
     made = ran(of_pair(*jobs, latency=1.0), "srsf:k=2")
     # a moves from 1 to 1.25 alone (half a byte), then both move at 1 s a byte: a's 1.5 bytes end at 2.75, b has half a byte
     assert made.schedule.completion.tolist() == [2.75, 3.0]
-
-
-def test_jobs_wait_for_memory_and_later_ones_pass() -> None:
-    jobs = [
-        Job("big", iterations=4, profile="w", gpu_memory=8),
-        Job("wide", gpus=2, iterations=1, profile="p", gpu_memory=6),
-        Job("small", arrival=1, iterations=1, profile="w", gpu_memory=2),
-    ]
-    made = ran(of_pair(*jobs), "srsf+first-fit")
-    start = dict(zip(made.schedule.job.tolist(), made.schedule.start.tolist(), strict=True))
-    assert start == {1: 0.0, 0: 7.0, 2: 1.0}  # wide before big, and small's tasks before the backward of wide
-
-
-def test_a_gpu_takes_whole_tasks_of_the_job_with_the_least_service_left() -> None:
-    jobs = [Job("long", iterations=3, profile="w"), Job("short", arrival=0.5, iterations=1, profile="w")]
-    cluster = Cluster((NodeGroup(gpus=1),))
-    instance = Instance(jobs, cluster, tasks={"w": IterationTasks(1, 1)})
-    made = ran(instance, "srsf")
-    assert made.schedule.completion.tolist() == [8.0, 3.0]  # the forward that runs at 0.5 is not stopped
-
-
-def test_a_gang_on_one_node_sends_nothing() -> None:
-    instance = Instance(
-        [Job("a", gpus=2, iterations=3, profile="p")],
-        "2x2",
-        tasks={"p": IterationTasks(1, 1, 1e9)},
-        contention=ETHERNET_10G,
-    )
-    made = ran(instance, "ada-srsf")
-    assert made.transfers == 0
-    assert made.schedule.completion.tolist() == [6.0]
-
-
-def test_kappa_decides_between_gpus_and_nodes() -> None:
-    jobs = [
-        Job("x", iterations=2, profile="w"),
-        Job("y", iterations=3, profile="w"),
-        Job("z", arrival=0.5, gpus=2, iterations=9, profile="w"),
-    ]
-    instance = Instance(jobs, "2x2", tasks={"w": IterationTasks(1, 1)})
-    # loads at 0.5: node 0 has x and y, as the first one-GPU jobs take GPU 0 and 1 of the lowest number
-    for spec, nodes in (("srsf+lwf:kappa=1", {1}), ("srsf+lwf:kappa=2", {1}), ("srsf+first-fit", {0})):
-        made = ran(instance, spec)
-        segment = next(s for s in made.schedule.segments() if s.job == 2)
-        assert {node for node, _ in segment.gpus} == nodes, spec
-    spread = Instance(
-        [Job("v", iterations=9, profile="w"), Job("u", arrival=0.5, gpus=2, iterations=1, profile="w")],
-        Cluster((NodeGroup(gpus=2), NodeGroup(gpus=1))),
-        tasks={"w": IterationTasks(1, 1)},
-    )
-    assert {s.gpus for s in ran(spread, "srsf+lwf:kappa=2").schedule.segments() if s.job == 1} == {((0, 1), (1, 0))}
-    assert {s.gpus for s in ran(spread, "srsf+lwf:kappa=1").schedule.segments() if s.job == 1} == {((1, 0), (0, 1))}
 
 
 # -- policies of one's own -------------------------------------------------------------------------------------------------

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun
-
-
-def ran(instance: Instance, spec: Any) -> TaskRun:
-    run = simulate(instance, spec)
-    assert isinstance(run, TaskRun)
-    assert run.schedule.tasks is not None
-    return run
+from simulation.task_instances import ran
 
 
 def tasks(run: TaskRun, job: str, worker: int) -> list[tuple[float, float]]:

@@ -132,8 +132,17 @@ class Once:
 FOUR = Instance([Job(f"{j}", duration=d) for j, d in enumerate((4, 6, 8, 2))], "4x1")
 
 
-def test_a_policy_is_not_asked_when_a_planned_stop_comes() -> None:
-    policy = Once((Stop(0, at=1.0), Stop(1, at=2.0), Stop(2, at=3.0)))
+@pytest.mark.parametrize(
+    "plans",
+    [
+        (Stop(0, at=1.0), Stop(1, at=2.0), Stop(2, at=3.0)),
+        (Moves(stop=np.array((0, 1, 2)), at=np.array((1.0, 2.0, 3.0))),),
+        (Moves(stop=np.array((2, 0, 1)), at=np.array((3.0, 1.0, 2.0))),),
+        (Moves(stop=np.array((0, 1, 2, 0)), at=np.array((7.0, 2.0, 3.0, 1.0))),),
+    ],
+)
+def test_a_policy_is_not_asked_when_a_planned_stop_comes(plans: tuple[Stop | Moves, ...]) -> None:
+    policy = Once(plans)
     run = simulate(FOUR, policy)
     assert policy.calls == [0, 2, 10, 13, 14, 15]  # job 3 ends at 2, where job 1 is stopped, too
     assert run.schedule.completion.tolist() == [13, 14, 15, 2]
@@ -152,18 +161,6 @@ def test_who_stops_and_starts_again_loses_its_own_plan_only() -> None:
     moved = Moves(stop=zero, start=zero, first=np.array([0, 1]), node=zero, count=one)
     again = Once((Stop(0, at=3.0), Stop(1, at=2.0), moved))
     assert simulate(FOUR, again).schedule.completion.tolist() == [4, 14, 8, 2]
-
-
-def test_plans_in_arrays_are_the_same_plans() -> None:
-    for jobs, times in (
-        ((0, 1, 2), (1.0, 2.0, 3.0)),
-        ((2, 0, 1), (3.0, 1.0, 2.0)),
-        ((0, 1, 2, 0), (7.0, 2.0, 3.0, 1.0)),
-    ):
-        planned = Once((Moves(stop=np.array(jobs), at=np.array(times)),))
-        run = simulate(FOUR, planned)
-        assert planned.calls == [0, 2, 10, 13, 14, 15]
-        assert run.schedule.completion.tolist() == [13, 14, 15, 2]
 
 
 def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:

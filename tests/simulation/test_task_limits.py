@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from examples import few
 
@@ -223,22 +222,6 @@ def test_damaged_files_of_tasks_are_not_loaded(damage: str, tmp_path: Path) -> N
     assert not check_file(tmp_path / "tasks.parquet", instance).holds
 
 
-def test_a_queue_that_waits_for_memory_is_not_searched_again_and_again() -> None:
-    # What did not fit is skipped until a job leaves; the order of service is that of the exact simulator all the same
-    # (`test_iterations`). Here: jobs of different needs, of which the small ones pass.
-    cluster = Cluster((NodeGroup(gpus=2, gpu_memory=10),))
-    jobs = [Job(str(k), gpus=1 + k % 2, iterations=3 + k % 4, profile="short", gpu_memory=3 + k % 7) for k in range(60)]
-    run = simulate(Instance(jobs, cluster, tasks=NET), "srsf")
-    assert not run.unfinished
-    assert check_schedule(run.instance, run.schedule) == []
-
-
 def test_the_recipe_names_the_memory_that_it_needs() -> None:
     with pytest.raises(InputError, match=r"ada-srsf: memory = 1000000000.0: too small \(expected: at least 4.527e\+09"):
         osd.generate("ada-srsf", 1, memory=1e9)
-
-
-def test_the_table_of_a_run_is_a_polars_frame() -> None:
-    found = osd.compare(two_jobs(0, "net", 2), ["srsf", "leader-first"])
-    assert isinstance(found, pl.DataFrame)
-    assert found["ratio"].min() >= 1

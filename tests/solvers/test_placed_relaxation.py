@@ -14,6 +14,7 @@ import pytest
 from examples import examples, few
 from hypothesis import given, settings
 from speeds.random_profiles import exact_alpha, placements
+from srpt import srpt
 
 from optsched.bounds import BOUNDS
 from optsched.io.index import shipped
@@ -33,33 +34,13 @@ OBJECTIVE = "total_completion_time"
 DDL = [each.name for each in shipped() if each.recipe == "ddl-small"]
 
 
-def srpt(release: Sequence[Fraction], length: Sequence[Fraction]) -> Fraction:
-    """sum C_j of shortest remaining processing time on one machine, in fractions."""
-    left = dict(enumerate(length))
-    now, total = min(release), Fraction(0)
-    while left:
-        here = [j for j in left if release[j] <= now]
-        later = [release[j] for j in left if release[j] > now]
-        if not here:
-            now = min(later)
-            continue
-        j = min(here, key=lambda i: (left[i], i))
-        step = min([left[j], *(r - now for r in later)])
-        left[j] -= step
-        now += step
-        if left[j] == 0:
-            del left[j]
-            total += now
-    return total
-
-
 def machine(instance: Instance, pace: Sequence[float]) -> Fraction:
     """The optimum of A_1 with these nominal iteration times."""
     lengths = [
         Fraction(work) * g * Fraction(a) / instance.cluster.gpus
         for work, g, a in zip(instance.work.tolist(), instance.gpus.tolist(), pace, strict=True)
     ]
-    return srpt([Fraction(r) for r in instance.arrival.tolist()], lengths)
+    return sum(srpt(list(zip(instance.arrival.tolist(), lengths, strict=True))), Fraction(0))
 
 
 def check(instance: Instance, optimum: Fraction) -> None:

@@ -85,15 +85,6 @@ def test_two_jobs_are_the_pair_theorem(length: tuple, later: int, xi: tuple, at_
     assert found.value == min(first, 2 * release[1] + pair.optimal_sum)
 
 
-def test_two_jobs_by_hand() -> None:
-    jobs = [Job("long", 0, 1, 8), Job("short", 2, 1, 2)]
-    found = sharing_optimum(Instance(jobs, "1x1", interference=Interference(1.5)), exact=True)
-    # short beside long: 2 + 3 = 5; long has 6 - 3 / 1.5 = 4 left then
-    assert (found.value, found.completion, found.start) == (5 + 9, (9, 5), (0, 2))
-    apart = sharing_optimum(Instance(jobs, "1x1", interference=Interference(6.0)), exact=True)
-    assert (apart.value, apart.start) == (4 + 12, (4, 2))  # the long one waits for the short one
-
-
 # --- orders and search -------------------------------------------------------------------------------------------
 
 

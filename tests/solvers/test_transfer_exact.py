@@ -76,19 +76,6 @@ def test_transfers_that_share_no_link_do_not_meet() -> None:
     assert two_transfer_optimum(together) == 11 == transfer_optimum(together, exact=True).value
 
 
-def test_the_second_one_released_in_the_middle() -> None:
-    # 6 of 10 bytes are left when 2 bytes come: 2 / 6 is below theta = 1/2, though 3 of 6 would not be
-    problem = TransferProblem([0, 4], [10, 2], Contention(1.0))
-    assert two_transfer_optimum(problem) == 8 + 12
-    assert transfer_optimum(problem, exact=True).start == (0, 4)
-    assert transfer_optimum(replace(problem, size=np.array([10.0, 4.0])), exact=True).start == (0, 10)
-    # and a long one is better held back for a short one that is about to come
-    waits = TransferProblem([0, Fraction(1, 2)], [10, 1], Contention(1.0, 1.0))
-    assert transfer_optimum(waits, exact=True).start == (Fraction(3, 2), Fraction(1, 2))
-    with pytest.raises(InputError, match="n = 3"):
-        two_transfer_optimum(random_transfers(3, 1))
-
-
 # --- orders and search -------------------------------------------------------------------------------------------
 
 
@@ -224,6 +211,8 @@ def test_limits_and_the_empty_problem() -> None:
     assert (empty.value, empty.start, empty.proved) == (0, (), True)
     with pytest.raises(InputError, match=f"at most {MOST}"):
         transfer_optimum(random_transfers(MOST + 1, 1))
+    with pytest.raises(InputError, match="n = 3"):
+        two_transfer_optimum(random_transfers(3, 1))
 
 
 @pytest.mark.parametrize(("start", "name"), [([0.0, 0.5], "transfer 1"), ([float("nan"), 1.0], "transfer 0")])

@@ -126,15 +126,6 @@ def test_the_answer_flips_exactly_at_the_threshold(old: Fraction, new: Fraction)
         assert above.together > above.in_turn
 
 
-def test_thresholds_of_the_sheet() -> None:
-    """Equal xi; A shorter: e_A / e_B < 1 / (2 xi - 2); A longer: xi < 1.5."""
-    row = {1.2: 2.5, 1.333: 1.5, 1.5: 1.0, 1.7: 0.7143, 2: 0.5, 2.5: 0.3333}
-    for xi, expected in row.items():
-        assert 1 / (ends_first(xi, xi) - 1) == pytest.approx(expected, abs=2e-3 if xi == 1.333 else 5e-5)
-        assert share_threshold(xi, xi) == (math.inf if xi < 1.5 else pytest.approx(expected, abs=5e-5))
-        assert sharing_pair(1, 1000, xi, xi).start_now is (xi < 1.5)
-
-
 @given(slowdowns, slowdowns, lengths, lengths)
 def test_when_sharing_never_pays(one: Fraction, other: Fraction, a: Fraction, b: Fraction) -> None:
     """Against the better of both orders, which is the preemptive optimum without sharing."""

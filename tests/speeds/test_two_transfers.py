@@ -5,32 +5,22 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from events import contended, played
 from hypothesis import given, strategies as st
 
 from optsched.errors import InputError
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.speeds.sharing_pair import adadual_ratio, share_threshold, sharing_pair, two_transfers
 
-MB = 1_000_000
 PENALTIES = [Fraction(0), Fraction(1, 10), Fraction(235, 856), Fraction(1, 2), Fraction(1), Fraction(40)]
 
 positive = st.fractions(Fraction(1, 20), 20, max_denominator=40)
 penalties = st.fractions(0, 3, max_denominator=20)
 
 
-def simulated(tau: Fraction, old: Fraction, new: Fraction, b: Fraction, eta: Fraction) -> list[Fraction]:
-    """When both end, the new one started after ``tau``: step from event to event, k at once at 1 / (k b + (k - 1) eta)."""
-    left, starts, ends, clock = [old, new], [Fraction(0), tau], [Fraction(-1)] * 2, Fraction(0)
-    while any(left):
-        active = [i for i in (0, 1) if left[i] > 0 and starts[i] <= clock]
-        each = len(active) * b + (len(active) - 1) * eta
-        events = [tau] * (left[1] > 0 and tau > clock) + [clock + left[i] * each for i in active]
-        step = min(events) - clock
-        clock += step
-        for i in active:
-            left[i] -= step / each
-            ends[i] = clock
-    return ends
+def ends_on_a_link(tau: Fraction, old: Fraction, new: Fraction, b: Fraction, eta: Fraction) -> list[Fraction]:
+    """Both ends, the new one started after ``tau``."""
+    return played([Fraction(0), tau], [old, new], [{0}, {0}], contended(b, eta))
 
 
 @given(positive, positive, positive, penalties, st.fractions(0, Fraction(3, 2), max_denominator=50))
@@ -38,7 +28,7 @@ def test_completions_after_a_delay_are_the_simulation(
     old: Fraction, new: Fraction, b: Fraction, eta: Fraction, part: Fraction
 ) -> None:
     tau, xi = part * b * old, (2 * b + eta) / b
-    ends = simulated(tau, old, new, b, eta)
+    ends = ends_on_a_link(tau, old, new, b, eta)
     assert list(sharing_pair(b * old, b * new, xi, xi).completions(tau)) == ends  # the theorem, exactly
     found = two_transfers(Contention(float(b), float(eta)), float(old), float(new))
     assert found.completions(float(tau)) == pytest.approx([float(end) for end in ends])
@@ -48,7 +38,7 @@ def test_completions_after_a_delay_are_the_simulation(
 def test_no_delay_beats_both_ends(old: Fraction, new: Fraction, b: Fraction, eta: Fraction) -> None:
     xi = (2 * b + eta) / b
     pair, theta = sharing_pair(b * old, b * new, xi, xi), b / (2 * (b + eta))
-    sums = [sum(simulated(b * old * Fraction(step, 12), old, new, b, eta)) for step in range(14)]
+    sums = [sum(ends_on_a_link(b * old * Fraction(step, 12), old, new, b, eta)) for step in range(14)]
     assert pair.optimal_sum == min(sums)
     assert share_threshold(xi, xi) == theta == pytest.approx(Contention(float(b), float(eta)).theta)
     assert pair.start_now == (sums[0] < sums[12]) == (new / old < theta)
@@ -74,24 +64,6 @@ def test_printed_figures() -> None:
     assert adadual_ratio(Fraction(1, 2)) == Fraction(5, 4)
     assert adadual_ratio(Fraction(1, 4)) == Fraction(3, 2)  # eta = b
     assert adadual_ratio(Fraction(1, 10**9)) == pytest.approx(2)
-
-
-def test_the_messages_of_the_four_models() -> None:
-    """ResNet-50 into a fresh LSTM is just refused, and let in without a penalty; what is left counts, not the size."""
-    resnet, inception, lstm, vgg = 99.2 * MB, 103.0 * MB, 251.8 * MB, 526.4 * MB
-
-    def starts(left: float, new: float, link: Contention = ETHERNET_10G) -> bool:
-        return two_transfers(link, left, new).start_now
-
-    assert not starts(lstm, resnet)
-    assert starts(lstm, resnet, Contention(0.856e-9))
-    assert starts(vgg, resnet)
-    assert starts(vgg, inception)
-    assert not starts(vgg, lstm)
-    assert starts(253 * MB, resnet)
-    assert not starts(252 * MB, resnet)
-    assert starts(263 * MB, inception)
-    assert not starts(262 * MB, inception)
 
 
 # --- what is invalid ------------------------------------------------------------------------------------------------

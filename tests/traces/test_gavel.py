@@ -38,17 +38,10 @@ def test_today_s_ten_columns(read: Reader) -> None:
     assert instance.table["duration"].null_count() == 2
 
 
-def test_the_legacy_seven_columns(read: Reader) -> None:
-    found = read(
-        "gavel", line(JOB, "cd %s && python3 main.py --batch_size 32 ", "-step", 1, 5635991, "219316.000000", 4)
-    )
-    assert found.table.select("profile", "iterations", "gpus", "arrival").row(0) == (JOB, 5635991.0, 4, 219316.0)
-    assert found.recipe["parameters"]["columns_in_file"] == 7
-
-
 def test_nine_columns(read: Reader) -> None:
     found = read("gavel", line(JOB, "cmd", "-step", 1, 100, 2, 5, -1, 3))
     assert found.table.select("iterations", "gpus", "weight", "arrival").row(0) == (100.0, 2, 5.0, 3.0)
+    assert found.recipe["parameters"]["columns_in_file"] == 9
 
 
 def test_shockwave_s_twelve_columns_bring_a_duration_and_due_dates(read: Reader) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optsched.errors import InputError, RowErrors
+from optsched.errors import RowErrors
 from optsched.io.traces.dialect import TraceRead
 
 Reader = Callable[..., TraceRead]
@@ -29,11 +29,6 @@ def test_iterations_are_linear_between_batch_sizes(read: Reader, tmp_path: Path)
         "bert (batch size 12)",
     ]
     assert instance.table["model"].to_list() == ["cifar10", "cifar10", "bert"]
-
-
-def test_without_iterations_reading_stops_and_says_why(read: Reader) -> None:
-    with pytest.raises(InputError, match=r"iterations\.csv: .*does not say how long its jobs are"):
-        read("pollux", HEAD + "a,107,cifar10,6,128\n")
 
 
 @pytest.mark.parametrize(
