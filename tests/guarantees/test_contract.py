@@ -6,12 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from optsched.guarantees.lower_bound import LOWER_BOUNDS
 
 from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.guarantees import GUARANTEES
-from optsched.guarantees.guarantee import KNOWLEDGE, STATUSES
+from optsched.guarantees.guarantee import KNOWLEDGE, LOWER_BOUNDS, STATUSES
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.speed import SPEED_THEOREMS
