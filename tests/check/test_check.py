@@ -196,6 +196,24 @@ def two_copies() -> tuple[Instance, list[Segment]]:
     return instance, [Segment(0, ((v, 0), (v, 1)), 0, 3, 3) for v in (0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({}, set()),
+        ({"gpus": ((1, 0),)}, {"gang"}),  # a copy has the whole gang
+        ({"gpus": ((0, 1), (1, 1))}, {"capacity"}),  # copies share no GPU
+        ({"work": 2}, {"work"}),
+        ({"work": 4, "end": 4}, {"work"}),  # two copies do more than was asked for
+        ({"work": 4}, {"rate", "work"}),
+        ({"start": -1, "end": 2}, {"arrival"}),
+    ],
+)
+def test_a_forking_schedule_keeps_every_other_rule(changes: dict[str, Any], rules: set[str]) -> None:
+    instance, (first, second) = two_copies()
+    schedule = Schedule.from_segments(instance, [first, dataclasses.replace(second, **changes)])
+    assert rules_of(check_schedule(instance, schedule, forking=True)) == rules
+
+
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_a_file_says_that_its_schedule_forks(tmp_path: Path, suffix: str) -> None:
     instance, rows = two_copies()

@@ -19,7 +19,7 @@ from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
-from optsched.policies.simulate import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
@@ -79,6 +79,11 @@ def test_the_virtual_machine(rows: list[tuple[int, int]], beta: Fraction) -> Non
     arrival, length = [r for r, _ in rows], [p for _, p in rows]
     found = virtual_srpt(np.array(arrival, dtype=float), np.array(length, dtype=float), float(beta))
     assert [Fraction(x) for x in found.tolist()] == slow_srpt(arrival, length, beta)
+
+
+def test_the_virtual_machine_preempts_only_for_less() -> None:
+    found = virtual_srpt(np.array([0.0, 2.0, 2.0]), np.array([4.0, 2.0, 1.5]))
+    assert found.tolist() == [5.5, 7.5, 3.5]  # at 2 job 0 has 2 left: job 2 goes before it, its equal job 1 does not
 
 
 def test_the_factors_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +203,22 @@ def test_a_run_without_predictions_is_refused() -> None:
     object.__setattr__(run, "predicted", None)
     with pytest.raises(ValueError, match="predicted"):
         A_SRPT.ratio(policy(), run)
+
+
+@pytest.mark.parametrize("name", ["rigid-12-1", "wide-gangs-08-1", "single-12-1"])
+@pytest.mark.parametrize(
+    "parameters", ["", ":beta=0.5,tau=2", ":virtual_alpha=max", ":virtual_alpha=heavy-edge", ":overtake=0"]
+)
+def test_the_policy_keeps_it_and_its_virtual_machine_is_the_one_here(name: str, parameters: str) -> None:
+    instance = load(name)
+    chosen = specify(f"a-srpt{parameters}")
+    assert A_SRPT.applies(chosen.policy, chosen.placement, instance)
+    run = simulate(instance, chosen)
+    assert judge(A_SRPT, chosen.policy, run, OptimumBounds(instance, [run])).holds is True
+    assert run.predicted is not None
+    length = instance.gpus * run.predicted / instance.cluster.gpus
+    beta = 0.5 if "beta" in parameters else 1.0
+    assert np.allclose(run.notes["eligible"], virtual_srpt(instance.arrival, length, beta), rtol=1e-9, atol=0)
 
 
 def test_no_guarantee_for_overtaking_without_a_budget() -> None:

@@ -216,6 +216,29 @@ def test_the_table_of_the_family(spec: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "cost", [ETHERNET_10G, *(pytest.param(each, marks=pytest.mark.study) for each in (Contention(1), Contention(1, 1)))]
+)
+def test_the_ratio_grows_with_the_number_of_transfers(cost: Contention) -> None:
+    counts = (10, 100, 400)
+    families = [blocked(small, cost) for small in counts]
+    best = [each.reference for each in families]
+    assert max(best) < 5 * Fraction(cost.seconds_per_byte)
+    for spec in ("adadual", "srsf:k=1"):
+        found = [flow(each.problem, spec) / float(least) for each, least in zip(families, best, strict=True)]
+        assert all(ratio >= small / 11 for ratio, small in zip(found, counts, strict=True))
+        assert 7 < found[1] / found[0] < 12
+        assert 3.7 < found[2] / found[1] < 4.3
+
+
+@pytest.mark.release
+def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
+    """With short ones of 1e-4 bytes each the ratio falls again when they are many."""
+    families = (blocked(small, ETHERNET_10G, 1e-4).problem for small in (80, 250, 700))
+    found = [flow(each, "adadual") / float(srpt_per_link(each).flow(each)) for each in families]
+    assert found[1] > found[0] > found[2]
+
+
+@pytest.mark.parametrize(
     ("call", "told"),
     [(lambda: blocked(0, ETHERNET_10G), "small = 0"), (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0")],
 )

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from guarantees.theorems import false_theorem, filed
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import ratios
+from optsched.guarantees.list_scheduling import blocked_long_job
 from optsched.guarantees.suites import suites
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate, specify
@@ -77,6 +79,19 @@ def test_an_instance_without_a_ratio_is_left_out_and_named(tmp_path: Path) -> No
     assert [Path(name).name for name in fifo.without] == ["zero.json"]  # b is late under fifo, and need not be
     assert fifo.worst == fifo.mean == 1
     assert ratios(str(tmp_path), ["fifo", "sjf"]).objective is None  # two objectives, no common name
+
+
+def test_a_violation_is_found_and_named(tmp_path: Path) -> None:
+    blocked_long_job(4).save(tmp_path / "hard.json")
+    Instance([Job("a", duration=1)], "1x2", objective="makespan").save(tmp_path / "easy.json")
+    with filed(false_theorem()):
+        table = ratios(str(tmp_path), "list")
+    ((where, judgement),) = table.violations
+    assert Path(where).name == "hard.json"
+    assert (judgement.id, judgement.policy) == ("false", "list")
+    summary = table.policies[0].guarantee()
+    assert summary is not None
+    assert (summary["holds"], summary["violated"]) == (False, [where])
 
 
 def test_a_stated_optimum_that_a_run_refutes_is_an_error(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from policies.levels import whole_job_policies
 
 from optsched.errors import InputError
-from optsched.guarantees.guarantee import LOWER_BOUNDS
+from optsched.guarantees.guarantee import KNOWLEDGE, LOWER_BOUNDS, STATUSES
 from optsched.policies.simulate import specify
 
 ONE_MACHINE = [
@@ -16,6 +16,20 @@ ONE_MACHINE = [
 ]
 PREEMPTIVE = ("srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "immediate-dispatch")
 SIZE = {"online-completion": 12, "online-flow": 12, "unknown-lengths": 5}
+
+
+@pytest.mark.parametrize("name", LOWER_BOUNDS.names())
+def test_it_says_what_it_is(name: str) -> None:
+    bound = LOWER_BOUNDS.get(name)
+    assert bound.id == name
+    assert bound.statement
+    assert bound.notation.count("|") == 2
+    assert bound.knowledge in KNOWLEDGE
+    assert bound.status in STATUSES
+    assert bound.source
+    assert bound.proof
+    assert bound.limit
+    assert bound.ratio(10) < bound.ratio(100)
 
 
 @pytest.mark.parametrize("name", LOWER_BOUNDS.names())
@@ -29,8 +43,6 @@ def test_no_policy_of_its_kind_is_better(name: str) -> None:
             knows = chosen.knowledge != bound.knowledge and bound.knowledge == "non-clairvoyant"
             assert knows or policy in PREEMPTIVE
     assert {"fifo"} <= set(found)
-    assert bound.limit
-    assert bound.ratio(10) < bound.ratio(100)
     assert min(found.values()) >= bound.ratio(SIZE[name]), found
 
 

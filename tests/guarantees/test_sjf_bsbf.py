@@ -74,6 +74,19 @@ def test_no_length_is_worse_than_the_theorems_say(gap: Fraction) -> None:
         assert ratio == limit(rule, xi, gap) or rule == "sjf"  # a limit there
 
 
+def test_figures_of_the_sheet() -> None:
+    expected = {F(3, 2): 1, F(8, 5): F(17, 16), F(9, 5): F(7, 6), F(2): F(5, 4), F(3): F(3, 2), F(10): F(37, 20)}
+    for xi, ratio in expected.items():
+        assert two_job_ratio(xi, xi) == ratio
+        assert ratio <= always_shared_ratio(xi, xi) == max(1, 2 * xi / 3)
+        th = min(F(1), 1 / (2 * xi - 2))
+        assert ratio == (2 + th) / (1 + 2 * th)
+    assert two_job_ratio(F(10**9), F(10**9)) == pytest.approx(2)
+    assert two_job_ratio(F(2), F(1)) == 1  # the new job is not slowed down: whoever runs may be
+    assert always_shared_ratio(F(2), F(1)) == 1
+    assert always_shared_ratio(F(5), F(2)) == always_shared_ratio(F(2), F(5)) == F(20, 9)
+
+
 def pair(first: float, second: float, late: float, xi: Interference, widths=(1, 1), gpus: int = 1, **said: Any):
     jobs = [
         Job("a", duration=first, gpus=widths[0], model="A"),
@@ -140,6 +153,14 @@ def test_by_seconds_times_gpus_the_ratio_is_reached_at_once(k: int) -> None:
     assert ratio_of("sjf-bsbf", instance) == (1, 1.0)
 
 
+def test_an_unequal_pair_in_which_the_first_job_suffers_less() -> None:
+    """K < 2 < k: the second job always shares, and where both end together it costs most, 2 xi_1 xi_2 / (2 xi_1 + xi_2)."""
+    assert two_job_ratio(F(11, 10), F(4)) == F(44, 31)
+    bound, ratio = ratio_of("sjf-bsbf", pair(1, 1.1 / 4, 1e-9, table(1.1, 4)))
+    assert ratio == pytest.approx(44 / 31)
+    assert float(bound) == pytest.approx(44 / 31)
+
+
 @pytest.mark.parametrize(
     ("make", "spec", "why"),
     [
@@ -187,24 +208,72 @@ def total(instance: Instance, spec: str) -> float:
     return simulate(instance, spec).value("total_completion_time")
 
 
-def wide_job(partners: int, xi: float) -> Instance:
+def wide_job(partners: int, xi: float, seconds: float = 10.0) -> Instance:
     """``partners`` P jobs of 1 s on a GPU each, and one that needs all P GPUs: pairwise tests are not joint ones.
 
-    Starting at once costs (P + 1) xi + e - 1 in sum, waiting P + 1 + e: it pays iff xi < (P + 2) / (P + 1), while every pair
-    test says xi < 3/2.
+    Where it ends last, starting at once costs (P + 1) xi + e - 1 in sum, waiting P + 1 + e: it pays iff xi < (P + 2) / (P +
+    1), while every pair test says xi < 3/2. Where it ends first, it pays iff e < 1 / ((P + 1) (xi - 1)), the test says e <
+    1 / (2 (xi - 1)). See `wide_job_sums`.
     """
     jobs = [Job(f"narrow-{p}", duration=1) for p in range(partners)]
-    jobs.append(Job("wide", gpus=partners, duration=10))
+    jobs.append(Job("wide", gpus=partners, duration=seconds))
     name = f"wide-job-{partners}"
     return Instance(jobs, f"1x{partners}", name, "total_completion_time", interference=Interference(xi))
+
+
+def wide_job_sums(partners: int, xi: Fraction, seconds: Fraction) -> tuple[Fraction, Fraction]:
+    """sum C_j of `wide_job` if it starts at once beside all, and if it waits; exact."""
+    waiting = partners + 1 + seconds
+    if seconds >= 1:  # it ends last
+        return (partners + 1) * xi + seconds - 1, waiting
+    return partners * (1 + seconds * (xi - 1)) + seconds * xi, waiting
 
 
 @pytest.mark.parametrize(("partners", "shares", "waits"), [(1, 11.8, 12), (2, 13.2, 13), (3, 14.6, 14)])
 def test_a_wide_job_beside_several(partners: int, shares: float, waits: float) -> None:
     instance = wide_job(partners, 1.4)
+    both = wide_job_sums(partners, F(14, 10), F(10))
+    assert [float(each) for each in both] == pytest.approx([shares, waits])
     assert total(instance, PUBLISHED) == pytest.approx(shares) == total(instance, "sjf-ffs")
     assert total(instance, "sjf") == pytest.approx(waits)
     assert total(instance, "sjf-bsbf") == pytest.approx(min(shares, waits))
+
+
+@pytest.mark.parametrize("partners", [1, 2, 3])
+def test_when_a_wide_job_should_share(partners: int) -> None:
+    """Its threshold is (P + 2) / (P + 1) where it ends last, 1 / ((P + 1) (xi - 1)) seconds where it ends first."""
+    gangs = [*({p} for p in range(partners)), set(range(partners))]
+    cases = [(F(partners + 2, partners + 1) + shift, F(10)) for shift in (F(-1, 50), F(0), F(1, 50))]
+    cases += [(F(17, 10), (1 + shift) / ((partners + 1) * F(7, 10))) for shift in (F(-1, 50), F(0), F(1, 50))]
+    for (xi, seconds), sign in zip(cases, [-1, 0, 1] * 2, strict=True):
+        alone = [F(1)] * partners + [seconds]
+        at_once, after = (
+            sum(played([F(0)] * partners + [start], alone, gangs, shared(lambda j, other, xi=xi: xi)))
+            for start in (F(0), F(1))
+        )
+        assert (at_once, after) == wide_job_sums(partners, xi, seconds)
+        assert (at_once > after) - (at_once < after) == sign
+        if seconds > 1 and partners > 1 and sign:
+            joint = total(wide_job(partners, float(xi)), "sjf-bsbf")
+            assert joint == pytest.approx(float(min(at_once, after)))
+
+
+def choice(one: float, two: float, xi: Interference) -> Instance:
+    """Two jobs run on a GPU each when a third of 1 s comes, just after."""
+    jobs = [Job("one", duration=one, model="A"), Job("two", duration=two, model="B")]
+    jobs.append(Job("new", arrival=1e-9, duration=1, model="C"))
+    return Instance(jobs, "1x2", interference=xi)
+
+
+def test_partners_by_average_and_by_saving() -> None:
+    """They choose differently, and neither is always better: 4.8 against 5.1, 5.9 against 5."""
+    alike = choice(0.5, 3, Interference(1.3))  # the short one: t_con 0.9, saving 0.1; the long one: 2.3 and 1.2
+    assert total(alike, PUBLISHED) == pytest.approx(4.8)
+    assert total(alike, PUBLISHED.replace("pair", "saving")) == pytest.approx(5.1)
+    rows = ((1, 1, 1.45), (1, 1, 1), (1.45, 1, 1))
+    unlike = choice(1, 3, Interference(1, ("A", "B", "C"), rows))  # the long one loses nothing
+    assert total(unlike, PUBLISHED) == pytest.approx(5.9)
+    assert total(unlike, PUBLISHED.replace("pair", "saving")) == pytest.approx(5)
 
 
 # --- more jobs: no constant --------------------------------------------------------------------------------------------
@@ -245,6 +314,15 @@ def test_the_reference_is_a_schedule() -> None:
             for two in ((after, after), (after + e[1], after))
         )
         assert family.reference == best - sum(r)
+
+
+@pytest.mark.parametrize(("spec", "xi"), [("sjf-bsbf", 1.0), ("sjf-bsbf", 3.0), (PUBLISHED, 1.5), ("sjf", 1.0)])
+def test_the_ratio_grows_with_the_number_of_jobs(xi: float, spec: str) -> None:
+    counts = (10, 100)
+    found = [lost(spec, small, xi) for small in counts]
+    assert all(ratio >= small / 11 for ratio, small in zip(found, counts, strict=True))
+    assert 6 < found[1] / found[0] < 12
+    assert all(crowded(small, xi).reference < 5 for small in counts)
 
 
 @pytest.mark.parametrize(("call", "told"), [(lambda: crowded(0, 2), "small = 0"), (lambda: crowded(2, 0.5), "0.5")])

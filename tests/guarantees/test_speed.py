@@ -117,3 +117,12 @@ def test_what_is_kept_says_how_to_run_it_again(command: Any, tmp_path: Path) -> 
     code, _, err = command("ratio", "machines-2-06-1", "-p", "srtf", "--speed", "3/2", "-o", str(tmp_path / "kept"))
     assert code == 0
     assert "--speed 3/2" in " ".join(err.split())
+
+
+def test_they_say_what_they_are() -> None:
+    for name, theorem in SPEED_THEOREMS.items():
+        assert theorem.id == name
+        assert theorem.notation.count("|") == 2
+        assert theorem.statement
+        assert theorem.source
+        assert theorem.proof

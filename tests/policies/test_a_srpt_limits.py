@@ -69,6 +69,21 @@ def test_overtaking_without_a_budget_starves_wide_jobs(n: int, ratio: float) -> 
     assert max(found.values()) < 2.9 * family.reference
 
 
+@pytest.mark.parametrize("name", ["wcs-duration", "wcs-workload", "wcs-subtime"])
+def test_which_baselines_starve(name: str) -> None:
+    family = starvation_family(10)
+    ratio = simulate(family.instance, name).value("total_completion_time") / family.reference
+    assert ratio > 9
+
+
+@pytest.mark.parametrize("name", ["spjf", "spwf"])
+def test_strict_baselines_lose_on_the_kappa_family_too(name: str) -> None:
+    # In the order of predicted durations the wide jobs come first: harmless. By workload they alternate.
+    family = kappa_family(16, 100)
+    ratio = simulate(family.instance, name).value("total_completion_time") / family.reference
+    assert ratio == pytest.approx(1 if name == "spjf" else 8.2, abs=0.3)
+
+
 def test_the_families_by_hand() -> None:
     kappa = kappa_family(2, 2)
     assert kappa.instance.gpus.tolist() == [1, 2, 1, 2]

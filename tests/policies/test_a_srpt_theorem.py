@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum
-from examples import explored
+from examples import explored, few
 
 from optsched.check.referee import check_schedule
 from optsched.guarantees.a_srpt import A_SRPT, factors
@@ -149,6 +149,48 @@ def test_lemmas_and_theorem_on_hundreds_of_adversarial_runs() -> None:
     assert 0.4 < worst["theorem"] < 0.75
 
 
+@pytest.mark.parametrize("dropped", ["rho_1", "n alpha_max"])
+def test_no_term_of_the_bounds_can_be_left_out(dropped: str) -> None:
+    broken = 0
+    for seed in few(range(120), 40):
+        case = drawn(random.Random(seed))
+        claims = {name: (measured, bound) for name, measured, bound in case.claims()}
+        best = claims["T"][1]
+        point = srpt_points(case.release, case.virtual())
+        if dropped == "rho_1":
+            broken += claims["V"][0] > best * CLOSE
+        else:
+            broken += any(c > p * CLOSE for c, p in zip(case.completion, point, strict=True))
+    assert broken > 1
+
+
+def test_nor_can_what_overtakes_be_left_out() -> None:
+    # One GPU, sigma = 2: just before the turn of the first job, at 8, one of 15 s may still overtake it.
+    turns = Turns(1, [0, 7.5], [1, 1], [8, 15], [8, 15], [8, 23], [0, 0], 2)
+
+    def decide() -> None:
+        for j in (1, 0):
+            if j in turns.waiting() and turns.free and turns.now >= 7.5 and (j == turns.head() or turns.affordable(15)):
+                turns.start(j, 1)
+
+    times = turns.run(decide, lambda: [8])
+    assert times == [(22.5, 30.5), (7.5, 22.5)]
+    case = Case(1, [0, 7.5], [1, 1], [8, 15], [1, 1], [1, 1], [1, 1], 0.0, 1.0, 2.0, [end for _, end in times])
+    _, completion, limit = next(claim for claim in case.claims() if claim[0] == "J")
+    assert limit - 2 * 8 < completion <= limit == 8 * (1 + 1 + 2) + 8
+
+
+def test_the_factor_rho_of_lemma_v_is_reached_by_one_job_as_wide_as_the_cluster() -> None:
+    for rho in (1.0, 1.5, 3.0):
+        case = Case(4, [0.0], [4], [5.0], [rho], [rho], [1.0], 0.5, 1.0, 0.0, [5.0 + 5.0 * rho])
+        measured, bound = {name: (m, b) for name, m, b in case.claims()}["V"]
+        assert measured == bound == rho * 5.0
+        # and so is the product with lam_o, when it is predicted twice as long as it is
+        case = dataclasses.replace(case, error=[2.0], completion=[10.0 + 5.0 * rho])
+        measured, bound = {name: (m, b) for name, m, b in case.claims()}["V, predicted"]
+        assert measured == bound == 2 * rho * 5.0
+
+
 # -- the policy in the engine ---------------------------------------------------------------------------------------------
 
 
@@ -217,6 +259,40 @@ def test_lemmas_and_theorem_for_the_policy_in_the_engine() -> None:
         assert A_SRPT.audit(chosen.policy, run) == []
     assert max(seen) > 2  # speeds did depend on placements,
     assert slower > 12  # and many jobs did not run at alpha_min
+
+
+def test_the_virtual_clock_never_looks_at_the_cluster() -> None:
+    # Predictions fixed (global mean: one number for all before the first completion), true lengths other: C^1 identical.
+    class Fixed:
+        name = "fixed"
+
+        def begin(self, jobs: Any) -> None:
+            self.said = [1.0 + 7 * j % 5 for j in range(jobs.n)]
+
+        def predict(self, job: int, now: float) -> float:
+            return self.said[job]
+
+        def observe(self, job: int, now: float, length: float) -> None:
+            pass
+
+    rng = random.Random(3)
+    moved = 0
+    for seed in range(20):
+        base = generate("a-srpt-small", seed, gpus=4, jobs=6, latest=8)
+        other = [dataclasses.replace(job, duration=rng.choice(DURATIONS)) for job in base.jobs]
+        for overtake, beta in ((0, 1), (1, 0.5), ("inf", 0.25)):
+            notes, starts = [], []
+            for instance in (base, Instance(other, base.cluster)):
+                policy = specify(f"a-srpt:overtake={overtake},beta={beta}").policy
+                policy.predictor = Fixed()  # type: ignore[union-attr]
+                run = simulate(instance, policy, "count")
+                notes.append(run.notes["eligible"].tolist())
+                starts.append(run.schedule.start.tolist())
+            assert notes[0] == notes[1]
+            length = [g * (1.0 + 7 * j % 5) / 4 for j, g in enumerate(base.gpus.tolist())]
+            assert notes[0] == pytest.approx(srpt_points(base.arrival.tolist(), length, beta), rel=1e-12)
+            moved += starts[0] != starts[1]
+    assert moved > 30
 
 
 # -- completion times count from time 0 -----------------------------------------------------------------------------------

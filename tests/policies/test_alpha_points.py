@@ -5,12 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.errors import InputError
 from optsched.guarantees.alpha_points import ALPHA_POINTS
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
@@ -71,3 +73,9 @@ def test_many_jobs_are_far_below_the_factor() -> None:
     program = BOUNDS.get("mean-busy-time").build(instance, GOAL, "gang")
     assert program is not None
     assert schedule_value(instance, simulate(instance, "alpha-points").schedule, GOAL) <= 1.7 * program.value
+
+
+def test_what_is_not_legal_is_refused() -> None:
+    for alpha in ("0", "1.5", "nan"):
+        with pytest.raises(InputError):
+            specify(f"alpha-points:alpha={alpha}")

@@ -10,6 +10,7 @@ import pytest
 from examples import few
 
 from optsched.check.referee import check_schedule
+from optsched.errors import InputError
 from optsched.io.sources import load
 from optsched.policies.gavel import Gavel
 from optsched.policies.gavel_allocations import ALLOCATIONS
@@ -116,6 +117,24 @@ def test_shares_become_time_in_the_long_run() -> None:
     run = gavel(Instance(jobs, "1x1:V100"), "max_min_fairness_perf", round=10)
     heavy = sum(min(s.end, 3000) - s.start for s in run.schedule.segments() if s.job == 0 and s.start < 3000)
     assert heavy == pytest.approx(2000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("policy=max_min_fairnes", "max_min_fairness"),
+        ("policy=las", "allocation policies"),
+        ("round=0", "gavel: round"),
+        ("round=inf", "gavel: round"),
+        ("reset=-1", "gavel: reset"),
+        ("restart=nan", "gavel: restart"),
+        ("seed=-1", "gavel: seed"),
+        ("rounds=360", "round"),
+    ],
+)
+def test_bad_parameters(parameters: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(Instance([Job("a", duration=1)], "1x1:V100"), f"gavel:{parameters}")
 
 
 def test_notes_are_the_last_shares() -> None:

@@ -87,6 +87,12 @@ def test_every_preemptive_policy_pays_what_the_job_says_and_else_its_own() -> No
     assert {name for name, seen in resumed.items() if "own" in seen} >= {*expected, "hadar", "hadar-commit"}
 
 
+@pytest.mark.parametrize(("own", "ends"), [(None, 108), (7, 112), (0, 105)])
+def test_by_hand(own: float | None, ends: float) -> None:
+    jobs = [Job("long", duration=100, restart=own), Job("short", arrival=10, duration=5)]
+    assert simulate(Instance(jobs, "1x1"), "srtf:restart=3").schedule.completion.tolist() == [ends, 15]
+
+
 @pytest.mark.parametrize(("policy", "ends"), [("tiresias:restart=3,first=true", 17), ("tiresias:restart=3", 10)])
 def test_a_first_start_costs_as_much_where_the_policy_charges_it_at_all(policy: str, ends: float) -> None:
     assert simulate(Instance([Job("a", duration=10, restart=7)], "1x1"), policy).schedule.completion[0] == ends

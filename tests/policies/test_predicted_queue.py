@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from examples import few
 from simulation.reference import Counts, Replay, Rule, Task, first_fit
@@ -13,7 +15,7 @@ from simulation.reference import Counts, Replay, Rule, Task, first_fit
 from optsched.io.traces.generate import generate
 from optsched.policies import POLICIES
 from optsched.policies.simulate import simulate
-from optsched.problem.instance import Instance
+from optsched.problem.instance import Instance, Job
 from optsched.speeds.duration import paces
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
@@ -67,6 +69,48 @@ def test_every_start_is_that_of_the_reference(name: str, error: int) -> None:
         seconds = run.predicted * paces(instance)[0]
         key = [float(f"{rule(*row):.10e}") for row in zip(instance.arrival, instance.gpus, seconds, strict=True)]
         assert started(run) == pytest.approx(replayed(instance, key, conserving), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_head_blocks_or_it_does_not(name: str) -> None:
+    # One of two GPUs is free; first in every order is a job that needs both.
+    jobs = [
+        Job("runs", gpus=1, duration=10),
+        Job("head", gpus=2, duration=1, arrival=1),
+        Job("next", gpus=1, duration=3, arrival=1),
+    ]
+    run = simulate(Instance(jobs, "1x2"), name)
+    assert started(run) == ([0, 10, 1] if RULES[name][1] else [0, 10, 11])
+
+
+def test_the_orders_differ() -> None:
+    jobs = [
+        Job("busy", gpus=4, duration=1),
+        Job("early", gpus=4, duration=10, arrival=0.25),
+        Job("wide", gpus=4, duration=2, arrival=0.5),
+        Job("narrow", gpus=2, duration=3, arrival=0.75),
+        Job("long", gpus=4, duration=20, arrival=0.75),
+    ]
+    instance = Instance(jobs, "1x4")
+    order = {name: np.argsort(started(simulate(instance, name)), kind="stable").tolist() for name in RULES}
+    assert order["spjf"] == [0, 2, 3, 1, 4]
+    assert order["spwf"] == [0, 3, 2, 1, 4]
+    assert order["wcs-duration"] == order["spjf"]
+    assert order["wcs-workload"] == order["spwf"]
+    assert order["wcs-subtime"] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, conserving) in RULES.items() if conserving])
+def test_no_gpus_stand_idle_beside_a_job_that_fits(name: str) -> None:
+    for seed in range(20):
+        instance = generate("a-srpt-small", seed, jobs=15, gpus=8, latest=20)
+        run = simulate(instance, name)
+        start, end = np.array(started(run)), run.schedule.completion
+        moments = np.unique(np.concatenate([start, end]))
+        for now, _ in pairwise(moments.tolist()):
+            used = instance.gpus[(start <= now) & (end > now)].sum()
+            waits = (instance.arrival <= now) & (start > now)
+            assert (instance.gpus[waits] > instance.cluster.gpus - used).all()
 
 
 def test_they_say_that_they_rest_on_predictions() -> None:

@@ -142,6 +142,11 @@ def test_the_constants_of_the_proof(common: bool) -> None:
         assert left <= factor * (1 - mu) * (1 + 1e-12)
 
 
+def test_what_is_not_legal_is_refused() -> None:
+    with pytest.raises(InputError, match="seed"):
+        specify("random-alpha-points:seed=-1")
+
+
 @pytest.mark.study
 @pytest.mark.parametrize("common", [False, True])
 @pytest.mark.parametrize("seed", range(50))

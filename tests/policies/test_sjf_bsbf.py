@@ -1,4 +1,4 @@
-"""SJF-BSBF by hand: those yet to come, whose arrivals are counted, and what no such policy can do."""
+"""SJF-BSBF by hand: which partners, who waits for one node or for those yet to come; and what no such policy can do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from optsched.policies.sharing_choice import to_come
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
+from optsched.problem.scaling import Scaling
 from optsched.simulation.policy import Order
 from optsched.simulation.state import Sharing, new_state
 from optsched.solvers.sharing_search import sharing_optimum
@@ -18,6 +19,27 @@ from optsched.speeds.gpu_sharing import sharing_rates
 
 def starts(instance: Instance, spec: str) -> dict[str, float]:
     return {instance.ids[s.job]: s.start for s in simulate(instance, spec).schedule.segments()}
+
+
+def test_partners_that_lose_least_for_a_gpu_come_first() -> None:
+    """A of 1 s on two GPUs, xi = 1.4, loses 0.4 s and costs every partner 0.4: beside the wide job alone it costs one."""
+    jobs = [Job("one", duration=4), Job("other", duration=4.2), Job("wide", gpus=2, duration=11)]
+    instance = Instance([*jobs, Job("a", arrival=1, gpus=2, duration=1)], "1x4", interference=Interference(1.4))
+    value = {by: simulate(instance, f"sjf-bsbf:by={by}").value("total_completion_time") for by in ("cost", "pair")}
+    assert value["cost"] == pytest.approx(4 + 4.2 + 11.4 + 2.4)
+    assert value["pair"] == pytest.approx(4.4 + 4.6 + 11 + 2.4)
+
+
+@pytest.mark.parametrize(("across", "start"), [(0.1, 2.0), (0.19, 2.0), (0.21, 4.0), (1.0, 4.0)])
+def test_who_is_slow_over_two_nodes_waits_for_one(across: float, start: float) -> None:
+    """From 2 s on a GPU of each node is idle: 10 + 100 across seconds; from 4 s on a node: 10 s."""
+    scaling = Scaling(0.1, 0.0, 0.0, 0.0, across / 10, 0.0)
+    jobs = [Job("x", duration=1), Job("y", duration=30), Job("w", duration=4)]
+    jobs.append(Job("a", arrival=2, gpus=2, iterations=100, profile="net", batch_size=2))
+    instance = Instance(jobs, "2x2", scalings={"net": scaling}, interference=Interference(1e6))
+    first = {"x": 0, "y": 0, "w": 0}
+    assert starts(instance, "sjf-bsbf") == {**first, "a": start}
+    assert starts(instance, "sjf-bsbf:joint=false")["a"] == 2
 
 
 def test_no_gpu_is_closed_for_long_while_jobs_come() -> None:
@@ -30,6 +52,16 @@ def test_no_gpu_is_closed_for_long_while_jobs_come() -> None:
     assert starts(instance, "sjf-bsbf:outlook=0")["a"] == 10
     assert starts(instance, "sjf-bsbf:outlook=0.65")["a"] == 10
     assert starts(instance, "sjf-bsbf:outlook=0.75")["a"] == pytest.approx(100.125)
+
+
+@pytest.mark.parametrize(("came", "start"), [(10, 4.0), (12, 6.0)])
+def test_a_wide_job_holds_back_while_many_come(came: int, start: float) -> None:
+    """On 6 of 8 GPUs for 4 s: as many as came in 4 s would lose 1 s each there, 12 * 6 / 8 / 2 > 4; at 6 s they are few."""
+    jobs = [Job("first", duration=100), *(Job(f"short-{k}", arrival=1, duration=1) for k in range(came))]
+    jobs += [Job("wide", arrival=4, gpus=6, duration=4), Job("last", arrival=6, duration=1)]
+    instance = Instance(jobs, "1x8", interference=Interference(2))
+    assert starts(instance, "sjf-bsbf")["wide"] == start
+    assert starts(instance, "sjf-bsbf:outlook=0")["wide"] == 4
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(10, 9), (100, 99), (1000, 99 * 1000 / 100.5)])

@@ -1,7 +1,10 @@
-"""Tiresias by hand: what the reference of queue orders does not know."""
+"""Tiresias by hand: thresholds, starvation, rounds, restarts."""
 
 from __future__ import annotations
 
+import pytest
+
+from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 
@@ -11,6 +14,46 @@ def spans(instance: Instance, spec: str) -> dict[str, list[tuple[float, float]]]
     for segment in sorted(simulate(instance, spec).schedule.segments(), key=lambda segment: segment.start):
         found[instance.ids[segment.job]].append((segment.start, segment.end))
     return found
+
+
+def test_a_job_drops_when_its_gpu_seconds_reach_the_threshold() -> None:
+    # a (2 GPUs) reaches 8 GPU-s at 4 and drops; b, which waited, takes the GPUs until it reaches 8 at 8; then a is first.
+    instance = Instance([Job("a", gpus=2, duration=6), Job("b", arrival=1, gpus=2, duration=6)], "1x2")
+    assert spans(instance, "tiresias:threshold=8") == {"a": [(0, 4), (8, 10)], "b": [(4, 8), (10, 12)]}
+
+
+def test_starvation_brings_a_job_back_after_waiting_as_long_as_it_ran() -> None:
+    # a ran 2 s until 2, so it is back in the first queue at 4, before c; b, stopped at 4 after 2 s, is back at 6, also
+    # before c; a, stopped at 6, is back at 8. c has never run, and so it has nothing to come back from.
+    instance = Instance([Job("a", duration=6), Job("b", arrival=1, duration=4), Job("c", arrival=3, duration=3)], "1x1")
+    assert spans(instance, "tiresias:threshold=2,starvation=1") == {
+        "a": [(0, 2), (4, 6), (8, 10)],
+        "b": [(2, 4), (6, 8)],
+        "c": [(10, 13)],
+    }
+
+
+def test_in_rounds_decisions_wait_for_the_end_of_the_round() -> None:
+    jobs = [Job("first", duration=1), Job("a", arrival=1, duration=2), Job("b", arrival=10, duration=1)]
+    instance = Instance(jobs, "1x1")  # rounds begin with the first arrival
+    assert spans(instance, "tiresias:round=10") == {"first": [(0, 1)], "a": [(10, 12)], "b": [(20, 21)]}
+    assert spans(instance, "tiresias:round=4") == {"first": [(0, 1)], "a": [(4, 6)], "b": [(12, 13)]}
+
+
+def test_the_restart_counts_as_service() -> None:
+    # a is back at 6 (it ran 4 s and waited half of that), pays 1 s and drops at 10, after 4 s held but 3 s of work.
+    # b resumes at 10 with 2 s of service, pays 1 s and drops at 12, when a is back again for its last 2 s of work.
+    instance = Instance([Job("a", duration=9), Job("b", arrival=1, duration=9)], "1x1")
+    assert spans(instance, "tiresias:threshold=4,restart=1,starvation=0.5") == {
+        "a": [(0, 4), (6, 10), (12, 15)],
+        "b": [(4, 6), (10, 12), (15, 22)],
+    }
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan"])
+def test_an_illegal_threshold_is_one_line(value: str) -> None:
+    with pytest.raises(InputError, match=r"tiresias.*: threshold = .*: invalid \(expected: GPU-seconds > 0"):
+        simulate(Instance([Job("a", duration=1)], "1x1"), f"tiresias:threshold={value}")
 
 
 def test_the_default_threshold_is_that_of_the_paper() -> None:

@@ -1,4 +1,4 @@
-"""The virtual machine of A-SRPT against SRPT in unit slots, and against a scan from event to event."""
+"""The virtual machine of A-SRPT against SRPT in unit slots, against a scan from event to event, and against the optimum."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import random
 from fractions import Fraction
 
 import pytest
+from brute_force import preemptive_optimum
 from examples import few
 from hypothesis import example, given, strategies as st
 
 from optsched.policies.a_srpt import VirtualMachine
+from optsched.problem.instance import Instance, Job
 from policies.a_srpt_model import srpt_points
 
 BETAS = [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
@@ -86,6 +88,33 @@ def test_a_beta_point_never_comes_later_than_that_of_a_larger_beta_nor_than_the_
         assert point[j] <= done[j] * (1 + 1e-12)
 
 
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4))
+def test_it_is_optimal_for_one_machine(rows: list[tuple[int, int]]) -> None:
+    instance = Instance([Job(f"{j}", arrival=r, duration=p) for j, (r, p) in enumerate(rows)], "1x1")
+    point, _ = drive([float(r) for r, _ in rows], [float(p) for _, p in rows], 1.0)
+    assert sum(map(Fraction, point)) == preemptive_optimum(instance, "total_completion_time")
+
+
+def test_it_preempts_only_for_strictly_less() -> None:
+    machine = VirtualMachine()
+    machine.release(5, 0.0, 4.0)
+    assert machine.advance(1.0) == []
+    machine.release(2, 1.0, 3.0)  # as much as job 5 has left, and a smaller name: still no reason to preempt
+    assert machine.next_event() == 4.0
+    assert machine.advance(2.0) == []
+    machine.release(9, 2.0, math.nextafter(2.0, 0))
+    assert machine.next_event() == 2.0 + math.nextafter(2.0, 0)
+    assert [j for _, j in machine.advance(100.0)] == [9, 5, 2]
+    assert len(machine) == 0
+
+
+def test_of_equal_jobs_that_wait_the_smaller_name_is_served() -> None:
+    machine = VirtualMachine()
+    for j in (7, 3, 5):
+        machine.release(j, 0.0, 2.0)
+    assert machine.advance(6.0) == [(2.0, 7), (4.0, 3), (6.0, 5)]  # 7 came first and was never preempted
+
+
 def test_no_event_is_announced_twice_or_forgotten_when_it_is_asked_rarely() -> None:
     rng = random.Random(5)
     for beta in (0.25, 0.5, 1.0):
@@ -97,6 +126,13 @@ def test_no_event_is_announced_twice_or_forgotten_when_it_is_asked_rarely() -> N
         seen += machine.advance(1e9)
         point, order = drive([float(r) for r, _ in rows], [float(p) for _, p in rows], beta)
         assert seen == [(point[j], j) for j in order]  # and it says when each was, however late it is asked
+
+
+def test_a_job_shorter_than_the_clock_can_tell_is_reported_at_once() -> None:
+    machine = VirtualMachine()
+    machine.release(0, 1e9, 1e-8)
+    assert machine.next_event() == 1e9
+    assert machine.advance(1e9) == [(1e9, 0)]
 
 
 class Counted(float):

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import optsched as osd
 from optsched.policies.placements.buddy import buddy
@@ -23,7 +22,16 @@ def blocks(count: int) -> list[range]:
     return found
 
 
-@settings(max_examples=examples(200))
+def test_by_hand() -> None:
+    where = Nodes((4,) * 5, (2, 3, 4, 1, 4), (True,) * 5)
+    assert ask(buddy(), 1, where) == [(3, 1)]  # the tightest node
+    assert ask(buddy(), 3, where) == [(1, 3)]
+    assert ask(buddy(), 5, where) == [(0, 2), (1, 3)]  # 2 and 3 have as many: the first
+    assert ask(buddy(), 8, where) == [(0, 2), (1, 3), (2, 3)]  # not 2 and 4: they are in no block of two or four
+    assert ask(buddy(), 11, where) == [(0, 2), (1, 3), (2, 4), (3, 1), (4, 1)]
+    assert ask(buddy(), 15, where) is None
+
+
 @given(where=nodes(), gang=st.integers(1, 40))
 def test_the_smallest_block_and_of_these_the_tightest(where: Nodes, gang: int) -> None:
     free = [count if ok else 0 for count, ok in zip(where.free, where.eligible, strict=True)]

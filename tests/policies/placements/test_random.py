@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from simulation.instances import history, random_instance
 
+from optsched.errors import InputError
 from optsched.policies.placements.random import random
 from optsched.policies.simulate import specify
 from optsched.simulation.engine import run_policy
@@ -44,3 +45,8 @@ def test_the_seed_decides_and_a_run_does_not_depend_on_runs_before() -> None:
 @pytest.mark.parametrize("seed", [2**64, 2**64 - 1, 10**30])
 def test_any_integer_is_a_seed(seed: int) -> None:
     assert random(seed=seed).random_state()[0] != 0
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(InputError, match=r"random: seed = -1: invalid \(expected: an integer >= 0\)"):
+        random(seed=-1)
