@@ -65,13 +65,14 @@ class Copies(OneGang):
 
     def __init__(self, view: View, restart: float) -> None:
         super().__init__(view, False, restart)
-        self._rates = view.groups.rates[:, view.groups.node_group]  # X
+        self._rates, self._group = view.groups.rates, view.groups.node_group
         self._last: dict[int, Places] = {}
         self._given: dict[int, int] = {}
 
     def sizes(self, j: int) -> tuple[Ints, Floats]:
         """g_j, 2 g_j, ... GPUs, and the sums of so many largest rates."""
-        rate = np.sort(self._rates[j][self._rates[j] > 0])[::-1]
+        on_nodes = self._on_nodes(j)
+        rate = np.sort(on_nodes[on_nodes > 0])[::-1]
         return (self._view.gpus(j) * np.arange(1, rate.size + 1), np.cumsum(rate)) if rate.size else super().sizes(j)
 
     def rate(self, j: int, on: Places) -> float:
@@ -80,7 +81,7 @@ class Copies(OneGang):
 
     def nodes(self, j: int, gpus: int, free: Ints) -> Places:
         """Nodes for one copy each: the fastest, of these the ones with the fewest free GPUs that suffice."""
-        gang, rate = self._view.gpus(j), self._rates[j]
+        gang, rate = self._view.gpus(j), self._on_nodes(j)
         fits = np.flatnonzero((free >= gang) & (rate > 0))
         if gpus == gang and not fits.size:
             return super().nodes(j, gpus, free)
@@ -116,8 +117,11 @@ class Copies(OneGang):
     def _copied(self, j: int, on: Places) -> bool:
         return all(count == self._view.gpus(j) for _, count in on)
 
+    def _on_nodes(self, j: int) -> Floats:
+        return self._rates[j, self._group]  # X_j; of all jobs it would be n N numbers
+
     def _each(self, j: int, on: Places) -> Floats:
-        return self._rates[j, [node for node, _ in on]]
+        return self._on_nodes(j)[[node for node, _ in on]]
 
 
 def split(left: float, rate: Floats, load: Floats) -> Floats:
