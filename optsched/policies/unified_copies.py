@@ -21,6 +21,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import Start, View
 
+EACH = 16  # every number of copies up to here; beyond it the knapsack over all nodes would take longer than it gains
+
 
 class OneGang:
     """Jobs that run as one gang, with ``resize`` of other sizes, too."""
@@ -70,10 +72,15 @@ class Copies(OneGang):
         self._given: dict[int, int] = {}
 
     def sizes(self, j: int) -> tuple[Ints, Floats]:
-        """g_j, 2 g_j, ... GPUs, and the sums of so many largest rates."""
+        """g_j, 2 g_j, ... GPUs, from `EACH` copies on in steps of a quarter, and the sums of so many largest rates."""
         on_nodes = self._on_nodes(j)
-        rate = np.sort(on_nodes[on_nodes > 0])[::-1]
-        return (self._view.gpus(j) * np.arange(1, rate.size + 1), np.cumsum(rate)) if rate.size else super().sizes(j)
+        rate = np.cumsum(np.sort(on_nodes[on_nodes > 0])[::-1])
+        if not rate.size:
+            return super().sizes(j)
+        copies = list(range(1, min(rate.size, EACH) + 1))
+        while copies[-1] < rate.size:
+            copies.append(min(copies[-1] * 5 // 4, rate.size))
+        return self._view.gpus(j) * np.array(copies), rate[np.array(copies) - 1]
 
     def rate(self, j: int, on: Places) -> float:
         """The sum of its copies' rates."""
@@ -115,7 +122,8 @@ class Copies(OneGang):
         return [Start(j, on=(place,), work=work) for place, work in zip(on, parts, strict=True) if work]
 
     def _copied(self, j: int, on: Places) -> bool:
-        return all(count == self._view.gpus(j) for _, count in on)
+        gang = self._view.gpus(j)
+        return all(count == gang for _, count in on)
 
     def _on_nodes(self, j: int) -> Floats:
         return self._rates[j, self._group]  # X_j; of all jobs it would be n N numbers

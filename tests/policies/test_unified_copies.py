@@ -39,6 +39,12 @@ def test_a_copy_that_would_load_until_the_end_is_not_started() -> None:
     assert (run.schedule.end.tolist(), len(run.schedule)) == ([25], 1)
 
 
+def test_where_not_every_number_of_copies_is_tried_all_nodes_are_still_taken() -> None:
+    # Numbers above 16 in steps of a quarter, and 40, all of them: T + 39 (T - 30) = 4000.
+    run = forked(table_instance([[1] * 40], [4000]))
+    assert run.schedule.end.tolist() == pytest.approx([129.25] * 40)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_work_is_split_as_by_bisection(seed: int) -> None:
     rng = np.random.default_rng([seed, 3])
