@@ -244,7 +244,7 @@ def _draw_overhead(
     hatched: dict[str, Any] = {"edgecolor": INK, "lw": 0.0, "hatch": "//////"}
     style = {"facecolors": colour, "zorder": 3, "rasterized": many, "label": "_overhead", **hatched}
     draw_rectangles(ax, begin, begin + lost[held], upper[held], lower[held], **style)
-    return [Patch(facecolor="#dddddd", label="restart: held, no progress", **hatched)]
+    return [Patch(facecolor="#dddddd", label="held, no progress: restart, contention", **hatched)]
 
 
 def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> list[Mark]:

@@ -106,7 +106,9 @@ def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
     if lost.any():
         begin, gangs = t.start[lost], np.diff(t.gpu_offset)[lost]
         when, overhead, _ = _curve(begin, begin + t.overhead[lost], gangs, start, end, exact)
-        ax.fill_between(when, overhead, step="post", color=OVERHEAD, lw=0, label="restarting: held, no progress")
+        ax.fill_between(
+            when, overhead, step="post", color=OVERHEAD, lw=0, label="held, no progress: restart, contention"
+        )
         key_above(ax)
     ax.axhline(t.gpus, color=INK, lw=0.8, ls=(0, (4, 3)))
     ax.set_ylim(0, t.gpus * 1.06)

@@ -31,7 +31,8 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     Computed counted from the first arrival; makespan and completion times are put back on the log's clock.
     JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x T), where busy is
     work done and T the time from the first arrival to the last completion; ``gpu_hours``: busy, overhead (held without
-    progress: restarts), idle (G x T less both) and waiting (gang x queueing). Complexity O((n + S) log n).
+    progress: restarts, and what contention for the network costs), idle (G x T less both) and waiting (gang x queueing).
+    Complexity O((n + S) log n).
     """
     logged, schedule = schedule.instance, schedule.relative
     instance = schedule.instance

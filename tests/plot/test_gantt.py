@@ -65,7 +65,7 @@ def test_overhead_is_hatched_at_the_start_of_the_segment(gangs: Schedule) -> Non
     ax = gantt(gangs)
     assert [r[:2] for r in rectangles(ax, "_overhead")] == [(80, 85)]
     assert collection(ax, "_overhead").get_hatch()
-    assert "restart: held, no progress" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "held, no progress: restart, contention" in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_no_key_for_restarts_where_there_are_none() -> None:
