@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from examples import few
 from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 
-from bounds.tampering import Tampering, Touch, add, each_kind, judge, put, put_data, refused, untouched
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
 from optsched.bounds.certificate import rounded_down
 from optsched.bounds.grid import on_grid
@@ -188,25 +186,3 @@ def test_who_has_the_class() -> None:
             replace(certificate, instance=rigid.digest).verify(rigid)
         with pytest.raises(CertificateError):
             replace(certificate, schedule_class="gang").verify(instance)
-
-
-TAMPERINGS: list[Tampering] = [
-    ("value raised by a millionth", "value", add(Fraction(1, 10**6)), (*KINDS, *NEW)),
-    ("value lowered", "value", add(Fraction(-1)), (*KINDS, *NEW)),
-    ("slower machine", "value", put_data("capacity", 0), (*KINDS, *NEW)),
-    ("another grid", "value", put_data("grid_exponent", 70), (*KINDS, *NEW)),
-    ("a claim added", "value", put_data("note", 1), (*KINDS, *NEW)),
-    ("no flow constant", "value", put_data("flow_constant", "0/1"), (*KINDS, *NEW)),
-    ("another instance", "instance", put("instance", "0" * 64), (*KINDS, *NEW)),
-    ("an easier instance", "", put("instance", elastic_instance(4).digest), (*KINDS, *NEW)),
-]
-
-
-@each_kind(TAMPERINGS)
-def test_tampered(rule: str, touch: Touch, kind: str, tmp_path: Path) -> None:
-    served = BOUNDS.get(kind).objectives
-    objective = "total_weighted_flow_time" if "total_weighted_flow_time" in served else min(served)
-    document = untouched(kind, objective, "elastic", elastic_instance(3))
-    judge(document, elastic_instance(3), tmp_path)
-    touch(document)
-    refused(document, elastic_instance(3 if rule else 4), tmp_path, *filter(None, [rule]))

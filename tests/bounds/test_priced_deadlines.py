@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import optsched as osd
-from bounds.tampering import Tampering, Touch, add, change, drop, each_kind, entry, put, put_data, refused
-from bounds.test_priced_time import price_of
 from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.modes import Modes, modes_of_gangs
@@ -26,7 +22,6 @@ from optsched.check.verify_time_prices import Minima, PricedCells
 from optsched.policies.simulate import simulate
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
-from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
 
 GOAL, KIND = "max_fair_slowdown", "priced-deadlines"
@@ -216,51 +211,3 @@ def test_times_of_any_size(scale: float, epoch: float) -> None:
     best = bound(instance, GOAL)
     best.verify(instance)
     assert best.value >= others(instance.relative)
-
-
-# --- certificates that somebody touched ----------------------------------------------------------------------------------
-
-CLASSES = ("gang", "gpu-sharing", "forking")
-
-
-@cache
-def crowd() -> Instance:
-    table = Throughputs({("m", "V100", g): Throughput(8.0) for g in (1, 2)} | {("m", "K80", 1): Throughput(1.0)})
-    jobs = [Job(f"j{k}", k / 4, 1 + k % 2, iterations=8.0 + k, profile="m", model="ab"[k % 2]) for k in range(20)]
-    physics = Interference(2.0, ("a", "b"), ((1.9, 1.8), (1.75, 2.0)))
-    return Instance(jobs, "1x2:V100+8x1:K80", throughputs=table, interference=physics)
-
-
-@cache
-def untouched(schedule_class: str) -> str:
-    certificate = built(crowd(), schedule_class)
-    assert certificate is not None, schedule_class
-    return json.dumps(certificate.to_json())
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), CLASSES),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), CLASSES),
-    ("value lowered", "value", add(Fraction(-1, 100)), CLASSES),
-    ("a larger limit", "dual-feasibility", change("limit", lambda x: str(Fraction(x) * 2)), CLASSES),
-    ("no limit", "value", drop("limit"), CLASSES),
-    ("a limit as a number", "value", put_data("limit", 1), CLASSES),
-    ("all prices 0", "dual-feasibility", change("prices", lambda p: {g: [0] * len(r) for g, r in p.items()}), CLASSES),
-    ("a negative price", "dual-feasibility", price_of("V100", 0, -1), CLASSES),
-    ("prices of one type", "dual-feasibility", change("prices", lambda p: {"V100": p["V100"]}), CLASSES),
-    ("a price too few", "dual-feasibility", change("prices", lambda p: {**p, "K80": p["K80"][1:]}), CLASSES),
-    ("prices of another type", "dual-feasibility", change("prices", entry("P100", [1])), CLASSES),
-    ("moments that fall", "value", change("moments", lambda m: [m[1], m[0], *m[2:]]), CLASSES),
-    ("a moment too late to be the first", "value", change("moments", lambda m: [m[0] + 1, *m[1:]]), CLASSES),
-    ("all charges full", "dual-feasibility", change("charges", lambda c: {**c, "V100": [1 << 30] * 2}), CLASSES[1:2]),
-    ("a claim added", "value", put_data("optimal", True), CLASSES),
-    ("objective of another kind", "kind", put("objective", "makespan"), CLASSES),
-    ("the kind of another proof", "value", put("kind", "fair-alone"), CLASSES[:1]),
-]
-
-
-@each_kind(TAMPERINGS)
-def test_refused(rule: str, touch: Touch, kind: str, tmp_path: Path) -> None:
-    doc = json.loads(untouched(kind))  # of a class, here
-    touch(doc)
-    refused(doc, crowd(), tmp_path, rule)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,24 +14,12 @@ from examples import studied
 import optsched as osd
 from bounds import typed_cases
 from bounds.cases import SUMS, instance_of, random_gangs
-from bounds.tampering import (
-    Tampering,
-    add,
-    change,
-    drop,
-    each_kind,
-    put,
-    put_data,
-    refused,
-    untouched as untouched_document,
-)
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs
+from optsched.bounds import BOUNDS, Certificate, priced_gangs
 from optsched.bounds.modes import modes_of_gangs
 from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
-from optsched.check import verify_on_clusters
 from optsched.check.verify_time_prices import most_paid
 from optsched.problem.instance import Instance
 
@@ -210,64 +196,3 @@ def test_times_of_any_size(scale: float) -> None:
     certificate = built(instance)
     assert certificate is not None
     assert certificate.value > osd.bound(instance, FLOW).value
-
-
-# --- certificates that somebody touched ----------------------------------------------------------------------------------
-
-TOUCHED = instance_of([(float(j % 4), 1 + j % 3, 1.0 + j % 5, 1.0 + j % 2) for j in range(12)], 4)
-WEIGHTED = "total_weighted_flow_time"
-
-
-def dearer(rows: list[list[object]]) -> list[list[object]]:
-    return [[k, [2 * p for p in row]] for k, row in rows]  # type: ignore[attr-defined]
-
-
-TAMPERINGS: list[Tampering] = [
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), (KIND,)),
-    ("a job says more", "dual-feasibility", change("minima", lambda m: [m[0] + (m[0] >> 20), *m[1:]]), (KIND,)),
-    ("a job says less", "value", change("minima", lambda m: [m[0] - 1, *m[1:]]), (KIND,)),
-    ("no own prices", "dual-feasibility", drop("own_prices"), (KIND,)),
-    ("own prices of all but one", "dual-feasibility", change("own_prices", lambda o: o[1:]), (KIND,)),
-    ("own prices of 0", "dual-feasibility", change("own_prices", lambda o: [[k, [0] * len(r)] for k, r in o]), (KIND,)),
-    ("own prices doubled", "value", change("own_prices", dearer), (KIND,)),
-    ("a negative own price", "dual-feasibility", change("own_prices", lambda o: [[o[0][0], [-1]], *o[1:]]), (KIND,)),
-    ("a truth value", "dual-feasibility", change("own_prices", lambda o: [[o[0][0], [True]], *o[1:]]), (KIND,)),
-    ("an absurd own price", "dual-feasibility", change("own_prices", lambda o: [[0, [1 << 64]], *o[1:]]), (KIND,)),
-    (
-        "own prices from too late on",
-        "dual-feasibility",
-        change("own_prices", lambda o: [[9, o[0][1]], *o[1:]]),
-        (KIND,),
-    ),
-    ("cells before time", "dual-feasibility", change("own_prices", lambda o: [[-1, o[0][1]], *o[1:]]), (KIND,)),
-    ("cells that are not", "dual-feasibility", change("own_prices", lambda o: [[0, [1] * 5000], *o[1:]]), (KIND,)),
-    ("an empty row", "dual-feasibility", change("own_prices", lambda o: [[0, []], *o[1:]]), (KIND,)),
-    ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), (KIND,)),
-    (
-        "GPUs that cost something, too",
-        "value",
-        change("prices", lambda p: {g: [1] * len(r) for g, r in p.items()}),
-        (KIND,),
-    ),
-    ("moments that fall", "value", change("moments", lambda m: [m[0], m[2], m[1], *m[3:]]), (KIND,)),
-    ("charges", "value", put_data("charges", {}), (KIND,)),
-    ("the larger class", "kind", put("class", "forking"), (KIND,)),
-    ("another objective", "kind", put("objective", "total_utility"), (KIND,)),
-    ("the kind of another proof", "dual-feasibility", put("kind", "priced-time"), (KIND,)),
-]
-
-
-@pytest.mark.compiled
-@each_kind(TAMPERINGS)
-def test_refused(rule: str, touch: object, kind: str, tmp_path: Path) -> None:
-    document = untouched_document(kind, WEIGHTED, "gang", TOUCHED)
-    touch(document)  # type: ignore[operator]
-    refused(document, TOUCHED, tmp_path, rule)
-
-
-@pytest.mark.compiled
-def test_it_is_proved_by_files_alone() -> None:
-    document = untouched_document(KIND, WEIGHTED, "gang", TOUCHED)
-    assert "by priced-gangs" in verify_on_clusters.verify(document, json.loads(json.dumps(TOUCHED.to_json())))
-    with pytest.raises(CertificateError):
-        Certificate.of_document(document | {"instance": "0" * 64}, "c.json").verify(TOUCHED)

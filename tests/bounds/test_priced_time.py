@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +15,6 @@ from simulation.elastic_instances import elastic_instance
 import optsched as osd
 from bounds import shared_cases, typed_cases
 from bounds.cases import SUMS
-from bounds.tampering import Tampering, Touch, add, change, drop, each_kind, entry, put, put_data, refused
 from bounds.test_elastic_bounds import least_sum, small
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
@@ -292,83 +287,6 @@ def test_times_of_any_size(scale: float, epoch: float) -> None:
         assert (far is None) == (epoch > 1e6 * scale)
 
 
-# --- certificates that somebody touched ----------------------------------------------------------------------------------
-
-CLASSES = ("gang", "gpu-sharing", "forking")
-SHARED = CLASSES[1:2]
-
-
-@cache
-def touched_instance() -> Instance:
-    cluster = Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 8.0)))
-    physics = Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.75, 2.0)))
-    jobs = [
-        Job(f"j{k}", k / 4, 1 + k % 2, 1.0 + k % 5, model="ab"[k % 2], weight=k % 3 + 1, gpu_memory=5.0)
-        for k in range(20)
-    ]
-    return Instance(jobs, cluster, interference=physics)
-
-
-@cache
-def untouched(schedule_class: str) -> str:
-    certificate = built(touched_instance(), "total_weighted_flow_time", schedule_class)
-    assert certificate is not None
-    return json.dumps(certificate.to_json())
-
-
-def price_of(gpu: str, k: int, value: Any) -> Touch:
-    return change("prices", lambda prices: {**prices, gpu: [*prices[gpu][:k], value, *prices[gpu][k + 1 :]]})
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), CLASSES),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), CLASSES),
-    ("value lowered", "value", add(Fraction(-1)), CLASSES),
-    ("a job says more", "dual-feasibility", change("minima", lambda m: [m[0] + (m[0] >> 20), *m[1:]]), CLASSES),
-    ("a job says less", "value", change("minima", lambda m: [m[0] - 1, *m[1:]]), CLASSES),
-    ("a job says nothing", "value", change("minima", lambda m: m[1:]), CLASSES),
-    ("a claim as a float", "value", change("minima", lambda m: [float(m[0]), *m[1:]]), CLASSES),
-    ("an endless claim", "value", change("minima", lambda m: [1 << 3000, *m[1:]]), CLASSES),
-    ("claims in another unit", "dual-feasibility", change("minimum_exponent", lambda e: e - 1), CLASSES),
-    ("an absurd unit", "value", put_data("minimum_exponent", 10**9), CLASSES),
-    ("all prices 0", "dual-feasibility", change("prices", lambda p: {g: [0] * len(r) for g, r in p.items()}), CLASSES),
-    ("a negative price", "dual-feasibility", price_of("V100", 0, -1), CLASSES),
-    ("an absurd price", "dual-feasibility", price_of("K80", 0, 1 << 64), CLASSES),
-    ("a price as a truth value", "dual-feasibility", price_of("K80", 0, True), CLASSES),
-    ("prices of one type", "dual-feasibility", change("prices", lambda p: {"V100": p["V100"]}), CLASSES),
-    ("prices of another type", "dual-feasibility", change("prices", entry("P100", [1])), CLASSES),
-    ("a price too few", "dual-feasibility", change("prices", lambda p: {**p, "K80": p["K80"][1:]}), CLASSES),
-    ("prices as a number", "dual-feasibility", change("prices", entry("K80", 1)), CLASSES),
-    ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), CLASSES),
-    ("no prices", "dual-feasibility", drop("prices"), CLASSES),
-    ("moments that fall", "value", change("moments", lambda m: [m[0], m[2], m[1], *m[3:]]), CLASSES),
-    ("a moment too late to be the first", "value", change("moments", lambda m: [m[0] + 1, *m[1:]]), CLASSES),
-    ("one moment", "value", change("moments", lambda m: m[:1]), CLASSES),
-    (
-        "more moments than are tried",
-        "value",
-        change("moments", lambda m: [*m, *range(m[-1] + 1, m[-1] + 5000)]),
-        CLASSES,
-    ),
-    ("no moments", "value", drop("moments"), CLASSES),
-    ("all charges full", "dual-feasibility", change("charges", lambda c: {**c, "V100": [1 << 30] * 2}), SHARED),
-    ("no classes", "dual-feasibility", drop("classes"), SHARED),
-    ("charges where nobody shares", "value", put_data("charges", {}), ("gang", "forking")),
-    ("a claim added", "value", put_data("optimal", True), CLASSES),
-    ("objective of another kind", "kind", put("objective", "makespan"), CLASSES),
-    ("the kind of another proof", "value", put("kind", "release-plus-duration"), ("gang",)),
-    ("the larger class", "kind", put("class", "elastic"), CLASSES),
-    ("another kind", "kind", put("kind", "task-srpt"), CLASSES),
-]
-
-
-@each_kind(TAMPERINGS)
-def test_refused(rule: str, touch: Touch, kind: str, tmp_path: Path) -> None:
-    doc = json.loads(untouched(kind))  # of a class, here
-    touch(doc)
-    refused(doc, touched_instance(), tmp_path, rule)
-
-
 def test_endless_proofs_are_not_begun() -> None:
     one = Instance([Job("a", 0.0, 1, 1.0)], "1x1")
     many = one.replace(jobs=[Job(f"j{k}", 0.0, 1, 1.0) for k in range(2000)])
@@ -381,13 +299,3 @@ def test_endless_proofs_are_not_begun() -> None:
         else:
             with pytest.raises(CertificateError, match="too many to try"):
                 claim.verify(instance)
-
-
-def test_a_proof_for_slower_partners_is_none_for_faster_ones() -> None:
-    certificate = built(touched_instance(), "total_weighted_flow_time", "gpu-sharing")
-    assert certificate is not None
-    same = ("a", "b"), ((1.25, 1.25), (1.0, 2.0))  # the classes are alike, b is faster beside a
-    other = touched_instance().replace(interference=Interference(2.0, *same))
-    with pytest.raises(CertificateError) as error:
-        replace(certificate, instance=other.digest).verify(other)
-    assert error.value.rule == "dual-feasibility"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,22 +10,9 @@ import pytest
 from examples import studied
 
 from bounds.cases import OBJECTIVES, instance_of
-from bounds.tampering import (
-    Document,
-    Tampering,
-    Touch,
-    add,
-    change,
-    each_kind,
-    judge,
-    put,
-    put_data,
-    refused,
-    untouched,
-)
 from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
+from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
@@ -281,104 +266,3 @@ def test_paths_beyond_the_times_of_jobs_are_refused() -> None:
     with pytest.raises(InputError, match="'j0' takes") as error:
         bound(instance)
     assert "\n" not in str(error.value)
-
-
-# --- touched certificates ------------------------------------------------------------------------------------------------
-
-SRPT, BUSY = ("task-srpt", "link-srpt"), ("task-busy-time", "link-busy-time", "split-task-busy-time")
-PATH, VOLUME = ("task-path",), ("task-volume",)
-
-
-@pytest.fixture(scope="module")
-def instance() -> Instance:
-    tasks = {"m": IterationTasks(0.5, 1, 2), "x": IterationTasks(0.25, 0.25, 5), "s": IterationTasks(2, 1)}
-    rows = [(0.0, 3, 4, "m"), (0.5, 4, 2, "x"), (1.0, 1, 3, "s"), (2.0, 2, 3, "m"), (2.5, 3, 1, "x")]
-    jobs = [
-        Job(f"j{k}", r, gang, iterations=i, profile=p, weight=k % 3 + 1, due=5)
-        for k, (r, gang, i, p) in enumerate(rows)
-    ]
-    return Instance(jobs, "3x2", tasks=tasks, contention=Contention(0.5, 0.125))
-
-
-def first(field: str, how: Callable[[Any], Any]) -> Touch:
-    # of the first resource
-    return lambda doc: doc["data"]["resources"][0].update({field: how(doc["data"]["resources"][0][field])})
-
-
-def raised(multipliers: list[int]) -> list[int]:
-    largest = multipliers.index(max(multipliers))
-    return [u + 10**9 * (j == largest) for j, u in enumerate(multipliers)]
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), NAMES),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), NAMES),
-    ("value lowered", "value", add(Fraction(-1)), NAMES),
-    ("another class", "kind", put("class", "gang"), NAMES),
-    ("a claim added", "value", put_data("optimal", True), NAMES),
-    ("objective unweighted", "value", put("objective", "total_flow_time"), (*SRPT, *PATH)),
-    ("objective unweighted", "dual-feasibility", put("objective", "total_flow_time"), BUSY),
-    ("objective of completion", "value", put("objective", "total_weighted_completion_time"), SUMS),
-    ("objective of another kind", "kind", put("objective", "makespan"), (*SRPT, *BUSY)),
-    ("objective of another kind", "kind", put("objective", "total_flow_time"), VOLUME),
-    ("flow constant dropped", "value", put_data("flow_constant", "0/1"), SUMS),
-    ("more capacity", "value", change("capacity", lambda u: u + 1), SRPT),
-    ("coarser grid", "value", change("grid_exponent", lambda k: k - 3), SRPT),
-    ("absurd grid", "value", put_data("grid_exponent", 10**9), SRPT),
-    ("no such resource", "value", put_data("resource", "disks"), (*SRPT, *VOLUME)),
-    ("a resource that is a list", "value", put_data("resource", ["gpus"]), (*SRPT, *VOLUME)),
-    ("levels descending", "dual-feasibility", change("levels", lambda x: x[::-1]), SRPT),
-    ("other levels", "value", put_data("levels", ["3/2"]), SRPT),
-    ("multiplier above the weight", "dual-feasibility", first("multipliers", raised), BUSY),
-    ("multiplier negative", "dual-feasibility", first("multipliers", lambda u: [-1, *u[1:]]), BUSY),
-    ("multipliers 0", "value", first("multipliers", lambda u: [0] * len(u)), BUSY),
-    ("multiplier missing", "value", first("multipliers", lambda u: u[1:]), BUSY),
-    ("multiplier as a truth value", "value", first("multipliers", lambda u: [True, *u[1:]]), BUSY),
-    ("more of a resource", "value", first("capacity", lambda u: u + 1), BUSY),
-    ("a resource twice", "dual-feasibility", change("resources", lambda x: [x[0], x[0]]), BUSY),
-    ("no resource", "value", put_data("resources", []), BUSY),
-    ("resources as an object", "value", put_data("resources", {}), BUSY),
-    ("an exponent that is a text", "value", put_data("multiplier_exponent", "1"), BUSY),
-    ("a later release", "value", change("release", lambda r: f"{Fraction(r) + Fraction(1, 8)}"), VOLUME),
-    ("a release after all", "value", put_data("release", "1000/1"), VOLUME),
-    ("no fraction", "value", put_data("tail", 0.5), VOLUME),
-    ("another resource", "value", change("resource", lambda x: "links" if x == "gpus" else "gpus"), VOLUME),
-]
-
-
-def certified(kind: str, instance: Instance) -> Document:
-    return untouched(kind, OTHERS.get(kind, "total_weighted_flow_time"), "task-sharing", instance)
-
-
-@pytest.mark.parametrize("kind", NAMES)
-def test_untouched(kind: str, instance: Instance, tmp_path: Path) -> None:
-    judge(certified(kind, instance), instance, tmp_path)
-
-
-@each_kind(TAMPERINGS)
-def test_tampered(rule: str, touch: Touch, kind: str, instance: Instance, tmp_path: Path) -> None:
-    doc = certified(kind, instance)
-    touch(doc)
-    refused(doc, instance, tmp_path, rule)
-
-
-def test_multipliers_of_both_resources_share_the_weight(instance: Instance, tmp_path: Path) -> None:
-    doc = certified("split-task-busy-time", instance)
-    assert [part["resource"] for part in doc["data"]["resources"]] == ["gpus", "links"]
-    whole = certified("task-busy-time", instance)["data"]["resources"][0]["multipliers"]
-    scale = doc["data"]["multiplier_exponent"] - certified("task-busy-time", instance)["data"]["multiplier_exponent"]
-    doc["data"]["resources"][0]["multipliers"] = [u << scale for u in whole]  # each of the two is legal, together not
-    with pytest.raises(CertificateError, match="together more than the weight") as error:
-        judge(doc, instance, tmp_path)
-    assert error.value.rule == "dual-feasibility"
-
-
-def test_the_last_job_is_named(instance: Instance) -> None:
-    certificate = BOUNDS.get("task-path").build(instance, "makespan", "task-sharing")
-    assert certificate is not None
-    certificate.verify(instance)
-    for job in ("j4", "nobody", None, 3):
-        other = Certificate(instance.digest, "makespan", "task-sharing", "task-path", certificate.value, {"job": job})
-        with pytest.raises(CertificateError) as error:
-            other.verify(instance)
-        assert error.value.rule == "value"
