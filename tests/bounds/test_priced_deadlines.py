@@ -128,7 +128,6 @@ def meets_all(instance: Instance, modes: Modes, ratio: float) -> bool:
 def test_near_the_program_over_all_moments(seed: int) -> None:
     instance = unlike_jobs(np.random.default_rng(100 + seed), 14, "1x3:V100+1x2:K80", (1, 1, 2, 3))
     certificate, modes = built(instance), modes_of_gangs(instance)
-    assert certificate is not None
     value = float(certificate.value)
     assert not meets_all(instance, modes, value * (1 - 1e-6))
     assert meets_all(instance, modes, value * 1.001)
@@ -176,7 +175,6 @@ def sixty() -> Instance:
 
 def test_prices_of_types_over_time_say_more_than_one_price_each() -> None:
     certificate = built(sixty())
-    assert certificate is not None
     assert float(certificate.value) > 1.05 * float(others(sixty()))
     assert bound(sixty(), GOAL) == certificate
     assert all(certificate.value <= Fraction(simulate(sixty(), each).value(GOAL)) for each in ("fifo", "srtf", "hadar"))
@@ -188,7 +186,6 @@ def test_one_fast_gpu_that_all_would_like_to_have() -> None:
     jobs = [Job(f"j{k}", 0.0, 1, iterations=8.0, profile="m") for k in range(4)]
     instance = Instance(jobs, "1x1:V100+4x1:K80", throughputs=table)
     certificate = built(instance)
-    assert certificate is not None
     # by R all have 8 R of 32 units on the V100, and 3 R on the K80: one at a time is on none of these
     assert float(certificate.value) == pytest.approx(32 / 11, rel=1e-3)
     assert certificate.value <= Fraction(32, 11)

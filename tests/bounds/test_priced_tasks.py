@@ -10,7 +10,8 @@ from examples import studied
 
 import optsched as osd
 from bounds.cases import SUMS
-from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
+from bounds.task_cases import TaskRun, random_choices, task_instance
+from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, priced_time
 from optsched.bounds.priced_time import priced_certificate
@@ -49,11 +50,8 @@ def claims(instance: Instance, objective: str, rng: np.random.Generator) -> list
     return proved
 
 
-def assert_below(
-    instance: Instance, objective: str, schedules: list[list[Fraction]], rng: np.random.Generator
-) -> float:
-    """The best schedule over the best bound."""
-    values = [objective_value(instance, objective, each) for each in schedules]
+def assert_below(instance: Instance, objective: str, values: list[Fraction], rng: np.random.Generator) -> float:
+    """The best schedule, of these values, over the best bound."""
     gain = objective == "total_utility"
     best = max(values) if gain else min(values)
     found = [certificate.value for certificate in claims(instance, objective, rng)]
@@ -76,17 +74,17 @@ def test_never_above_random_schedules(measured: bool, seed: int, count: int) -> 
         if any(each.forward + each.backward == 0 for each in instance.tasks.values()):
             objective = FLOW  # who takes no time has no utility
         runs = [TaskRun(instance, random_choices(rng, eager)) for eager in (1.0, 0.9, 0.9, 0.5)]
-        assert_below(instance, objective, [run.completions() for run in runs], rng)
+        values = [objective_value(instance, objective, run.completions()) for run in runs]
+        assert_below(instance, objective, values, rng)
 
 
-@pytest.mark.parametrize(("seed", "count", "most"), [(2, 6, 150), studied(3, 150, 1500)])
-def test_never_above_the_best_of_all_schedules(seed: int, count: int, most: int) -> None:
+@pytest.mark.parametrize(("seed", "count"), [(2, 6), studied(3, 150)])
+def test_never_above_the_best_schedule(seed: int, count: int) -> None:
     rng, tight, done = np.random.default_rng(seed), 0, 0
     while done < count:
         instance = task_instance(rng, most=3, iterations=2).relative
-        schedules = all_completions(instance, most) if instance.cluster.gpus <= 3 and instance.n > 1 else []
-        if 0 < len(schedules) < most:
-            tight += assert_below(instance, FLOW, schedules, rng) < 1.05
+        if instance.n > 1 and instance.cluster.gpus + instance.n <= 5:
+            tight += assert_below(instance, FLOW, [TaskOptimum(instance, FLOW).value], rng) < 1.05
             done += 1
     assert tight >= count / 6
 
@@ -138,7 +136,6 @@ def test_no_way_to_do_the_rounds_of_a_job_costs_less_than_it_says(seed: int) -> 
 
 def test_contention_cluster() -> None:
     found = BOUNDS.get(KIND).build(osd.load("contention-cluster").relative, FLOW, CLASS)
-    assert found is not None
     found.verify(osd.load("contention-cluster").relative)
     assert found.value > 912
 
@@ -149,5 +146,4 @@ def test_a_gang_that_sends_leaves_its_gpus_to_others() -> None:
     jobs = [Job(f"j{k}", 0.0, 2, iterations=20, profile="m") for k in range(4)]
     instance = Instance(jobs, "2x1", tasks=tasks, contention=Contention(1.0, 0.25))
     certificate = BOUNDS.get(KIND).build(instance, FLOW, CLASS)
-    assert certificate is not None
     assert 40 + 40 + 78 + 78 < certificate.value <= 41 + 40 + 82 + 81

@@ -154,7 +154,6 @@ def one_machine(instance: Instance, share: Fraction) -> Fraction:
 
 def built(name: str, instance: Instance, objective: str = FLOW) -> Certificate:
     certificate = BOUNDS.get(name).build(instance, objective, "gpu-sharing")
-    assert certificate is not None
     certificate.verify(instance)
     return certificate
 
@@ -367,7 +366,6 @@ def test_a_run_stands_beside_a_bound_of_its_class() -> None:
     for objective in (FLOW, "makespan", "total_weighted_completion_time"):
         for run, named in ((alone, "gang"), (shared, "gpu-sharing")):
             beside = proven.beside(run, objective)
-            assert beside is not None
             assert beside.schedule_class == named
             assert beside.value <= run.value(objective) * float(ROUNDING)
         assert proven.certificate(objective) == proven.certificate(objective, "gpu-sharing")

@@ -60,7 +60,6 @@ def test_at_least_both_extremes(instance: Instance, objective: str) -> None:
     assert best is not None
     for extreme in ("mean-busy-time", "release-plus-duration"):
         other = BOUNDS.get(extreme).build(instance, objective, "gang")
-        assert other is not None
         assert best.value >= other.value
 
 
@@ -80,7 +79,6 @@ def test_tardiness_of_a_crowd() -> None:
     # nobody is late alone, all but one are late together: 4 jobs of 3 s due at 3 s on one machine
     instance = instance_of([(0.0, 1, 3.0, 1.0, 3.0)] * 4, 1)
     certificate = build(instance, "total_weighted_tardiness", "gang")
-    assert certificate is not None
     certificate.verify(instance)
     assert certificate.value == optimum(instance, "total_weighted_tardiness") == 18
 

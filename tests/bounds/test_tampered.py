@@ -381,7 +381,6 @@ def test_multipliers_of_both_resources_share_the_weight(tmp_path: Path) -> None:
 
 def test_the_last_job_is_named() -> None:
     certificate = BOUNDS.get("task-path").build(tasks(), END, "task-sharing")
-    assert certificate is not None
     certificate.verify(tasks())
     last = certificate.data["job"]
     for job in ("j0", "nobody", None, 3):

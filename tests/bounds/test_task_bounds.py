@@ -10,7 +10,8 @@ import pytest
 from examples import studied
 
 from bounds.cases import OBJECTIVES, instance_of
-from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
+from bounds.task_cases import TaskRun, random_choices, task_instance
+from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.mean_busy_time import onto_simplex
@@ -82,28 +83,6 @@ def test_never_above_random_schedules(measured: bool, seed: int, count: int, sch
     assert below_random_schedules(seed, count, schedules, measured=measured) >= count / 6
 
 
-def exhausted(seed: int, count: int, most: int) -> list[float]:
-    """Best schedule over best bound of tiny instances, all schedules that start tasks at events gone through."""
-    rng, ratios = np.random.default_rng(seed), []
-    while len(ratios) < count:
-        instance = task_instance(rng, most=3, iterations=2)
-        if instance.cluster.gpus > 3 or instance.n < 2:
-            continue
-        schedules = all_completions(instance, most)
-        if len(schedules) < most:
-            lower, upper = assert_below(instance, "total_completion_time", schedules)
-            assert_below(instance, "makespan", schedules)
-            ratios.append(float(upper / lower) if lower else 1 + float(upper))  # nothing to do: 0
-    return ratios
-
-
-@pytest.mark.parametrize(("seed", "count", "most"), [(2, 6, 150), studied(3, 60, 1500)])
-def test_never_above_the_best_of_all_schedules(seed: int, count: int, most: int) -> None:
-    ratios = exhausted(seed, count, most)
-    assert min(ratios) == 1
-    assert max(ratios) < 3 or count > 6
-
-
 # --- tight, and by hand --------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +143,7 @@ def test_a_negative_penalty_needs_the_larger_rate_of_the_link() -> None:
     """Two transfers at once end before they could one after the other: beta = b would be wrong, b + eta holds."""
     tasks = {"m": IterationTasks(0, 0, 4)}
     instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, -0.5))
-    together = min(max(each) for each in all_completions(instance, 5000))
+    together = TaskOptimum(instance, "makespan").value
     assert together == 6 < 2 * 4
     assert bound(instance, "makespan").value == 4 <= together
     assert values(instance)["link-srpt"] == 2 + 4 <= 12
@@ -174,7 +153,7 @@ def test_measured_ratios_say_nothing_of_links() -> None:
     tasks = {"m": IterationTasks(0, 0, 4)}
     instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, kinds=("m",), ratios=((1.0,),)))
     assert set(values(instance)) == {"task-path", "split-task-busy-time"} - {"split-task-busy-time"}
-    assert bound(instance, "makespan").value == 4 == min(max(each) for each in all_completions(instance, 5000))
+    assert bound(instance, "makespan").value == 4 == max(TaskRun(instance, lambda count: 0, idle=False).completions())
 
 
 def test_memory_and_types_decide_who_must_span() -> None:

@@ -173,7 +173,6 @@ def test_gangs_of_one_type_are_the_fast_machine() -> None:
     jobs = [(0.0, 2, 4.0), (1.0, 1, 2.0), (1.0, 1, 8.0), (5.0, 3, 1.0)]
     instance = instance_of(jobs, 4)
     certificate = build_srpt(instance, "total_completion_time", "forking")
-    assert certificate is not None
     assert certificate.data["prices"] == {"GPU": 1}
     assert certificate.value == sum(srpt((Fraction(r), Fraction(g * d) / 4) for r, g, d in jobs))
 
@@ -217,12 +216,10 @@ def test_as_large_as_the_bounds_it_generalises(seed: int) -> None:
     certificate = build_makespan(instance, "makespan", "gang")
     if certificate is not None:
         critical = BOUNDS.get("critical-job").build(instance, "makespan", "gang")
-        assert critical is not None
         assert certificate.value >= critical.value * (1 - Fraction(1, 10**9))
     for objective in SUMS:
         for certificate in certificates(instance, objective, "gang"):
             plain = BOUNDS.get("release-plus-duration").build(instance, objective, "gang")
-            assert plain is not None
             assert certificate.kind != "typed-busy-time" or certificate.value >= plain.value
 
 
@@ -279,7 +276,6 @@ def test_the_built_in_table_on_a_cluster_of_three_types() -> None:
         for name in ("srpt", "mean-busy-time", "volume", "split-busy-time", "release-plus-duration"):
             if objective in BOUNDS.get(name).objectives:
                 plain = BOUNDS.get(name).build(instance, objective, "gang")
-                assert plain is not None
                 assert typed.value > plain.value * Fraction(11, 10), name
 
 
@@ -288,7 +284,6 @@ def test_bounds_of_gangs_are_none_of_forked_jobs(name: str) -> None:
     instance = instance_of([(0.0, 1, 4.0), (1.0, 2, 2.0)], 4)
     objective = sorted(BOUNDS.get(name).objectives)[0]
     certificate = BOUNDS.get(name).build(instance, objective, "gang")
-    assert certificate is not None
     forged = Certificate(certificate.instance, objective, "forking", name, certificate.value, certificate.data)
     with pytest.raises(CertificateError) as error:
         forged.verify(instance)

@@ -43,7 +43,6 @@ def same_on(instance: Instance, kinds: tuple[str, ...] = KINDS) -> int:
     for kind in kinds:
         for objective in CASES[kind]:
             certificate = BOUNDS.get(kind).build(instance, objective, "gang")
-            assert certificate is not None
             verify_certificate.verify(certificate.to_json(), instance.to_json())
             done += in_words(certificate, instance)
     return done
@@ -186,7 +185,6 @@ def test_densities_that_round_together_are_told_apart(rows: list[tuple[int, int,
 def test_touched_certificates_are_refused_in_words(kind: str) -> None:
     instance = Instance([Job(f"j{k}", k / 4, 1 + k % 3, 1.0 + k % 5, weight=k % 3 + 1.0) for k in range(40)], "1x4")
     certificate = BOUNDS.get(kind).build(instance, CASES[kind][-1], "gang")
-    assert certificate is not None
     certificate.verify(instance)
     assert in_words(certificate, instance)
     for touched in (
