@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from examples import examples, studied
 from hypothesis import given, settings, strategies as st
 from srpt import srpt
 
-from bounds.cases import OBJECTIVES, busy_pieces
+from bounds import cases
+from bounds.cases import OBJECTIVES, busy_pieces, proved
 from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
@@ -42,10 +44,7 @@ NAMED = (
 ROUNDING = 1 + Fraction(1, 10**9)  # searches and engines add up floats
 
 
-def certificates(instance: Instance, objective: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in NAMED if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "gpu-sharing") for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
+certificates = partial(cases.certificates, schedule_class="gpu-sharing", names=NAMED)
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
@@ -152,15 +151,9 @@ def one_machine(instance: Instance, share: Fraction) -> Fraction:
     return sum(srpt(jobs), Fraction(0)) - sum(Fraction(r) for r in instance.arrival.tolist())
 
 
-def built(name: str, instance: Instance, objective: str = FLOW) -> Certificate:
-    certificate = BOUNDS.get(name).build(instance, objective, "gpu-sharing")
-    certificate.verify(instance)
-    return certificate
-
-
 def test_without_interference_two_jobs_on_a_gpu_are_twice_the_gpus() -> None:
     instance = on_cluster(1, Interference(1.0))
-    assert built("shared-srpt", instance).value == one_machine(instance, Fraction(1, 2))
+    assert proved("shared-srpt", instance, FLOW, "gpu-sharing").value == one_machine(instance, Fraction(1, 2))
     twice = instance.with_cluster("4x4").replace(interference=None)
     lone = BOUNDS.get("critical-job").build(twice, "makespan", "gang").value
     volume = BOUNDS.get("volume").build(twice, "makespan", "gang").value  # all 16 GPUs can be filled
@@ -170,7 +163,7 @@ def test_without_interference_two_jobs_on_a_gpu_are_twice_the_gpus() -> None:
 @pytest.mark.parametrize("xi", [2.0, 2.5, 1e6])
 def test_where_sharing_never_pays_charges_are_full(xi: float) -> None:
     instance = on_cluster(2, Interference(xi))
-    certificate = built("shared-srpt", instance)
+    certificate = proved("shared-srpt", instance, FLOW, "gpu-sharing")
     assert certificate.data["charges"] == {"GPU": [UNIT]}
     assert certificate.value == one_machine(instance, Fraction(1))
 
@@ -178,7 +171,7 @@ def test_where_sharing_never_pays_charges_are_full(xi: float) -> None:
 @pytest.mark.parametrize("xi", [1.25, 1.5, 1.1])
 def test_one_ratio_for_all_is_the_bound_of_the_sheet(xi: float) -> None:
     instance = on_cluster(3, Interference(xi))
-    certificate = built("shared-srpt", instance)
+    certificate = proved("shared-srpt", instance, FLOW, "gpu-sharing")
     (charge,) = certificate.data["charges"]["GPU"]
     assert 0 <= Fraction(xi) / 2 - Fraction(charge, UNIT) < Fraction(1, UNIT)
     value = one_machine(instance, Fraction(charge, UNIT))
@@ -306,9 +299,9 @@ def test_very_many_kinds_of_memory_are_taken_together() -> None:
     cluster = Cluster((NodeGroup(4, 2, "V100", 100.0),))
     rows = [Job(f"j{k}", k / 8, 1, 2.0, model="ab"[k % 2], gpu_memory=20.0 + k) for k in range(60)]
     instance = Instance(rows, cluster, interference=Interference(1.5))
-    assert max(built("shared-srpt", instance).data["classes"]) == 0  # none of them is in a table
+    assert max(proved("shared-srpt", instance, FLOW, "gpu-sharing").data["classes"]) == 0  # none of them is in a table
     known = instance.replace(interference=Interference(1.5, ("a", "b"), ((1.5, 1.25), (1.25, 1.5))))
-    assert sorted(set(built("shared-busy-time", known).data["classes"])) == [0, 1]
+    assert sorted(set(proved("shared-busy-time", known, FLOW, "gpu-sharing").data["classes"])) == [0, 1]
 
 
 # --- classes of schedules, and who uses them -----------------------------------------------------------------------------

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from examples import studied
 
+from bounds import cases
 from bounds.cases import OBJECTIVES, instance_of
 from bounds.task_cases import TaskRun, random_choices, task_instance
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
+from optsched.bounds import BOUNDS, NoBoundError, bound
 from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
@@ -32,10 +34,7 @@ NAMES = (*SUMS, *OTHERS)
 ROUNDING = 1 + Fraction(1, 10**9)  # the engine adds up floats
 
 
-def certificates(instance: Instance, objective: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in NAMES if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "task-sharing") for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
+certificates = partial(cases.certificates, schedule_class="task-sharing", names=NAMES)
 
 
 def values(instance: Instance, objective: str = "total_completion_time") -> dict[str, Fraction]:

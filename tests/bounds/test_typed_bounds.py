@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 from srpt import srpt
 
+from bounds import cases
 from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many
 from bounds.typed_cases import objective_value, random_completions, typed_instance
 from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
@@ -31,10 +33,7 @@ build_makespan, build_srpt = (BOUNDS.get(kind).build for kind in ("typed-makespa
 ROUNDED = Fraction(1, 10**6)  # prices are rounded to 14 bits (sums) or 40 (makespan): far less than this is lost
 
 
-def certificates(instance: Instance, objective: str, schedule_class: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in TYPED if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, schedule_class) for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
+certificates = partial(cases.certificates, names=TYPED)
 
 
 def below_random_schedules(seed: int, schedule_class: str, count: int, schedules: int = 4) -> int:
