@@ -14,10 +14,8 @@ from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 
 import optsched as osd
-from bounds import shared_cases, typed_cases
 from bounds.cases import SUMS
 from bounds.test_elastic_bounds import small
-from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time_search import PricedTime, responses
@@ -57,57 +55,6 @@ def others(instance: Instance, objective: str, schedule_class: str) -> Fraction:
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-def no_better(value: Fraction, certificate: Certificate) -> bool:
-    """Is a schedule's value no better than the bound? Utility is bounded from above."""
-    gain = certificate.objective == "total_utility"
-    return value <= certificate.value * ROUNDING if gain else certificate.value <= value * ROUNDING
-
-
-def typed_below(seed: int, schedule_class: str, count: int) -> int:
-    rng, checked = np.random.default_rng(seed), 0
-    forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
-    for k in range(count):
-        instance, objective = typed_cases.typed_instance(rng), OBJECTIVES[k % len(OBJECTIVES)]
-        certificate = built(instance, objective, schedule_class)
-        for _ in range(4 if certificate else 0):
-            ends = typed_cases.random_completions(instance, rng, forking=forking, preempt=preempt)
-            value = objective_value(instance, objective, ends)
-            assert no_better(value, certificate), instance.to_json()
-            checked += 1
-    return checked
-
-
-@pytest.mark.parametrize("schedule_class", ["gang", "gang-nonpreemptive", "forking"])
-def test_never_above_a_schedule_on_gpus_of_several_types(schedule_class: str) -> None:
-    assert typed_below(0, schedule_class, 18) >= 20
-
-
-def shared_below(seed: int, count: int) -> int:
-    rng, checked = np.random.default_rng(seed), 0
-    for k in range(count):
-        instance, objective = shared_cases.rich(rng), OBJECTIVES[k % len(OBJECTIVES)]
-        certificate = built(instance, objective, "gpu-sharing")
-        if certificate is None:
-            continue
-        ends = [shared_cases.random_completions(instance, rng, preempt=bool(m % 2)) for m in range(4)]
-        values = [objective_value(instance, objective, each) for each in ends]
-        if instance.n <= 3 and objective in SUMS:
-            values.append(Fraction(shared_cases.best_at_events(instance, objective)))
-        assert all(no_better(value, certificate) for value in values), instance.to_json()
-        checked += 1
-    return checked
-
-
-def test_never_above_a_schedule_where_jobs_share_gpus() -> None:
-    assert shared_below(0, 12) >= 5
-
-
-@pytest.mark.study
-def test_never_above_many_schedules() -> None:
-    assert sum(typed_below(1, each, 250) for each in ("gang", "gang-nonpreemptive", "forking")) >= 1000
-    assert shared_below(1, 700) >= 250
 
 
 @pytest.mark.parametrize("seed", few(range(8), 3))

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples, studied
+from examples import examples
 from hypothesis import given, settings, strategies as st
 from srpt import srpt
 
 from bounds import cases
 from bounds.cases import OBJECTIVES, busy_pieces, proved
-from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared
+from bounds.shared_cases import NAMES, best_at_events, small_shared
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
@@ -45,31 +45,6 @@ ROUNDING = 1 + Fraction(1, 10**9)  # searches and engines add up floats
 
 
 certificates = partial(cases.certificates, schedule_class="gpu-sharing", names=NAMED)
-
-
-# --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-def below_schedules(seed: int, count: int, schedules: int) -> int:
-    """How often the best bound is reached by one of the schedules, half of which preempt and migrate."""
-    rng, reached = np.random.default_rng(seed), 0
-    for k in range(count):
-        instance, objective = rich(rng), OBJECTIVES[k % len(OBJECTIVES)]
-        ends = [random_completions(instance, rng, preempt=bool(m % 2)) for m in range(schedules)]
-        best = min(objective_value(instance, objective, each) for each in ends)
-        if instance.n <= 3:
-            best = min(best, Fraction(best_at_events(instance, objective)) * ROUNDING)
-        found = certificates(instance, objective)
-        for certificate in found:
-            certificate.verify(instance)
-            assert certificate.value <= best, (certificate.to_json(), instance.to_json())
-        reached += max(certificate.value for certificate in found) * ROUNDING >= best
-    return reached
-
-
-@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 18, 3), studied(1, 900, 6)])
-def test_never_above_a_schedule(seed: int, count: int, schedules: int) -> None:
-    assert below_schedules(seed, count, schedules) >= count / 3
 
 
 def plain_bounds(instance: Instance) -> float:
