@@ -101,6 +101,11 @@ def certificates(
     return [certificate for certificate in built if certificate is not None]
 
 
+def best_of_others(kind: str, instance: Instance, objective: str, schedule_class: str = "gang") -> Fraction:
+    """The best of the bounds of other kinds."""
+    return max(each.value for each in certificates(instance, objective, schedule_class) if each.kind != kind)
+
+
 def busy_pieces(jobs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """The verifier's machine that serves the densest job: (end, twice the work x mean busy time) of (release, work, u)."""
     order = sorted(range(len(jobs)), key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import optsched as osd
+from bounds.cases import best_of_others
 from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.modes import Modes, modes_of_gangs
@@ -41,11 +42,7 @@ def built(instance: Instance, schedule_class: str = "gang") -> Certificate | Non
     return certificate
 
 
-def others(instance: Instance, schedule_class: str = "gang") -> Fraction:
-    served = (BOUNDS.get(name) for name in BOUNDS.names() if name != KIND)
-    served = [each for each in served if schedule_class in each.classes and GOAL in each.objectives]
-    found = [each.build(instance, GOAL, schedule_class) for each in served]
-    return max(each.value for each in found if each is not None)
+others = partial(best_of_others, KIND, objective=GOAL)
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------

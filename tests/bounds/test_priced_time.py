@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from simulation.elastic_instances import elastic_instance
 
 import optsched as osd
-from bounds.cases import SUMS
+from bounds.cases import best_of_others
 from bounds.test_elastic_bounds import small
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.modes import Modes
@@ -29,8 +29,6 @@ from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
 
 FLOW = "total_flow_time"
-OBJECTIVES = (*SUMS, "total_utility")
-ROUNDING = 1 + Fraction(1, 10**9)  # engines and searches add up floats
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +44,7 @@ def built(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return certificate
 
 
-def others(instance: Instance, objective: str, schedule_class: str) -> Fraction:
-    """The best of the bounds of other kinds."""
-    served = [BOUNDS.get(name) for name in BOUNDS.names() if name != "priced-time" and not BOUNDS.get(name).strong]
-    served = [each for each in served if schedule_class in each.classes and objective in each.objectives]
-    found = [each.build(instance, objective, schedule_class) for each in served]
-    return max(each.value for each in found if each is not None)
+others = partial(best_of_others, "priced-time")
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
