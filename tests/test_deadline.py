@@ -9,10 +9,10 @@ import pytest
 
 import optsched as osd
 from optsched import deadline
+from optsched.adversary.attack import shrunk
 from optsched.adversary.evaluation import Evaluation, confirmed
 from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import ISLANDS, search
-from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import Candidate, space_of
 from optsched.deadline import NEVER, Deadline
 from optsched.policies.simulate import specify

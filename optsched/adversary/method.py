@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.shrinking import TOLERANCE
 from optsched.adversary.space import Candidate
 from optsched.deadline import NEVER, Deadline
 from optsched.registry import Registry
 
+TOLERANCE = 0.01  # of the ratio may be lost
 TOLERANCE_LEGAL = "a number from 0 to below 1"
 ELITES = 4  # candidates that a search keeps
 

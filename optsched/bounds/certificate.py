@@ -44,7 +44,7 @@ SHARED_CLASSES = (*GANG_CLASSES, *GPU_SHARING_CLASSES)  # of proofs that only sa
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
-_FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data": dict}
+_FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data": dict, "value": object}
 
 
 def classes_of(instance: Instance) -> tuple[str, ...]:
@@ -201,8 +201,6 @@ class Certificate:
             if not isinstance(doc[name], kind):
                 legal = "text" if kind is str else "an object"
                 raise InputError("wrong type of field", file=path, field=name, value=doc[name], legal=legal)
-        if "value" not in doc:
-            raise InputError("missing field", file=path, field="value", legal=f"format {FORMAT}")
         value, epoch = parse_ratio(doc["value"], "value"), doc.get("epoch", 0)
         if type(epoch) not in (int, float) or not abs(epoch) < math.inf:
             raise InputError("invalid", file=path, field="epoch", value=epoch, legal="seconds, or no such field")
@@ -219,6 +217,11 @@ def _class_of_today(schedule_class: str, kind: str) -> str:
 
 Verifier = Callable[[Certificate, Instance], None]
 Proof = tuple[Fraction, dict[str, Any]]  # value and data of a certificate
+
+
+def best_proof(proofs: Iterable[Proof]) -> Proof | None:
+    """The one with the largest value; None where there is none."""
+    return max(proofs, key=lambda proof: proof[0], default=None)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof, ratio_text
+from optsched.bounds.certificate import Proof, best_proof, ratio_text
 from optsched.bounds.exact_dot import exact_total
 from optsched.bounds.fast_machine import priority_run, srpt_completions
 from optsched.bounds.grid import GridJobs, due_ticks
@@ -72,7 +72,7 @@ def _best(
         due = due_dates(moment, machine)
         grid = machine.grid(due)
         proofs.append((value(grid, due), machine.data(grid) | more))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    return best_proof(proofs)
 
 
 def due_dates(due: Floats, machine: FastMachine) -> Floats:

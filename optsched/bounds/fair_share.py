@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof
+from optsched.bounds.certificate import Proof, best_proof
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
@@ -40,7 +40,7 @@ def build(relaxed: Relaxed, objective: str) -> Proof | None:
         chosen = _search(instance, machine, grid)[1]
         jobs = {"jobs": [instance.ids[j] for j in np.sort(chosen).tolist()]}
         proofs.append((_exactly(instance, machine, grid, chosen), {**machine.data(grid), **jobs}))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    return best_proof(proofs)
 
 
 def _search(instance: Instance, machine: FastMachine, grid: GridJobs) -> tuple[float, Ints]:

@@ -61,20 +61,14 @@ class Dual:
 
 def build(relaxed: Priced, objective: str) -> Proof:
     """The best moment and prices found; data: them, charges, and the prices of single jobs' time."""
-    proofs = []
-    for modes, more in relaxed.ways():
-        value, dual = best_dual(modes)
-        proofs.append((value, {**dual.data(relaxed.instance, modes), **more}))
-    return max(proofs, key=lambda proof: proof[0])
-
-
-def best_dual(modes: Modes) -> tuple[Fraction, Dual]:
-    """(bound, the moment and prices that give it), of a few."""
-    duals = _candidates(modes) if modes.work.size else [Dual(0.0, (1,) * len(modes.types), {})]
-    return max(((_value(modes, dual), dual) for dual in duals), key=lambda pair: pair[0])
+    found = [(_value(modes, dual), modes, dual, more) for modes, more in relaxed.ways() for dual in _candidates(modes)]
+    value, modes, dual, more = max(found, key=lambda each: each[0])
+    return value, {**dual.data(relaxed.instance, modes), **more}
 
 
 def _candidates(modes: Modes) -> list[Dual]:
+    if not modes.work.size:
+        return [Dual(0.0, (1,) * len(modes.types), {})]
     # Prices for a moment, then the release date from which on work costs most at these prices, and so on; beside it
     # the release of the job that ends last if none waits, and the last release of all.
     pace = np.array([float(seconds) for seconds in modes.fewest_seconds])[modes.kind]

@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof
+from optsched.bounds.certificate import Proof, best_proof
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_total
 from optsched.bounds.fast_machine import priority_run
 from optsched.bounds.grid import GridJobs, fraction_bits
@@ -125,7 +125,7 @@ def build_mean(relaxed: Relaxed, objective: str) -> Proof | None:
         if "resources" not in data:
             del data["multipliers"]  # they are w
         proofs.append((value, data))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    return best_proof(proofs)
 
 
 def build_split(relaxed: Relaxed, objective: str) -> Proof | None:
@@ -144,7 +144,7 @@ def build_split(relaxed: Relaxed, objective: str) -> Proof | None:
             for grid, part in zip(grids, shares, strict=True)
         ]
         proofs.append(_proof(costs, machines, grids, multipliers, exponent))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    return best_proof(proofs)
 
 
 def _mixtures(relaxed: Relaxed, costs: SumCosts) -> Iterator[tuple[Machines, list[GridJobs], Floats]]:

@@ -23,25 +23,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import Certificate, ratio_text, register_kind
+from optsched.bounds.certificate import Certificate, best_proof, ratio_text, register_kind
 from optsched.bounds.modes import Modes
-from optsched.bounds.priced_time import (
-    CLASSES,
-    FEWEST_JOBS,
-    MOMENT_BITS,
-    MOST_JOBS,
-    PRICE_BITS,
-    SAFE,
-    SAFE_TIME,
-    floats,
-    integers,
-    modes_for,
-)
+from optsched.bounds.priced_time import CLASSES, FEWEST_JOBS, MOST_JOBS, SAFE, SAFE_TIME, Rounded, modes_for
 from optsched.bounds.priced_time_search import PricedTime
 from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import FAIR
@@ -247,28 +235,15 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
         return None
     fair, found = fair_flow_times(instance), []
     for modes, more in modes_for(instance, schedule_class):
-        proof = _proof(modes, fair)
-        if proof is not None:
-            found.append((proof[0], {**proof[1], **more}))
-    if not found:
-        return None
-    return Certificate(instance.digest, objective, schedule_class, KIND, *max(found, key=lambda pair: pair[0]))
-
-
-def _proof(modes: Modes, fair: Floats) -> tuple[Fraction, dict[str, Any]] | None:
-    """(R, data), with prices in integers; None where nothing is proved."""
-    deadlines = Deadlines(modes, fair)
-    best = deadlines.search()
-    if best is None:
-        return None
-    moments, moment_bits = integers(best.moments, MOMENT_BITS)
-    prices, price_bits = integers(best.price, PRICE_BITS)
-    limit = deadlines.reach(PricedTime(floats(moments, moment_bits), floats(prices, price_bits)))
-    if limit is None:
-        return None
-    data = {"limit": ratio_text(Fraction(limit)), "moments": moments.tolist(), "moment_exponent": moment_bits}
-    data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(modes.types)}, "price_exponent": price_bits}
-    return Fraction(limit), data
+        deadlines = Deadlines(modes, fair)
+        best = deadlines.search()
+        rounded = None if best is None else Rounded(best)
+        limit = None if rounded is None else deadlines.reach(rounded.at)
+        if rounded is not None and limit is not None:
+            data = {"limit": ratio_text(Fraction(limit)), **rounded.data(modes), **more}
+            found.append((Fraction(limit), data))
+    proof = best_proof(found)
+    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
 
 
 register_kind(KIND, objectives=(FAIR,), classes=CLASSES)(prove)

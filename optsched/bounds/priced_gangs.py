@@ -32,19 +32,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from optsched.bounds import priced_time_search as by_gpu
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import GANG_CLASSES, Certificate, register_kind
+from optsched.bounds.certificate import GANG_CLASSES, Certificate, Proof, register_kind
 from optsched.bounds.modes import Modes, modes_of_gangs
-from optsched.bounds.priced_time import MINIMUM_BITS, MOMENT_BITS, SAFE, SAFE_TIME, floats, integers
-from optsched.bounds.priced_time_search import cheapest
+from optsched.bounds.priced_time import Rounded
+from optsched.bounds.priced_time_search import PricedTime, cheapest
 from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
 from optsched.compiled import njit
@@ -335,34 +333,19 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
 
 
-def proof_of(gangs: GangsToPrice, found: PricedGangs) -> tuple[Fraction, dict[str, Any]] | None:
+def proof_of(gangs: GangsToPrice, found: PricedGangs) -> Proof | None:
     """(bound, data) of any prices; None where numbers are too far apart for floats."""
-    modes = gangs.modes
-    moments, moment_bits = integers(found.moments, MOMENT_BITS)
-    together, price_bits = integers(np.concatenate([found.price.reshape(-1), found.own]), PRICE_BITS)
-    price, own = together[: found.price.size].reshape(found.price.shape), together[found.price.size :]
-    at = PricedGangs(
-        floats(moments, moment_bits), floats(price, price_bits), found.first, found.start, floats(own, price_bits)
-    )
-    least, largest = gangs.responses(at)
-    if not np.isfinite(least + largest).all():
-        return None
-    dearest = float(together.max(initial=0))
-    time = float(np.abs(at.moments).max()) * (
-        gangs.costs.weight + (modes.most_gpus + 1) * float(np.ldexp(dearest, -price_bits))
-    )
-    least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
-    minima, minimum_bits = integers(least, MINIMUM_BITS - gangs.costs.weight.size.bit_length())
+    rounded = Rounded(PricedTime(found.moments, found.price), PRICE_BITS, found.own)
+    at = PricedGangs(rounded.at.moments, rounded.at.price, found.first, found.start, rounded.own_at)
     # integers as floats: exact sums, as far below 2**53
-    paid = gangs.worth(at, own.astype(np.float64)).astype(np.int64).astype(object)
-    paid += (price.astype(object) * modes.capacity.astype(object)).sum(axis=1)
-    spent = int((np.diff(moments.astype(object)) * paid).sum())
-    value = sum(minima.tolist()) / Fraction(2) ** minimum_bits - spent / Fraction(2) ** (moment_bits + price_bits)
-    rows = [own[a:b].tolist() for a, b in pairwise(found.start.tolist())]
-    data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
-    data |= {"prices": {gpu: price[:, t].tolist() for t, gpu in enumerate(modes.types)}, "price_exponent": price_bits}
-    data |= {"own_prices": [[k, row] for k, row in zip(found.first.tolist(), rows, strict=True)]}
-    return value, data | {"minima": minima.tolist(), "minimum_exponent": minimum_bits}
+    own_paid = gangs.worth(at, rounded.own.astype(np.float64)).astype(np.int64).astype(object)
+    jobs = found.first.size
+    proof = rounded.proof(gangs.costs, gangs.modes, gangs.responses(at), jobs, own_paid)
+    if proof is None:
+        return None
+    rows = [rounded.own[a:b].tolist() for a, b in pairwise(found.start.tolist())]
+    own = {"own_prices": [[k, row] for k, row in zip(found.first.tolist(), rows, strict=True)]}
+    return proof[0], {**rounded.data(gangs.modes), **own, **proof[1]}
 
 
 register_kind(KIND, objectives=SUMS, classes=GANG_CLASSES)(prove)

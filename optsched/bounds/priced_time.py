@@ -30,7 +30,6 @@ verifier holds each against every moment at which the job may end, in fractions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +42,7 @@ from optsched.bounds.certificate import (
     GPU_SHARING_CLASSES,
     TASK_SHARING_CLASSES,
     Certificate,
+    Proof,
     register_kind,
 )
 from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
@@ -79,19 +79,13 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     costs = _costs(instance, objective)
     if objective == UTILITY and not bool((costs.duration > 0).all()):
         return None
-    found = [
-        (value, data | more)
+    found = (
+        _certificate(instance, costs, schedule_class, (modes, more), priced)
         for modes, more in modes_for(instance, schedule_class)
         if (priced := best_priced_time(costs, modes)) is not None
-        if (proof := _Stated(costs, modes, priced).proof()) is not None
-        for value, data in [proof]
-    ]
-    if not found:
-        return None
-    value, data = max(found, key=lambda pair: pair[0])
-    return Certificate(
-        instance.digest, objective, schedule_class, KIND, -value if objective == UTILITY else value, data
     )
+    sign = -1 if objective == UTILITY else 1
+    return max(filter(None, found), key=lambda each: sign * each.value, default=None)
 
 
 def priced_certificate(
@@ -102,12 +96,8 @@ def priced_certificate(
     ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
     every type, in the order of `optsched.bounds.modes.Modes.types`.
     """
-    costs, (modes, more) = _costs(instance, objective), modes_for(instance, schedule_class)[0]
-    found = _Stated(costs, modes, PricedTime(moments, price)).proof()
-    if found is None:
-        return None
-    value = -found[0] if objective == UTILITY else found[0]
-    return Certificate(instance.digest, objective, schedule_class, KIND, value, found[1] | more)
+    way, costs = modes_for(instance, schedule_class)[0], _costs(instance, objective)
+    return _certificate(instance, costs, schedule_class, way, PricedTime(moments, price))
 
 
 def _costs(instance: Instance, objective: str) -> SumCosts:
@@ -129,37 +119,58 @@ def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict
     return [(modes_of_copies(instance) if schedule_class == FORKING else modes_of_gangs(instance), {})]
 
 
-@dataclass(frozen=True, eq=False)
-class _Stated:
-    """Prices found, as a certificate states them."""
+def _certificate(
+    instance: Instance, costs: SumCosts, schedule_class: str, way: tuple[Modes, dict[str, Any]], priced: PricedTime
+) -> Certificate | None:
+    """What prices prove; None where numbers are too far apart for floats."""
+    modes, more = way
+    rounded = Rounded(priced)
+    proof = rounded.proof(costs, modes, responses(costs, modes, rounded.at), rounded.moments.size)
+    if proof is None:
+        return None
+    value = -proof[0] if costs.objective == UTILITY else proof[0]
+    return Certificate(instance.digest, costs.objective, schedule_class, KIND, value, proof[1] | more)
 
-    costs: SumCosts
-    modes: Modes
-    priced: PricedTime
 
-    def proof(self) -> tuple[Fraction, dict[str, Any]] | None:
-        """(bound, data); None where numbers are too far apart for floats."""
-        moments, moment_bits = integers(self.priced.moments, MOMENT_BITS)
-        prices, price_bits = integers(self.priced.price, PRICE_BITS)
-        rounded = PricedTime(floats(moments, moment_bits), floats(prices, price_bits))
-        least, largest = responses(self.costs, self.modes, rounded)
+class Rounded:
+    """Prices over time as a certificate states them, in integers over powers of two; ``at``, ``own_at``: what these are.
+
+    ``own`` f64[P]: prices of running jobs beside those of GPUs, in the same unit (`optsched.bounds.priced_gangs`).
+    """
+
+    def __init__(self, priced: PricedTime, bits: int = PRICE_BITS, own: Floats | None = None) -> None:
+        price, own = priced.price, np.zeros(0) if own is None else own
+        self.moments, self.moment_bits = integers(priced.moments, MOMENT_BITS)
+        together, self.price_bits = integers(np.concatenate([price.reshape(-1), own]), bits)
+        self.prices, self.own = together[: price.size].reshape(price.shape), together[price.size :]
+        self.at = PricedTime(floats(self.moments, self.moment_bits), floats(self.prices, self.price_bits))
+        self.own_at = floats(self.own, self.price_bits)
+
+    def data(self, modes: Modes) -> dict[str, Any]:
+        """Moments and prices by type."""
+        prices = {gpu: self.prices[:, t].tolist() for t, gpu in enumerate(modes.types)}
+        data = {"moments": self.moments.tolist(), "moment_exponent": self.moment_bits}
+        return data | {"prices": prices, "price_exponent": self.price_bits}
+
+    def proof(
+        self, costs: SumCosts, modes: Modes, response: tuple[Floats, Floats], many: int, own_paid: Any = 0
+    ) -> Proof | None:
+        """(bound, data), where jobs cost and pay, and meet numbers, as in ``response``; None where floats do not do it.
+
+        ``many``: minima that are added up keep so many numbers apart. ``own_paid`` object[C]: what running jobs pay a second
+        at most, in units of the prices.
+        """
+        least, largest = response
         if not np.isfinite(least + largest).all():
             return None
-        time = float(np.abs(self.priced.moments).max()) * (
-            self.costs.weight + self.modes.most_gpus * rounded.price.max()
-        )
-        least -= SAFE * (largest + np.abs(least)) + SAFE_TIME * time
-        minima, minimum_bits = integers(least, MINIMUM_BITS - moments.size.bit_length())
-        capacity = self.modes.capacity.astype(object)
-        paid = int((np.diff(moments.astype(object))[:, None] * prices.astype(object) * capacity).sum())
-        value = sum(minima.tolist()) / Fraction(2) ** minimum_bits - paid / Fraction(2) ** (moment_bits + price_bits)
-        data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
-        data |= {"prices": {gpu: prices[:, t].tolist() for t, gpu in enumerate(self.modes.types)}}
-        return value, data | {
-            "price_exponent": price_bits,
-            "minima": minima.tolist(),
-            "minimum_exponent": minimum_bits,
-        }
+        dearest = max(float(self.at.price.max()), float(self.own_at.max(initial=0.0)))
+        time = float(np.abs(self.at.moments).max()) * (costs.weight + (modes.most_gpus + bool(self.own.size)) * dearest)
+        least = least - (SAFE * (largest + np.abs(least)) + SAFE_TIME * time)
+        minima, bits = integers(least, MINIMUM_BITS - many.bit_length())
+        paid = own_paid + (self.prices.astype(object) * modes.capacity.astype(object)).sum(axis=1)
+        spent = int((np.diff(self.moments.astype(object)) * paid).sum())
+        value = sum(minima.tolist()) / Fraction(2) ** bits - spent / Fraction(2) ** (self.moment_bits + self.price_bits)
+        return value, {**self.data(modes), "minima": minima.tolist(), "minimum_exponent": bits}
 
 
 def integers(values: Floats, bits: int) -> tuple[Any, int]:

@@ -7,6 +7,7 @@ with the function that the verifier calls in their place (`optsched.bounds.relax
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -16,7 +17,7 @@ from optsched.bounds import word_verifier
 from optsched.bounds.certificate import RULES, Certificate, CertificateError, require_same
 from optsched.bounds.word_arithmetic import Overflow
 from optsched.check import verify_case as reading, verify_certificate as plain, verify_on_clusters as clusters
-from optsched.check.verify_modes import Speed
+from optsched.check.verify_time_prices import Speed
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
@@ -28,7 +29,7 @@ READ = ("duration", "throughputs", "profiles")  # models of speeds that the veri
 
 
 class GivenSpeeds:
-    """What the verifier is given of an instance (`optsched.check.verify_modes.SpeedSource`)."""
+    """What the verifier is given of an instance (`optsched.check.verify_time_prices.SpeedSource`)."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -98,18 +99,6 @@ def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> clusters.
     return case
 
 
-def proved_in_words(certificate: Certificate, instance: Instance) -> bool:
-    """Is it proved in machine words? False: they do not do it."""
-    if certificate.kind not in word_verifier.KINDS:
-        return False
-    try:
-        proof = word_verifier.word_proof(certificate.kind, certificate.objective, certificate.data, instance)
-    except Overflow:
-        return False
-    require_same(certificate, *proof)
-    return True
-
-
 def prove(certificate: Certificate, instance: Instance, theorem: Any = None, machine: Any = None) -> None:
     """Prove the certificate again from the instance; `CertificateError` where it does not follow.
 
@@ -126,8 +115,11 @@ def prove(certificate: Certificate, instance: Instance, theorem: Any = None, mac
         return known
 
     try:
-        if theorem is None and instance.n > word_verifier.FEW and proved_in_words(certificate, instance):
-            return
+        if theorem is None and instance.n > word_verifier.FEW and certificate.kind in word_verifier.KINDS:
+            with suppress(Overflow):  # machine words do not do it
+                proof = word_verifier.word_proof(certificate.kind, certificate.objective, certificate.data, instance)
+                require_same(certificate, *proof)
+                return
         plain.proved(certificate.to_json(), case, kinds)
     except reading.Refused as refused:
         raise CertificateError(refused.rule if refused.rule in RULES else "value", str(refused)) from None

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof, ratio_text
+from optsched.bounds.certificate import Proof, best_proof, ratio_text
 from optsched.bounds.exact_dot import exact_dot, exact_total
 from optsched.bounds.fast_machine import srpt_completions
 from optsched.bounds.grid import GridJobs
@@ -36,12 +36,11 @@ def build(relaxed: Relaxed, objective: str) -> Proof | None:
     """The proof on the best machine; data: machine, grid, levels of weight, flow constant."""
     costs = relaxed.costs(objective)
     levels = levels_of(costs.weight)
-    texts, proofs = [ratio_text(Fraction(level)) for level in levels], []
-    for (machine,) in relaxed.machines(lambda some: rough_value(costs, some, levels)):
-        grid = machine.grid()
-        value = layered(costs, grid, levels, machine.tail)
-        proofs.append((value, {**machine.data(grid), **costs.data(), "levels": texts}))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    stated = {**costs.data(), "levels": [ratio_text(Fraction(level)) for level in levels]}
+    found = ((some, some.grid()) for (some,) in relaxed.machines(lambda some: rough_value(costs, some, levels)))
+    return best_proof(
+        (layered(costs, grid, levels, machine.tail), {**machine.data(grid), **stated}) for machine, grid in found
+    )
 
 
 def layered(costs: SumCosts, jobs: GridJobs, levels: list[float], tail: Floats | None = None) -> Fraction:

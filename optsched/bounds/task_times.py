@@ -56,19 +56,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import TASK_SHARING_CLASSES, Certificate, ratio_text, register_kind, rounded_down
+from optsched.bounds.certificate import (
+    TASK_SHARING_CLASSES,
+    Certificate,
+    Proof,
+    best_proof,
+    ratio_text,
+    register_kind,
+    rounded_down,
+)
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.modes import Modes, Turns, TypeMode
 from optsched.bounds.proof import prove
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import MAKESPAN, SUMS
 from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.job_table import LONGEST
@@ -77,41 +84,12 @@ GPUS, LINKS = "gpus", "links"
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
-    """One resource of ``capacity`` units; arrays [n]. A job with ``width`` or ``seconds`` 0 takes nothing of it.
-
-    ``width`` i64: units that j holds, ``seconds`` f64: for how long in all, from ``release`` f64 on. With E_j the end and
-    M_j the mean moment of that: C_j >= E_j + ``tail``_j and C_j >= M_j + ``reach``_j / 2, f64 seconds.
-    """
-
-    name: str
-    capacity: int
-    width: Ints
-    seconds: Floats
-    release: Floats
-    tail: Floats
-    reach: Floats
-
-    @property
-    def used(self) -> Bools:
-        """Which jobs take something of it, bool[n]."""
-        return (self.width > 0) & (self.seconds > 0)
-
-    def machine(self) -> FastMachine:
-        """The machine that relaxes it."""
-        width, stated = np.where(self.used, self.width, 0), {"resource": self.name}
-        return FastMachine(
-            self.release, self.seconds, width, self.capacity, stated.copy, reach=self.reach, tail=self.tail
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class TaskTimes:
-    """``path`` L_j, f64[n] seconds, and the two resources."""
+    """``path`` L_j, f64[n] seconds, and the two resources as machines: who takes nothing of one has the width 0 there."""
 
     path: Floats
-    gpus: Resource
-    links: Resource
+    gpus: FastMachine
+    links: FastMachine
 
 
 def task_times(instance: Instance) -> TaskTimes:
@@ -137,8 +115,9 @@ def task_times(instance: Instance) -> TaskTimes:
             column.append(rounded_down(value))
     path_f, compute, tail, gpu_reach, bytes_f, link_release, link_reach = (np.array(column) for column in columns)
     _check(instance, path_f)
-    gpus = Resource(GPUS, gpus_count, instance.gpus, compute, instance.arrival, tail, gpu_reach)
-    links = Resource(LINKS, node_count, spans, bytes_f, link_release, np.zeros(instance.n), link_reach)
+    held, sent = np.where(compute > 0, instance.gpus, 0), np.where(bytes_f > 0, spans, 0)
+    gpus = FastMachine(instance.arrival, compute, held, gpus_count, {"resource": GPUS}.copy, gpu_reach, tail)
+    links = FastMachine(link_release, bytes_f, sent, node_count, {"resource": LINKS}.copy, link_reach)
     return TaskTimes(path_f, gpus, links)
 
 
@@ -148,7 +127,7 @@ _READ = ("arrival", "iterations", "forward", "backward", "message")
 def modes_of_tasks(instance: Instance) -> Modes:
     """Jobs with tasks that pay for GPUs and interfaces by time, in floats; a unit of work is a second of the path."""
     times = task_times(instance)
-    compute, sent = instance.forward + instance.backward, times.gpus.tail
+    compute, sent = instance.forward + instance.backward, _tail(times.gpus)
     latency = np.where(sent > 0, instance.contention.latency if instance.contention else 0.0, 0.0)
     with np.errstate(all="ignore"):
         held = np.nan_to_num(times.links.width * times.links.seconds / instance.iterations)
@@ -197,12 +176,12 @@ def _check(instance: Instance, path: Floats) -> None:
 class Tasks(Relaxed):
     """Jobs with tasks, on the machines of some resources."""
 
-    resources: tuple[Resource, ...]
+    resources: Machines
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
         """All of them, side by side; none where nobody takes anything of any."""
-        if any(resource.used.any() for resource in self.resources):
-            yield tuple(resource.machine() for resource in self.resources)
+        if any(resource.width.any() for resource in self.resources):
+            yield self.resources
 
 
 def tasks(names: tuple[str, ...], instance: Instance, schedule_class: str) -> Tasks | None:
@@ -210,7 +189,7 @@ def tasks(names: tuple[str, ...], instance: Instance, schedule_class: str) -> Ta
     if not instance.at_task_level:
         return None
     times = task_times(instance)
-    return Tasks(instance, times.path, tuple(each for each in (times.gpus, times.links) if each.name in names))
+    return Tasks(instance, times.path, tuple({GPUS: times.gpus, LINKS: times.links}[name] for name in names))
 
 
 relaxation(
@@ -271,17 +250,20 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     if not instance.at_task_level:
         return None
     times = task_times(instance)
-    proofs = [_best(resource) for resource in (times.gpus, times.links) if resource.used.any()]
-    if not proofs:
-        return None
-    return Certificate(instance.digest, objective, schedule_class, KIND, *max(proofs, key=lambda proof: proof[0]))
+    proof = best_proof(_best(each) for each in (times.gpus, times.links) if each.width.any())
+    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
 
 
-def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
+def _tail(resource: FastMachine) -> Floats:
+    return np.zeros(resource.release.size) if resource.tail is None else resource.tail
+
+
+def _best(resource: FastMachine) -> Proof:
     # R and Q are looked for in floats; their bound is then exact
     order = np.argsort(resource.release, kind="stable")
-    order = order[resource.used[order]]
-    release, tail = resource.release[order], resource.tail[order]
+    order = order[resource.width[order] > 0]
+    tails = _tail(resource)
+    release, tail = resource.release[order], tails[order]
     seconds = (resource.width * resource.seconds)[order] / resource.capacity
     found = []
     for least in np.unique(tail).tolist():
@@ -290,11 +272,10 @@ def _best(resource: Resource) -> tuple[Fraction, dict[str, Any]]:
         first = int(np.argmax(ends))
         found.append((float(ends[first]), float(release[first]), least))
     _, moment, least = max(found)
-    chosen = resource.used & (resource.release >= moment) & (resource.tail >= least)
+    chosen = (resource.width > 0) & (resource.release >= moment) & (tails >= least)
     volume = exact_dot(resource.width[chosen].astype(np.float64), resource.seconds[chosen]) / resource.capacity
-    start, end = Fraction(float(resource.release[chosen].min())), Fraction(float(resource.tail[chosen].min()))
-    data = {"resource": resource.name, "release": ratio_text(start), "tail": ratio_text(end)}
-    return start + volume + end, data
+    start, end = Fraction(float(resource.release[chosen].min())), Fraction(float(tails[chosen].min()))
+    return start + volume + end, {**resource.stated(), "release": ratio_text(start), "tail": ratio_text(end)}
 
 
 register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)(prove)

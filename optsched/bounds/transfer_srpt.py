@@ -54,13 +54,11 @@ class TransferBound:
         """
         if len(self.group) != problem.n:
             raise CertificateError("dual-feasibility", f"{len(self.group)} groups for {problem.n} transfers")
-        jobs = defaultdict(list)
-        release, length, unit = _integers(problem)
         for j, link in enumerate(self.group):
             if link not in problem.links[j]:
                 raise CertificateError("dual-feasibility", f"transfer {j} does not use link {link}")
-            jobs[link].append((release[j], length[j]))
-        proved = Fraction(sum(sum(srpt_ends(group)) for group in jobs.values()), unit)
+        groups, unit = _in_groups(problem, self.group)
+        proved = Fraction(sum(sum(srpt_ends(jobs)) for jobs in groups), unit)
         if proved != self.value:
             raise CertificateError("value", f"claimed {shown(self.value)}, the groups prove {shown(proved)}")
 
@@ -86,24 +84,20 @@ def srpt_per_link(problem: TransferProblem) -> TransferBound:
             users[other] -= users[link]
             fresh.discard(other)
     chosen = tuple(links[0] if link is None else link for link, links in zip(group, problem.links, strict=True))
-    return TransferBound(_value(problem, chosen), chosen)
+    groups, unit = _in_groups(problem, chosen)
+    return TransferBound(Fraction(sum(map(_srpt_sum, groups)), unit), chosen)
 
 
-def _value(problem: TransferProblem, group: tuple[int, ...]) -> Fraction:
-    release, length, unit = _integers(problem)
-    jobs = defaultdict(list)
-    for j, link in enumerate(group):
-        jobs[link].append((release[j], length[j]))
-    return Fraction(sum(map(_srpt_sum, jobs.values())), unit)
-
-
-def _integers(problem: TransferProblem) -> tuple[list[int], list[int], int]:
-    """r_j and b M_j as integers over one power of two, which floats are."""
+def _in_groups(problem: TransferProblem, group: tuple[int, ...]) -> tuple[list[list[tuple[int, int]]], int]:
+    """(r_j, b M_j) of the transfers of each group, integers over one power of two, as floats are; and that."""
     b, per_b = problem.contention.seconds_per_byte.as_integer_ratio()
     release = [r.as_integer_ratio() for r in problem.release.tolist()]
     size = [M.as_integer_ratio() for M in problem.size.tolist()]
     unit = max([per for _, per in release] + [per_b * per for _, per in size], default=1)
-    return [r * (unit // per) for r, per in release], [b * M * (unit // (per_b * per)) for M, per in size], unit
+    jobs = defaultdict(list)
+    for link, (r, per), (M, per_byte) in zip(group, release, size, strict=True):
+        jobs[link].append((r * (unit // per), b * M * (unit // (per_b * per_byte))))
+    return list(jobs.values()), unit
 
 
 def _srpt_sum(jobs: Iterable[tuple[Number, Number]]) -> Number:

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof
+from optsched.bounds.certificate import Proof, best_proof
 from optsched.bounds.fast_machine import by_release
 from optsched.bounds.grid import GridJobs
 from optsched.bounds.relaxation import Relaxed, Theorem, theorem
@@ -23,25 +23,18 @@ from optsched.bounds.sum_costs import MAKESPAN
 
 def build(relaxed: Relaxed, objective: str) -> Proof | None:
     """The proof on the best machine; data: the machine and the grid."""
-    proofs = []
-    for (machine,) in relaxed.machines(lambda some: float(_value(some.rough_grid()))):
-        grid = machine.grid()
-        proofs.append((_value(grid), machine.data(grid)))
-    return max(proofs, key=lambda proof: proof[0], default=None)
+    found = ((some, some.grid()) for (some,) in relaxed.machines(lambda some: float(_value(some.rough_grid()))))
+    return best_proof((_value(grid), machine.data(grid)) for machine, grid in found)
 
 
 def _value(jobs: GridJobs) -> Fraction:
-    return jobs.tick * (latest_end(jobs) + jobs.origin)
-
-
-def latest_end(jobs: GridJobs) -> int:
-    """The tick from the origin at which the last busy period ends."""
-    if jobs.release.size == 0:
-        return 0
-    order = by_release(jobs.release)
-    release, work = (jobs.release, jobs.work) if order is None else (jobs.release[order], jobs.work[order])
+    """When the last busy period ends."""
+    release, work = jobs.release, jobs.work
+    order = by_release(release)
+    if order is not None:
+        release, work = release[order], work[order]
     # of jobs released together the first one in order has all their work behind it
-    return int(np.max(release + np.cumsum(work[::-1])[::-1]))
+    return jobs.tick * (int(np.max(release + np.cumsum(work[::-1])[::-1], initial=0)) + jobs.origin)
 
 
 theorem(Theorem("volume", (MAKESPAN,), "a release date plus the work still to come on one machine", build))

@@ -106,6 +106,15 @@ def tolerance_of_jobs(context: CheckContext) -> Floats:
     return job_tolerance(of_jobs(job, np.maximum(end - start, 0.0), n), ulp)
 
 
+def overspent_together(context: CheckContext, segments: Ints, seconds: Floats, each: Floats) -> tuple[Ints, Ints]:
+    """(times that are too long by themselves, jobs with too many of them): each counts for the jobs of its ``segments``."""
+    n, ways = context.instance.n, len(segments)  # n: no job of the instance
+    job = np.where(context.document.job < 0, n, context.document.job)[segments].ravel()
+    allowed = np.append(tolerance_of_jobs(context), np.inf)
+    alone, over = overspent(job, np.tile(seconds, ways), np.tile(each, ways), allowed)
+    return alone[alone < seconds.size], over
+
+
 def _gang(context: CheckContext, found: Violations) -> None:
     width, gang = np.diff(context.document.offset), context.gang
     tell, wrong = context.of_segment, context.known & (width != gang)
@@ -135,24 +144,19 @@ def _existing_gpus(context: CheckContext, found: Violations) -> None:
 
 def judge_exclusive(context: CheckContext, found: Violations) -> None:
     """The rule capacity where GPUs are not shared: a GPU serves one segment at a time."""
-    document, rule, n = context.document, "capacity", context.instance.n
+    document, rule = context.document, "capacity"
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
     later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
     # Two gangs meet on many GPUs; that is one violation, reported for the first of them.
     meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
-    # It counts for either of the two jobs; n: no job of the instance.
-    job = np.where(document.job < 0, n, document.job)
-    blamed = np.concatenate([job[rows[later]], job[rows[earlier]]])
-    allowed = np.append(tolerance_of_jobs(context), np.inf)
-    alone, over = overspent(blamed, np.tile(both, 2), np.tile(each, 2), allowed)
+    alone, over = overspent_together(context, np.array([rows[later], rows[earlier]]), both, each)
 
     def uses(i: int) -> str:
         return f"uses {context.place(pairs[later[i]])}, and so does {context.name(int(rows[earlier[i]]))}"
 
-    first = alone[alone < later.size]
-    found.blame(context.of_segment, rule, first, uses, "one segment at a time", rows[later])
+    found.blame(context.of_segment, rule, alone, uses, "one segment at a time", rows[later])
     found.add(rule, over, lambda j: in_sum(context, rule, j, "uses GPUs beside other jobs again and again"))
 
 

@@ -34,10 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.check.context import CheckContext, Violation, Violations
-from optsched.check.feasibility import in_sum, judge_gangs, one_place, tolerance_of_jobs
+from optsched.check.feasibility import in_sum, judge_gangs, one_place, overspent_together
 from optsched.check.interfaces import Slow, slow_on_interfaces
 from optsched.check.speed_rules import backwards, within_worth
-from optsched.check.tolerance import RELATIVE, number, overspent, slack, whole
+from optsched.check.tolerance import RELATIVE, number, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.speeds.duration import SubSteps, segment_sub_steps
 
@@ -163,18 +163,9 @@ def _crowded(context: CheckContext, thirds: list[tuple[int, int, int]], found: V
         return context.of_segment("capacity", int(third[i]), message, f"at most {MOST} jobs on a GPU")
 
     blamed = np.array([third, first, second])
-    alone, over = _overspent(context, blamed, until - since, each)
+    alone, over = overspent_together(context, blamed, until - since, each)
     found.add("capacity", alone[np.unique(third[alone], return_index=True)[1]], crowded)
     found.add("capacity", over, lambda j: in_sum(context, "capacity", j, "uses GPUs beside two others again and again"))
-
-
-def _overspent(context: CheckContext, segments: Ints, seconds: Floats, each: Floats) -> tuple[Ints, Ints]:
-    """(times that are too long by themselves, jobs with too many of them): each counts for the jobs of its ``segments``."""
-    n, ways = context.instance.n, len(segments)
-    job = np.where(context.document.job < 0, n, context.document.job)[segments].ravel()
-    allowed = np.append(tolerance_of_jobs(context), np.inf)
-    alone, over = overspent(job, np.tile(seconds, ways), np.tile(each, ways), allowed)
-    return alone[alone < seconds.size], over
 
 
 def _xi(context: CheckContext, one: Ints, other: Ints) -> Floats:
@@ -210,7 +201,7 @@ def _refuse(
     rows, size = np.flatnonzero(wrong), context.document.job.size  # two gangs meet on many GPUs; that is one violation
     rows = rows[np.unique(together.one[rows] * size + together.other[rows], return_index=True)[1]]
     blamed = np.array([together.one[rows], together.other[rows]])
-    alone, over = _overspent(context, blamed, (together.until - together.since)[rows], together.each[rows])
+    alone, over = overspent_together(context, blamed, (together.until - together.since)[rows], together.each[rows])
     found.add("memory", rows[alone], tell)
     found.add("memory", over, lambda j: in_sum(context, "memory", j, "is beside whom it may not be again and again"))
 

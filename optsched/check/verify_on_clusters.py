@@ -31,12 +31,17 @@ if TYPE_CHECKING or __package__:
     from optsched.check.verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from optsched.check.verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from optsched.check.verify_fair_share import fair_alone, fair_share
-    from optsched.check.verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from optsched.check.verify_seconds import ScalingProfile, graph_of, least_iteration, with_memory
     from optsched.check.verify_sharing import Charges, Needs, Partners, whole
     from optsched.check.verify_time_prices import (
         LARGEST_PRICE,
+        ModeRows,
+        PricesByType,
         Rates,
+        Speed,
+        SpeedSource,
+        by_id,
+        makespan,
         priced_deadlines,
         priced_gangs,
         priced_time,
@@ -49,10 +54,9 @@ else:  # copied
     from verify_case import DUAL, EXPONENT, UNJUDGED, Case, Data, Machine, below, floors, need, the
     from verify_certificate import GANGS, Theorem, alone, busy, first_come, srpt, volume
     from verify_fair_share import fair_alone, fair_share
-    from verify_modes import ModeRows, PricesByType, Speed, SpeedSource, by_id, makespan
     from verify_seconds import ScalingProfile, graph_of, least_iteration, with_memory
     from verify_sharing import Charges, Needs, Partners, whole
-    from verify_time_prices import LARGEST_PRICE, Rates, priced_deadlines, priced_gangs, priced_time, useful
+    from verify_time_prices import *  # noqa: F403
 
 MOST_GPUS = 4096  # of elastic jobs
 ROW = {"gpu", "gpus", "together", "spread", "measured"}

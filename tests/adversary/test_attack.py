@@ -8,11 +8,10 @@ from fractions import Fraction
 import pytest
 
 import optsched as osd
-from optsched.adversary.attack import Attack, resemblance
+from optsched.adversary.attack import Attack, resemblance, shrunk
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import search
-from optsched.adversary.shrinking import shrunk
 from optsched.adversary.space import Candidate, space_of
 from optsched.guarantees.family import family_instance
 from optsched.policies.simulate import specify

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
+from optsched.bounds import BOUNDS, Certificate
 from optsched.check.verify_certificate import served
 from optsched.problem.instance import Cluster, Instance, Job
 
@@ -80,6 +81,29 @@ def many(count: int, seed: int, kind: str = "integer", gpus: int = 8, load: floa
     return instance_of(
         zip(arrival.tolist(), width.tolist(), duration.tolist(), weight.tolist(), due.tolist(), strict=True), gpus
     )
+
+
+def proved(kind: str, instance: Instance, objective: str, schedule_class: str = "gang") -> Certificate:
+    """The certificate of a kind, which there must be; proved again."""
+    certificate = BOUNDS.get(kind).build(instance, objective, schedule_class)
+    assert certificate is not None
+    certificate.verify(instance)
+    return certificate
+
+
+def certificates(
+    instance: Instance, objective: str, schedule_class: str = "gang", names: Iterable[str] = ()
+) -> list[Certificate]:
+    """What every bound, of those with these names, says of the instance; none named: all that are not strong."""
+    known = [BOUNDS.get(name) for name in names or [name for name in BOUNDS.names() if not BOUNDS.get(name).strong]]
+    served = [each for each in known if objective in each.objectives and schedule_class in each.classes]
+    built = [each.build(instance, objective, schedule_class) for each in served]
+    return [certificate for certificate in built if certificate is not None]
+
+
+def best_of_others(kind: str, instance: Instance, objective: str, schedule_class: str = "gang") -> Fraction:
+    """The best of the bounds of other kinds."""
+    return max(each.value for each in certificates(instance, objective, schedule_class) if each.kind != kind)
 
 
 def busy_pieces(jobs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:

@@ -1,35 +1,170 @@
-"""What is done to the file of a certificate, and how it is refused: one harness for the bounds of every class."""
+"""Certificates of every kind, what is done to their files, and how that is refused: one harness for all classes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from simulation.elastic_instances import elastic_instance
 
-from optsched.bounds import BOUNDS, Certificate, CertificateError
+from bounds.cases import instance_of
+from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_case import Refused
-from optsched.problem.instance import Instance
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.problem.interference import Interference
+from optsched.problem.throughputs import Throughput, Throughputs
 
 Document = dict[str, Any]
 Touch = Callable[[Document], None]
-Tampering = tuple[str, str, Touch, tuple[str, ...]]  # what is done, the rule that it breaks, how, to which kinds
+Tampering = tuple[str, str, Touch, Iterable[str]]  # what is done, the rule that it breaks, how, to which of `CASES`
 
-built: dict[tuple[str, ...], str] = {}
+# --- what is touched --------------------------------------------------------------------------------------------------
+
+# wide gangs, interruptions, weights, late jobs: on this instance every part of every certificate matters
+ROWS = [
+    (0.0, 2, 6.0, 2.0, 7.0),
+    (0.5, 1, 1.0, 1.0, 1.0),
+    (1.0, 5, 2.0, 3.0, 2.0),
+    (2.0, 6, 3.0, 1.0, 6.0),
+    (2.0, 1, 4.0, 2.0, 5.0),
+    (3.0, 4, 0.25, 5.0, 3.0),
+]
 
 
-def untouched(kind: str, objective: str, schedule_class: str, instance: Instance) -> Document:
-    """The document of the certificate as it was made; made once."""
-    key = instance.digest, kind, objective, schedule_class
-    if key not in built:
-        certificate = BOUNDS.get(kind).build(instance, objective, schedule_class)
-        assert certificate is not None
-        built[key] = json.dumps(certificate.to_json())
-    return dict(json.loads(built[key]))
+@cache
+def gangs() -> Instance:
+    return instance_of(ROWS, 8)
+
+
+@cache
+def queue() -> Instance:
+    """12 gangs on 4 GPUs."""
+    return instance_of([(float(j % 4), 1 + j % 3, 1.0 + j % 5, 1.0 + j % 2) for j in range(12)], 4)
+
+
+@cache
+def typed() -> Instance:
+    table = {
+        ("a", "V100", 1): Throughput(7.0),
+        ("a", "K80", 1): Throughput(3.0),
+        ("b", "V100", 2): Throughput(5.0, 4.0),
+        ("b", "K80", 2): Throughput(0.5),
+    }
+    # "long" ends last on its own: it gets a price of its own in the bound on the makespan
+    rows = [(0.0, "a", 1, 70), (0.0, "b", 2, 50), (1.0, "a", 1, 21), (2.0, "b", 2, 20), (4.0, "a", 1, 35)]
+    jobs = [
+        Job(f"j{k}", r, gang, iterations=work, profile=model, weight=k % 3 + 1, due=9)
+        for k, (r, model, gang, work) in enumerate(rows)
+    ]
+    jobs.append(Job("long", 0.5, 1, iterations=130, profile="a"))
+    return Instance(jobs, "1x2:V100+3x1:K80", throughputs=Throughputs(table))
+
+
+@cache
+def shared() -> Instance:
+    """21 jobs of the kinds a and b on two GPU types; no two fit on a K80."""
+    cluster = Cluster((NodeGroup(2, 1, "V100", 16.0), NodeGroup(1, 2, "K80", 8.0)))
+    physics = Interference(2.0, ("a", "b"), ((1.25, 1.3), (1.75, 2.0)))
+    jobs = [
+        Job(f"j{k}", k / 4, 1 + k % 2, 1.0 + k % 5, model="ab"[k % 2], weight=k % 3 + 1, due=9, gpu_memory=5.0)
+        for k in range(20)
+    ]
+    return Instance([*jobs, Job("long", 0.5, 1, 15.0, model="a", gpu_memory=5.0)], cluster, interference=physics)
+
+
+@cache
+def crowd() -> Instance:
+    """20 jobs that all would like to have the same two GPUs."""
+    table = Throughputs({("m", "V100", g): Throughput(8.0) for g in (1, 2)} | {("m", "K80", 1): Throughput(1.0)})
+    jobs = [Job(f"j{k}", k / 4, 1 + k % 2, iterations=8.0 + k, profile="m", model="ab"[k % 2]) for k in range(20)]
+    physics = Interference(2.0, ("a", "b"), ((1.9, 1.8), (1.75, 2.0)))
+    return Instance(jobs, "1x2:V100+8x1:K80", throughputs=table, interference=physics)
+
+
+@cache
+def tasks() -> Instance:
+    models = {"m": IterationTasks(0.5, 1, 2), "x": IterationTasks(0.25, 0.25, 5), "s": IterationTasks(2, 1)}
+    rows = [(j / 2, 1 + j % 4, 1 + j % 3, "mxs"[j % 3], j % 3 + 1) for j in range(18)]
+    jobs = [
+        Job(f"j{k}", r, gang, iterations=i, profile=p, weight=w, due=5) for k, (r, gang, i, p, w) in enumerate(rows)
+    ]
+    return Instance(jobs, "3x2", tasks=models, contention=Contention(0.5, 0.25, 0.125))
+
+
+@cache
+def elastic() -> Instance:
+    return elastic_instance(3)
+
+
+class Case(NamedTuple):
+    """A certificate by what makes it."""
+
+    kind: str
+    objective: str
+    schedule_class: str
+    instance: Callable[[], Instance]
+
+
+FLOW, LATE, END = "total_weighted_flow_time", "total_weighted_tardiness", "makespan"
+LARGEST, FAIR = "max_flow_time", "max_fair_slowdown"
+KINDS: dict[tuple[str, str, Callable[[], Instance]], tuple[str, ...]] = {
+    (END, "gang", gangs): ("critical-job", "volume"),
+    (FLOW, "gang", gangs): ("release-plus-duration", "srpt", "mean-busy-time", "split-busy-time"),
+    (LATE, "gang", gangs): ("srpt-due-dates",),
+    (LARGEST, "gang", gangs): ("first-come",),
+    (FAIR, "gang", gangs): ("fair-share", "fair-alone"),
+    (FLOW, "gang", typed): ("typed-srpt", "typed-busy-time"),
+    (END, "gang", typed): ("typed-makespan",),
+    (FLOW, "gpu-sharing", shared): ("shared-srpt", "shared-busy-time"),
+    (END, "gpu-sharing", shared): ("shared-makespan",),
+    (FLOW, "task-sharing", tasks): (
+        *("task-srpt", "link-srpt", "task-path", "task-busy-time", "link-busy-time", "split-task-busy-time"),
+    ),
+    (END, "task-sharing", tasks): ("task-volume",),
+    (LATE, "task-sharing", tasks): ("task-due-dates", "link-due-dates"),
+    (LARGEST, "task-sharing", tasks): ("task-first-come", "link-first-come"),
+    (FAIR, "task-sharing", tasks): ("task-fair-share", "link-fair-share"),
+    (FLOW, "elastic", elastic): ("elastic-alone", "elastic-srpt", "elastic-busy-time"),
+    (END, "elastic", elastic): ("elastic-volume", "elastic-makespan"),
+    (LATE, "elastic", elastic): ("elastic-due-dates",),
+    (LARGEST, "elastic", elastic): ("elastic-first-come",),
+    (FAIR, "elastic", elastic): ("elastic-fair-share",),
+    (FLOW, "gang", queue): ("priced-gangs",),
+}
+CASES = {kind: Case(kind, *of) for of, kinds in KINDS.items() for kind in kinds}
+TIME, DEADLINES = (
+    tuple(f"{kind} {schedule_class}" for schedule_class in ("gang", "gpu-sharing", "forking"))
+    for kind in ("priced-time", "priced-deadlines")
+)
+CASES |= {name: Case("priced-time", FLOW, name.split()[1], shared) for name in TIME}
+CASES |= {name: Case("priced-deadlines", FAIR, name.split()[1], crowd) for name in DEADLINES}
+CASES["priced-time task-sharing"] = Case("priced-time", FLOW, "task-sharing", tasks)
+
+
+@cache
+def built(case: str, schedule_class: str) -> str:
+    kind, objective, _, instance = CASES[case]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("MOST_CELLS", 150), ("STEPS", 20), ("LAST_STEPS", 100), ("FIRST_STEPS", 30)):
+            patch.setattr(priced_gangs, name, value)  # a short search
+        certificate = BOUNDS.get(kind).build(instance(), objective, schedule_class)
+    return json.dumps(certificate.to_json())
+
+
+def untouched(case: str, schedule_class: str = "") -> Document:
+    """The document of the certificate as it was made, of the case's class or another one; made once."""
+    return dict(json.loads(built(case, schedule_class or CASES[case].schedule_class)))
+
+
+# --- how it is judged -------------------------------------------------------------------------------------------------
 
 
 def judge(doc: Document, instance: Instance, folder: Path) -> None:
@@ -52,14 +187,16 @@ def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> tup
     return str(error.value), str(other.value)
 
 
-def each_kind(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:
-    """Parametrize by ``rule``, ``touch`` and ``kind``: every tampering of every kind that it is for."""
-    cases = [
-        pytest.param(rule, touch, kind, id=f"{kind}: {name}")
-        for name, rule, touch, kinds in tamperings
-        for kind in kinds
-    ]
-    return pytest.mark.parametrize(("rule", "touch", "kind"), cases)
+def marked(case: str, *values: Any, name: str = "") -> Any:
+    """A parameter of a test of one case; what takes the compiler long is marked."""
+    marks = [pytest.mark.compiled] if case == "priced-gangs" else []
+    return pytest.param(*values, case, id=f"{case}: {name}" if name else case, marks=marks)
+
+
+def each_case(tamperings: Iterable[Tampering]) -> pytest.MarkDecorator:
+    """Parametrize by ``rule``, ``touch`` and ``case``: every tampering of every certificate that it is for."""
+    rows = [marked(case, rule, touch, name=name) for name, rule, touch, cases in tamperings for case in cases]
+    return pytest.mark.parametrize(("rule", "touch", "case"), rows)
 
 
 def one_priced_row(instance: Instance, schedule_class: str = "gang", **changes: Any) -> Document:
@@ -82,7 +219,14 @@ def put_data(field: str, value: Any) -> Touch:
 
 
 def change(field: str, how: Callable[[Any], Any]) -> Touch:
-    return lambda doc: doc["data"].update({field: how(doc["data"][field])})
+    """Of the data; of certificates with several resources, where they say it of each, of the first."""
+
+    def touch(doc: Document) -> None:
+        data = doc["data"]
+        data = data if field in data else data["resources"][0]
+        data[field] = how(data[field])
+
+    return touch
 
 
 def drop(field: str) -> Touch:
@@ -111,3 +255,14 @@ def without_flow(doc: Document) -> None:
 def entry(key: str, value: Any) -> Callable[[Any], Any]:
     """An object with another entry, for `change`."""
     return lambda entries: {**entries, key: value}
+
+
+def first(value: Any) -> Callable[[Any], Any]:
+    """A list with another first entry, for `change`; of an object of lists, its last list in order."""
+
+    def changed(entries: Any) -> Any:
+        if isinstance(entries, dict):
+            return {**entries, max(entries): changed(entries[max(entries)])}
+        return [value(entries[0]) if callable(value) else value, *entries[1:]]
+
+    return changed

@@ -59,43 +59,6 @@ def task_instance(rng: np.random.Generator, most: int = 4, iterations: int = 3, 
     return Instance(jobs, cluster, tasks=tasks, contention=contention)
 
 
-class Script:
-    """Choices one after the other; `rewind` turns to the next script, so that all are gone through."""
-
-    def __init__(self) -> None:
-        self.chosen: list[tuple[int, int]] = []
-        self.at = 0
-
-    def __call__(self, count: int) -> int:
-        if self.at == len(self.chosen):
-            self.chosen.append((0, count))
-        self.at += 1
-        return self.chosen[self.at - 1][0]
-
-    def rewind(self) -> bool:
-        while self.chosen and self.chosen[-1][0] + 1 == self.chosen[-1][1]:
-            self.chosen.pop()
-        if not self.chosen:
-            return False
-        option, count = self.chosen.pop()
-        self.chosen.append((option + 1, count))
-        self.at = 0
-        return True
-
-
-def all_completions(instance: Instance, most: int, *, idle: bool = False) -> list[list[Fraction]]:
-    """Completion times of every schedule whose tasks start at events, at most so many of them.
-
-    A transfer may always wait, a GPU that has a ready task only with ``idle``.
-    """
-    script, found = Script(), []
-    while len(found) < most:
-        found.append(TaskRun(instance, script, idle).completions())
-        if not script.rewind():
-            break
-    return found
-
-
 def random_choices(rng: np.random.Generator, eager: float) -> Choose:
     """The first option with this probability, else any: the first never is to wait."""
     return lambda count: 0 if rng.random() < eager else int(rng.integers(count))
@@ -130,7 +93,6 @@ class TaskRun:
         self.bytes = {name: Fraction(t.message or 0) for name, t in self.instance.tasks.items()}
         self.node_of = [node for node, gpus in enumerate(self.instance.cluster.node_gpus.tolist()) for _ in range(gpus)]
         link = self.instance.contention
-        assert link is not None
         self.b, self.eta, self.latency = Fraction(link.seconds_per_byte), Fraction(link.penalty), Fraction(link.latency)
 
     def completions(self) -> list[Fraction]:

@@ -12,22 +12,14 @@ from examples import examples, explored, few, studied
 from hypothesis import given, settings, strategies as st
 from srpt import mean_busy_times
 
-from bounds.cases import OBJECTIVES, instance_of, instances, many, random_gangs
-from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, Certificate, NoBoundError, bound
+from bounds.cases import OBJECTIVES, certificates, instance_of, instances, many, random_gangs
+from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.check.verify_certificate import srpt_ends
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
 NAMES = tuple(name for name in BOUNDS.names() if not BOUNDS.get(name).strong)
-
-
-def certificates(instance: Instance, objective: str, names: tuple[str, ...] = NAMES) -> list[Certificate]:
-    """What every bound on the objective, of those with these names, says of the instance."""
-    known = [BOUNDS.get(name) for name in names]
-    served = [candidate for candidate in known if objective in candidate.objectives and "gang" in candidate.classes]
-    built = [candidate.build(instance, objective, "gang") for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
 
 
 def test_the_bounds_are_found_by_themselves() -> None:
@@ -188,7 +180,7 @@ def test_margins_of_the_plain_bounds(count: int) -> None:
         lb3 = sum(mean_busy_times(jobs, [work for _, work in jobs])) / total + Fraction(int(sum(duration)), 2)
         best_of_three.append(float(value / max(lb1, lb2, lb3)))
         three = ("srpt", "mean-busy-time", "release-plus-duration")
-        values = [certificate.value for certificate in certificates(instance, objective, three)]
+        values = [certificate.value for certificate in certificates(instance, objective, names=three)]
         assert max(values) >= max(lb1, lb2, lb3)
         ours.append(float(value / max(values)))
         improved.append(float(value / bound(instance, objective).value))

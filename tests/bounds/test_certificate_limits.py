@@ -87,7 +87,6 @@ def test_classes_of_shared_jobs_are_few(tmp_path: Path) -> None:
     jobs = [Job(f"j{k}", duration=5.0 + k) for k in range(400)]
     instance = Instance(jobs, Cluster((NodeGroup(gpus=2, gpu_memory=8.0),)), interference=1.5)
     certificate = BOUNDS.get("shared-srpt").build(instance, "total_flow_time", "gpu-sharing")
-    assert certificate is not None
     document = certificate.to_json()
     assert judged(document, instance, tmp_path)[0] == []
     document["data"]["classes"] = list(range(400))
@@ -113,7 +112,6 @@ def test_instances_without_jobs_have_bounds(tmp_path: Path) -> None:
 def test_certificates_from_before_there_were_two_classes_that_share_are_read(example: str, kind: str) -> None:
     instance = examples()[example]
     certificate = BOUNDS.get(kind).build(instance.relative, "total_flow_time", classes_of(instance)[0])
-    assert certificate is not None
     document = certificate.on_clock(instance).to_json() | {"class": "sharing"}
     read = Certificate.of_document(document, "old.json")
     assert read.schedule_class == classes_of(instance)[0]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -15,8 +13,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import optsched as osd
-from bounds.tampering import Tampering, Touch, add, change, drop, each_kind, entry, put, put_data, refused
-from bounds.test_priced_time import price_of
+from bounds.cases import best_of_others
 from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.modes import Modes, modes_of_gangs
@@ -26,7 +23,6 @@ from optsched.check.verify_time_prices import Minima, PricedCells
 from optsched.policies.simulate import simulate
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
-from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
 
 GOAL, KIND = "max_fair_slowdown", "priced-deadlines"
@@ -46,11 +42,7 @@ def built(instance: Instance, schedule_class: str = "gang") -> Certificate | Non
     return certificate
 
 
-def others(instance: Instance, schedule_class: str = "gang") -> Fraction:
-    served = (BOUNDS.get(name) for name in BOUNDS.names() if name != KIND)
-    served = [each for each in served if schedule_class in each.classes and GOAL in each.objectives]
-    found = [each.build(instance, GOAL, schedule_class) for each in served]
-    return max(each.value for each in found if each is not None)
+others = partial(best_of_others, KIND, objective=GOAL)
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
@@ -133,7 +125,6 @@ def meets_all(instance: Instance, modes: Modes, ratio: float) -> bool:
 def test_near_the_program_over_all_moments(seed: int) -> None:
     instance = unlike_jobs(np.random.default_rng(100 + seed), 14, "1x3:V100+1x2:K80", (1, 1, 2, 3))
     certificate, modes = built(instance), modes_of_gangs(instance)
-    assert certificate is not None
     value = float(certificate.value)
     assert not meets_all(instance, modes, value * (1 - 1e-6))
     assert meets_all(instance, modes, value * 1.001)
@@ -181,7 +172,6 @@ def sixty() -> Instance:
 
 def test_prices_of_types_over_time_say_more_than_one_price_each() -> None:
     certificate = built(sixty())
-    assert certificate is not None
     assert float(certificate.value) > 1.05 * float(others(sixty()))
     assert bound(sixty(), GOAL) == certificate
     assert all(certificate.value <= Fraction(simulate(sixty(), each).value(GOAL)) for each in ("fifo", "srtf", "hadar"))
@@ -193,7 +183,6 @@ def test_one_fast_gpu_that_all_would_like_to_have() -> None:
     jobs = [Job(f"j{k}", 0.0, 1, iterations=8.0, profile="m") for k in range(4)]
     instance = Instance(jobs, "1x1:V100+4x1:K80", throughputs=table)
     certificate = built(instance)
-    assert certificate is not None
     # by R all have 8 R of 32 units on the V100, and 3 R on the K80: one at a time is on none of these
     assert float(certificate.value) == pytest.approx(32 / 11, rel=1e-3)
     assert certificate.value <= Fraction(32, 11)
@@ -216,51 +205,3 @@ def test_times_of_any_size(scale: float, epoch: float) -> None:
     best = bound(instance, GOAL)
     best.verify(instance)
     assert best.value >= others(instance.relative)
-
-
-# --- certificates that somebody touched ----------------------------------------------------------------------------------
-
-CLASSES = ("gang", "gpu-sharing", "forking")
-
-
-@cache
-def crowd() -> Instance:
-    table = Throughputs({("m", "V100", g): Throughput(8.0) for g in (1, 2)} | {("m", "K80", 1): Throughput(1.0)})
-    jobs = [Job(f"j{k}", k / 4, 1 + k % 2, iterations=8.0 + k, profile="m", model="ab"[k % 2]) for k in range(20)]
-    physics = Interference(2.0, ("a", "b"), ((1.9, 1.8), (1.75, 2.0)))
-    return Instance(jobs, "1x2:V100+8x1:K80", throughputs=table, interference=physics)
-
-
-@cache
-def untouched(schedule_class: str) -> str:
-    certificate = built(crowd(), schedule_class)
-    assert certificate is not None, schedule_class
-    return json.dumps(certificate.to_json())
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), CLASSES),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), CLASSES),
-    ("value lowered", "value", add(Fraction(-1, 100)), CLASSES),
-    ("a larger limit", "dual-feasibility", change("limit", lambda x: str(Fraction(x) * 2)), CLASSES),
-    ("no limit", "value", drop("limit"), CLASSES),
-    ("a limit as a number", "value", put_data("limit", 1), CLASSES),
-    ("all prices 0", "dual-feasibility", change("prices", lambda p: {g: [0] * len(r) for g, r in p.items()}), CLASSES),
-    ("a negative price", "dual-feasibility", price_of("V100", 0, -1), CLASSES),
-    ("prices of one type", "dual-feasibility", change("prices", lambda p: {"V100": p["V100"]}), CLASSES),
-    ("a price too few", "dual-feasibility", change("prices", lambda p: {**p, "K80": p["K80"][1:]}), CLASSES),
-    ("prices of another type", "dual-feasibility", change("prices", entry("P100", [1])), CLASSES),
-    ("moments that fall", "value", change("moments", lambda m: [m[1], m[0], *m[2:]]), CLASSES),
-    ("a moment too late to be the first", "value", change("moments", lambda m: [m[0] + 1, *m[1:]]), CLASSES),
-    ("all charges full", "dual-feasibility", change("charges", lambda c: {**c, "V100": [1 << 30] * 2}), CLASSES[1:2]),
-    ("a claim added", "value", put_data("optimal", True), CLASSES),
-    ("objective of another kind", "kind", put("objective", "makespan"), CLASSES),
-    ("the kind of another proof", "value", put("kind", "fair-alone"), CLASSES[:1]),
-]
-
-
-@each_kind(TAMPERINGS)
-def test_refused(rule: str, touch: Touch, kind: str, tmp_path: Path) -> None:
-    doc = json.loads(untouched(kind))  # of a class, here
-    touch(doc)
-    refused(doc, crowd(), tmp_path, rule)

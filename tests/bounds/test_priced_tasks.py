@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from examples import studied
 
 import optsched as osd
 from bounds.cases import SUMS
-from bounds.tampering import Tampering, Touch, add, change, drop, each_kind, put, put_data, refused, untouched
-from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
+from bounds.task_cases import TaskRun, random_choices, task_instance
+from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, priced_time
 from optsched.bounds.priced_time import priced_certificate
@@ -51,11 +50,8 @@ def claims(instance: Instance, objective: str, rng: np.random.Generator) -> list
     return proved
 
 
-def assert_below(
-    instance: Instance, objective: str, schedules: list[list[Fraction]], rng: np.random.Generator
-) -> float:
-    """The best schedule over the best bound."""
-    values = [objective_value(instance, objective, each) for each in schedules]
+def assert_below(instance: Instance, objective: str, values: list[Fraction], rng: np.random.Generator) -> float:
+    """The best schedule, of these values, over the best bound."""
     gain = objective == "total_utility"
     best = max(values) if gain else min(values)
     found = [certificate.value for certificate in claims(instance, objective, rng)]
@@ -78,17 +74,17 @@ def test_never_above_random_schedules(measured: bool, seed: int, count: int) -> 
         if any(each.forward + each.backward == 0 for each in instance.tasks.values()):
             objective = FLOW  # who takes no time has no utility
         runs = [TaskRun(instance, random_choices(rng, eager)) for eager in (1.0, 0.9, 0.9, 0.5)]
-        assert_below(instance, objective, [run.completions() for run in runs], rng)
+        values = [objective_value(instance, objective, run.completions()) for run in runs]
+        assert_below(instance, objective, values, rng)
 
 
-@pytest.mark.parametrize(("seed", "count", "most"), [(2, 6, 150), studied(3, 150, 1500)])
-def test_never_above_the_best_of_all_schedules(seed: int, count: int, most: int) -> None:
+@pytest.mark.parametrize(("seed", "count"), [(2, 6), studied(3, 150)])
+def test_never_above_the_best_schedule(seed: int, count: int) -> None:
     rng, tight, done = np.random.default_rng(seed), 0, 0
     while done < count:
         instance = task_instance(rng, most=3, iterations=2).relative
-        schedules = all_completions(instance, most) if instance.cluster.gpus <= 3 and instance.n > 1 else []
-        if 0 < len(schedules) < most:
-            tight += assert_below(instance, FLOW, schedules, rng) < 1.05
+        if instance.n > 1 and instance.cluster.gpus + instance.n <= 5:
+            tight += assert_below(instance, FLOW, [TaskOptimum(instance, FLOW).value], rng) < 1.05
             done += 1
     assert tight >= count / 6
 
@@ -140,7 +136,6 @@ def test_no_way_to_do_the_rounds_of_a_job_costs_less_than_it_says(seed: int) -> 
 
 def test_contention_cluster() -> None:
     found = BOUNDS.get(KIND).build(osd.load("contention-cluster").relative, FLOW, CLASS)
-    assert found is not None
     found.verify(osd.load("contention-cluster").relative)
     assert found.value > 912
 
@@ -151,68 +146,4 @@ def test_a_gang_that_sends_leaves_its_gpus_to_others() -> None:
     jobs = [Job(f"j{k}", 0.0, 2, iterations=20, profile="m") for k in range(4)]
     instance = Instance(jobs, "2x1", tasks=tasks, contention=Contention(1.0, 0.25))
     certificate = BOUNDS.get(KIND).build(instance, FLOW, CLASS)
-    assert certificate is not None
     assert 40 + 40 + 78 + 78 < certificate.value <= 41 + 40 + 82 + 81
-
-
-# --- certificates that somebody touched ----------------------------------------------------------------------------------
-
-MODELS = {"m": IterationTasks(0.5, 1, 2), "x": IterationTasks(0.25, 0.25, 5), "s": IterationTasks(2, 1)}
-ROWS = [(j / 2, 1 + j % 4, 1 + j % 3, "mxs"[j % 3], j % 3 + 1) for j in range(18)]
-TOUCHED = Instance(
-    [Job(f"j{k}", r, gang, iterations=i, profile=p, weight=w) for k, (r, gang, i, p, w) in enumerate(ROWS)],
-    "3x2",
-    tasks=MODELS,
-    contention=Contention(0.5, 0.25, 0.125),
-)
-
-
-def price_of(name: str, value: object) -> Touch:
-    return change("prices", lambda prices: {**prices, name: [value, *prices[name][1:]]})
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), (KIND,)),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), (KIND,)),
-    ("a job says more", "dual-feasibility", change("minima", lambda m: [m[0] + (m[0] >> 20), *m[1:]]), (KIND,)),
-    (
-        "the last job says more",
-        "dual-feasibility",
-        change("minima", lambda m: [*m[:-1], m[-1] + (m[-1] >> 20)]),
-        (KIND,),
-    ),
-    ("a job says less", "value", change("minima", lambda m: [m[0] - 1, *m[1:]]), (KIND,)),
-    ("a job says nothing", "value", change("minima", lambda m: m[1:]), (KIND,)),
-    ("claims in another unit", "dual-feasibility", change("minimum_exponent", lambda e: e - 1), (KIND,)),
-    ("GPUs for nothing", "dual-feasibility", change("prices", lambda p: {**p, "gpus": [0] * len(p["gpus"])}), (KIND,)),
-    (
-        "links for nothing",
-        "dual-feasibility",
-        change("prices", lambda p: {**p, "links": [0] * len(p["links"])}),
-        (KIND,),
-    ),
-    (
-        "one is sold as the other",
-        "dual-feasibility",
-        change("prices", lambda p: dict(zip(p, [*p.values()][::-1], strict=True))),
-        (KIND,),
-    ),
-    ("a negative price", "dual-feasibility", price_of("links", -1), (KIND,)),
-    ("an absurd price", "dual-feasibility", price_of("gpus", 1 << 64), (KIND,)),
-    ("prices by GPU type", "dual-feasibility", change("prices", lambda p: {"GPU": p["gpus"]}), (KIND,)),
-    ("prices in another unit", "value", change("price_exponent", lambda e: e - 1), (KIND,)),
-    ("no prices", "dual-feasibility", drop("prices"), (KIND,)),
-    ("a moment too late to be the first", "value", change("moments", lambda m: [m[0] + 1, *m[1:]]), (KIND,)),
-    ("longer cells", "value", change("moments", lambda m: [*m[:-1], m[-1] + 1]), (KIND,)),
-    ("charges", "value", put_data("charges", {}), (KIND,)),
-    ("another class", "kind", put("class", "gang"), (KIND,)),
-    ("objective of another kind", "kind", put("objective", "makespan"), (KIND,)),
-    ("the kind of another proof", "value", put("kind", "task-busy-time"), (KIND,)),
-]
-
-
-@each_kind(TAMPERINGS)
-def test_refused(rule: str, touch: Touch, kind: str, tmp_path: Path) -> None:
-    document = untouched(kind, "total_weighted_flow_time", CLASS, TOUCHED)
-    touch(document)
-    refused(document, TOUCHED, tmp_path, rule)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from examples import examples, studied
+from examples import examples
 from hypothesis import given, settings, strategies as st
 from srpt import srpt
 
-from bounds.cases import OBJECTIVES, busy_pieces
-from bounds.shared_cases import NAMES, best_at_events, random_completions, rich, small_shared
+from bounds import cases
+from bounds.cases import OBJECTIVES, busy_pieces, proved
+from bounds.shared_cases import NAMES, best_at_events, small_shared
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
@@ -42,35 +44,7 @@ NAMED = (
 ROUNDING = 1 + Fraction(1, 10**9)  # searches and engines add up floats
 
 
-def certificates(instance: Instance, objective: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in NAMED if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "gpu-sharing") for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
-
-
-# --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-def below_schedules(seed: int, count: int, schedules: int) -> int:
-    """How often the best bound is reached by one of the schedules, half of which preempt and migrate."""
-    rng, reached = np.random.default_rng(seed), 0
-    for k in range(count):
-        instance, objective = rich(rng), OBJECTIVES[k % len(OBJECTIVES)]
-        ends = [random_completions(instance, rng, preempt=bool(m % 2)) for m in range(schedules)]
-        best = min(objective_value(instance, objective, each) for each in ends)
-        if instance.n <= 3:
-            best = min(best, Fraction(best_at_events(instance, objective)) * ROUNDING)
-        found = certificates(instance, objective)
-        for certificate in found:
-            certificate.verify(instance)
-            assert certificate.value <= best, (certificate.to_json(), instance.to_json())
-        reached += max(certificate.value for certificate in found) * ROUNDING >= best
-    return reached
-
-
-@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 18, 3), studied(1, 900, 6)])
-def test_never_above_a_schedule(seed: int, count: int, schedules: int) -> None:
-    assert below_schedules(seed, count, schedules) >= count / 3
+certificates = partial(cases.certificates, schedule_class="gpu-sharing", names=NAMED)
 
 
 def plain_bounds(instance: Instance) -> float:
@@ -152,16 +126,9 @@ def one_machine(instance: Instance, share: Fraction) -> Fraction:
     return sum(srpt(jobs), Fraction(0)) - sum(Fraction(r) for r in instance.arrival.tolist())
 
 
-def built(name: str, instance: Instance, objective: str = FLOW) -> Certificate:
-    certificate = BOUNDS.get(name).build(instance, objective, "gpu-sharing")
-    assert certificate is not None
-    certificate.verify(instance)
-    return certificate
-
-
 def test_without_interference_two_jobs_on_a_gpu_are_twice_the_gpus() -> None:
     instance = on_cluster(1, Interference(1.0))
-    assert built("shared-srpt", instance).value == one_machine(instance, Fraction(1, 2))
+    assert proved("shared-srpt", instance, FLOW, "gpu-sharing").value == one_machine(instance, Fraction(1, 2))
     twice = instance.with_cluster("4x4").replace(interference=None)
     lone = BOUNDS.get("critical-job").build(twice, "makespan", "gang").value
     volume = BOUNDS.get("volume").build(twice, "makespan", "gang").value  # all 16 GPUs can be filled
@@ -171,7 +138,7 @@ def test_without_interference_two_jobs_on_a_gpu_are_twice_the_gpus() -> None:
 @pytest.mark.parametrize("xi", [2.0, 2.5, 1e6])
 def test_where_sharing_never_pays_charges_are_full(xi: float) -> None:
     instance = on_cluster(2, Interference(xi))
-    certificate = built("shared-srpt", instance)
+    certificate = proved("shared-srpt", instance, FLOW, "gpu-sharing")
     assert certificate.data["charges"] == {"GPU": [UNIT]}
     assert certificate.value == one_machine(instance, Fraction(1))
 
@@ -179,7 +146,7 @@ def test_where_sharing_never_pays_charges_are_full(xi: float) -> None:
 @pytest.mark.parametrize("xi", [1.25, 1.5, 1.1])
 def test_one_ratio_for_all_is_the_bound_of_the_sheet(xi: float) -> None:
     instance = on_cluster(3, Interference(xi))
-    certificate = built("shared-srpt", instance)
+    certificate = proved("shared-srpt", instance, FLOW, "gpu-sharing")
     (charge,) = certificate.data["charges"]["GPU"]
     assert 0 <= Fraction(xi) / 2 - Fraction(charge, UNIT) < Fraction(1, UNIT)
     value = one_machine(instance, Fraction(charge, UNIT))
@@ -307,9 +274,9 @@ def test_very_many_kinds_of_memory_are_taken_together() -> None:
     cluster = Cluster((NodeGroup(4, 2, "V100", 100.0),))
     rows = [Job(f"j{k}", k / 8, 1, 2.0, model="ab"[k % 2], gpu_memory=20.0 + k) for k in range(60)]
     instance = Instance(rows, cluster, interference=Interference(1.5))
-    assert max(built("shared-srpt", instance).data["classes"]) == 0  # none of them is in a table
+    assert max(proved("shared-srpt", instance, FLOW, "gpu-sharing").data["classes"]) == 0  # none of them is in a table
     known = instance.replace(interference=Interference(1.5, ("a", "b"), ((1.5, 1.25), (1.25, 1.5))))
-    assert sorted(set(built("shared-busy-time", known).data["classes"])) == [0, 1]
+    assert sorted(set(proved("shared-busy-time", known, FLOW, "gpu-sharing").data["classes"])) == [0, 1]
 
 
 # --- classes of schedules, and who uses them -----------------------------------------------------------------------------
@@ -367,7 +334,6 @@ def test_a_run_stands_beside_a_bound_of_its_class() -> None:
     for objective in (FLOW, "makespan", "total_weighted_completion_time"):
         for run, named in ((alone, "gang"), (shared, "gpu-sharing")):
             beside = proven.beside(run, objective)
-            assert beside is not None
             assert beside.schedule_class == named
             assert beside.value <= run.value(objective) * float(ROUNDING)
         assert proven.certificate(objective) == proven.certificate(objective, "gpu-sharing")

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from examples import studied
 
+from bounds import cases
 from bounds.cases import OBJECTIVES, instance_of
-from bounds.tampering import (
-    Document,
-    Tampering,
-    Touch,
-    add,
-    change,
-    each_kind,
-    judge,
-    put,
-    put_data,
-    refused,
-    untouched,
-)
-from bounds.task_cases import TaskRun, all_completions, random_choices, task_instance
-from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
+from bounds.task_cases import TaskRun
+from bounds.task_optimum import TaskOptimum
+from optsched.bounds import BOUNDS, NoBoundError, bound
 from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
@@ -46,24 +32,11 @@ NAMES = (*SUMS, *OTHERS)
 ROUNDING = 1 + Fraction(1, 10**9)  # the engine adds up floats
 
 
-def certificates(instance: Instance, objective: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in NAMES if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, "task-sharing") for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
+certificates = partial(cases.certificates, schedule_class="task-sharing", names=NAMES)
 
 
 def values(instance: Instance, objective: str = "total_completion_time") -> dict[str, Fraction]:
     return {certificate.kind: certificate.value for certificate in certificates(instance, objective)}
-
-
-def assert_below(instance: Instance, objective: str, schedules: list[list[Fraction]]) -> tuple[Fraction, Fraction]:
-    """(best bound, best schedule)."""
-    found = certificates(instance, objective)
-    best = min(objective_value(instance, objective, schedule) for schedule in schedules)
-    for certificate in found:
-        certificate.verify(instance)
-        assert certificate.value <= best, (certificate.to_json(), instance.to_json())
-    return max(certificate.value for certificate in found), best
 
 
 def with_tasks(
@@ -71,52 +44,6 @@ def with_tasks(
 ) -> Instance:
     jobs = [Job(f"j{k}", r, gang, iterations=i, profile=p) for k, (r, gang, i, p) in enumerate(rows)]
     return Instance(jobs, cluster, tasks=tasks, contention=link)
-
-
-# --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-def below_random_schedules(seed: int, count: int, schedules: int, *, measured: bool) -> int:
-    rng = np.random.default_rng([seed, measured])
-    reached = 0
-    for k in range(count):
-        instance, objective = task_instance(rng, measured=measured), OBJECTIVES[k % len(OBJECTIVES)]
-        if any(each.forward + each.backward == 0 for each in instance.tasks.values()):
-            objective = "makespan"  # who takes no time has no share
-        eager = [float(rng.choice([1, 0.9, 0.5])) for _ in range(schedules)]
-        found = [TaskRun(instance, random_choices(rng, each)).completions() for each in eager]
-        lower, upper = assert_below(instance, objective, found)
-        reached += lower == upper
-    return reached
-
-
-@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 18, 4), studied(1, 300, 12)])
-@pytest.mark.parametrize("measured", [False, True])
-def test_never_above_random_schedules(measured: bool, seed: int, count: int, schedules: int) -> None:
-    # and the bounds are not below everything for no reason
-    assert below_random_schedules(seed, count, schedules, measured=measured) >= count / 6
-
-
-def exhausted(seed: int, count: int, most: int) -> list[float]:
-    """Best schedule over best bound of tiny instances, all schedules that start tasks at events gone through."""
-    rng, ratios = np.random.default_rng(seed), []
-    while len(ratios) < count:
-        instance = task_instance(rng, most=3, iterations=2)
-        if instance.cluster.gpus > 3 or instance.n < 2:
-            continue
-        schedules = all_completions(instance, most)
-        if len(schedules) < most:
-            lower, upper = assert_below(instance, "total_completion_time", schedules)
-            assert_below(instance, "makespan", schedules)
-            ratios.append(float(upper / lower) if lower else 1 + float(upper))  # nothing to do: 0
-    return ratios
-
-
-@pytest.mark.parametrize(("seed", "count", "most"), [(2, 6, 150), studied(3, 60, 1500)])
-def test_never_above_the_best_of_all_schedules(seed: int, count: int, most: int) -> None:
-    ratios = exhausted(seed, count, most)
-    assert min(ratios) == 1
-    assert max(ratios) < 3 or count > 6
 
 
 # --- tight, and by hand --------------------------------------------------------------------------------------------------
@@ -153,7 +80,7 @@ def test_numbers_of_the_theorems_by_hand() -> None:
     times = task_times(instance)
     assert times.path.tolist() == [2 * 4.75, 4 * 4.75, 9, 3]
     assert (times.gpus.capacity, times.links.capacity) == (5, 3)
-    assert times.links.used.tolist() == [True, True, False, False]
+    assert (times.links.width > 0).tolist() == [True, True, False, False]
     assert times.links.width[:2].tolist() == [2, 3]
     assert times.links.seconds[:2].tolist() == [3, 6]
     assert times.links.release[:2].tolist() == [4.25, 3.25]
@@ -179,7 +106,7 @@ def test_a_negative_penalty_needs_the_larger_rate_of_the_link() -> None:
     """Two transfers at once end before they could one after the other: beta = b would be wrong, b + eta holds."""
     tasks = {"m": IterationTasks(0, 0, 4)}
     instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, -0.5))
-    together = min(max(each) for each in all_completions(instance, 5000))
+    together = TaskOptimum(instance, "makespan").value
     assert together == 6 < 2 * 4
     assert bound(instance, "makespan").value == 4 <= together
     assert values(instance)["link-srpt"] == 2 + 4 <= 12
@@ -189,7 +116,7 @@ def test_measured_ratios_say_nothing_of_links() -> None:
     tasks = {"m": IterationTasks(0, 0, 4)}
     instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, kinds=("m",), ratios=((1.0,),)))
     assert set(values(instance)) == {"task-path", "split-task-busy-time"} - {"split-task-busy-time"}
-    assert bound(instance, "makespan").value == 4 == min(max(each) for each in all_completions(instance, 5000))
+    assert bound(instance, "makespan").value == 4 == max(TaskRun(instance, lambda count: 0, idle=False).completions())
 
 
 def test_memory_and_types_decide_who_must_span() -> None:
@@ -281,104 +208,3 @@ def test_paths_beyond_the_times_of_jobs_are_refused() -> None:
     with pytest.raises(InputError, match="'j0' takes") as error:
         bound(instance)
     assert "\n" not in str(error.value)
-
-
-# --- touched certificates ------------------------------------------------------------------------------------------------
-
-SRPT, BUSY = ("task-srpt", "link-srpt"), ("task-busy-time", "link-busy-time", "split-task-busy-time")
-PATH, VOLUME = ("task-path",), ("task-volume",)
-
-
-@pytest.fixture(scope="module")
-def instance() -> Instance:
-    tasks = {"m": IterationTasks(0.5, 1, 2), "x": IterationTasks(0.25, 0.25, 5), "s": IterationTasks(2, 1)}
-    rows = [(0.0, 3, 4, "m"), (0.5, 4, 2, "x"), (1.0, 1, 3, "s"), (2.0, 2, 3, "m"), (2.5, 3, 1, "x")]
-    jobs = [
-        Job(f"j{k}", r, gang, iterations=i, profile=p, weight=k % 3 + 1, due=5)
-        for k, (r, gang, i, p) in enumerate(rows)
-    ]
-    return Instance(jobs, "3x2", tasks=tasks, contention=Contention(0.5, 0.125))
-
-
-def first(field: str, how: Callable[[Any], Any]) -> Touch:
-    # of the first resource
-    return lambda doc: doc["data"]["resources"][0].update({field: how(doc["data"]["resources"][0][field])})
-
-
-def raised(multipliers: list[int]) -> list[int]:
-    largest = multipliers.index(max(multipliers))
-    return [u + 10**9 * (j == largest) for j, u in enumerate(multipliers)]
-
-
-TAMPERINGS: list[Tampering] = [
-    ("another instance", "instance", put("instance", "0" * 64), NAMES),
-    ("value raised by a trifle", "value", add(Fraction(1, 10**30)), NAMES),
-    ("value lowered", "value", add(Fraction(-1)), NAMES),
-    ("another class", "kind", put("class", "gang"), NAMES),
-    ("a claim added", "value", put_data("optimal", True), NAMES),
-    ("objective unweighted", "value", put("objective", "total_flow_time"), (*SRPT, *PATH)),
-    ("objective unweighted", "dual-feasibility", put("objective", "total_flow_time"), BUSY),
-    ("objective of completion", "value", put("objective", "total_weighted_completion_time"), SUMS),
-    ("objective of another kind", "kind", put("objective", "makespan"), (*SRPT, *BUSY)),
-    ("objective of another kind", "kind", put("objective", "total_flow_time"), VOLUME),
-    ("flow constant dropped", "value", put_data("flow_constant", "0/1"), SUMS),
-    ("more capacity", "value", change("capacity", lambda u: u + 1), SRPT),
-    ("coarser grid", "value", change("grid_exponent", lambda k: k - 3), SRPT),
-    ("absurd grid", "value", put_data("grid_exponent", 10**9), SRPT),
-    ("no such resource", "value", put_data("resource", "disks"), (*SRPT, *VOLUME)),
-    ("a resource that is a list", "value", put_data("resource", ["gpus"]), (*SRPT, *VOLUME)),
-    ("levels descending", "dual-feasibility", change("levels", lambda x: x[::-1]), SRPT),
-    ("other levels", "value", put_data("levels", ["3/2"]), SRPT),
-    ("multiplier above the weight", "dual-feasibility", first("multipliers", raised), BUSY),
-    ("multiplier negative", "dual-feasibility", first("multipliers", lambda u: [-1, *u[1:]]), BUSY),
-    ("multipliers 0", "value", first("multipliers", lambda u: [0] * len(u)), BUSY),
-    ("multiplier missing", "value", first("multipliers", lambda u: u[1:]), BUSY),
-    ("multiplier as a truth value", "value", first("multipliers", lambda u: [True, *u[1:]]), BUSY),
-    ("more of a resource", "value", first("capacity", lambda u: u + 1), BUSY),
-    ("a resource twice", "dual-feasibility", change("resources", lambda x: [x[0], x[0]]), BUSY),
-    ("no resource", "value", put_data("resources", []), BUSY),
-    ("resources as an object", "value", put_data("resources", {}), BUSY),
-    ("an exponent that is a text", "value", put_data("multiplier_exponent", "1"), BUSY),
-    ("a later release", "value", change("release", lambda r: f"{Fraction(r) + Fraction(1, 8)}"), VOLUME),
-    ("a release after all", "value", put_data("release", "1000/1"), VOLUME),
-    ("no fraction", "value", put_data("tail", 0.5), VOLUME),
-    ("another resource", "value", change("resource", lambda x: "links" if x == "gpus" else "gpus"), VOLUME),
-]
-
-
-def certified(kind: str, instance: Instance) -> Document:
-    return untouched(kind, OTHERS.get(kind, "total_weighted_flow_time"), "task-sharing", instance)
-
-
-@pytest.mark.parametrize("kind", NAMES)
-def test_untouched(kind: str, instance: Instance, tmp_path: Path) -> None:
-    judge(certified(kind, instance), instance, tmp_path)
-
-
-@each_kind(TAMPERINGS)
-def test_tampered(rule: str, touch: Touch, kind: str, instance: Instance, tmp_path: Path) -> None:
-    doc = certified(kind, instance)
-    touch(doc)
-    refused(doc, instance, tmp_path, rule)
-
-
-def test_multipliers_of_both_resources_share_the_weight(instance: Instance, tmp_path: Path) -> None:
-    doc = certified("split-task-busy-time", instance)
-    assert [part["resource"] for part in doc["data"]["resources"]] == ["gpus", "links"]
-    whole = certified("task-busy-time", instance)["data"]["resources"][0]["multipliers"]
-    scale = doc["data"]["multiplier_exponent"] - certified("task-busy-time", instance)["data"]["multiplier_exponent"]
-    doc["data"]["resources"][0]["multipliers"] = [u << scale for u in whole]  # each of the two is legal, together not
-    with pytest.raises(CertificateError, match="together more than the weight") as error:
-        judge(doc, instance, tmp_path)
-    assert error.value.rule == "dual-feasibility"
-
-
-def test_the_last_job_is_named(instance: Instance) -> None:
-    certificate = BOUNDS.get("task-path").build(instance, "makespan", "task-sharing")
-    assert certificate is not None
-    certificate.verify(instance)
-    for job in ("j4", "nobody", None, 3):
-        other = Certificate(instance.digest, "makespan", "task-sharing", "task-path", certificate.value, {"job": job})
-        with pytest.raises(CertificateError) as error:
-            other.verify(instance)
-        assert error.value.rule == "value"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from examples import examples, few, studied
+from examples import examples, few
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 from srpt import srpt
 
+from bounds import cases
 from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many
 from bounds.typed_cases import objective_value, random_completions, typed_instance
 from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
@@ -31,36 +33,7 @@ build_makespan, build_srpt = (BOUNDS.get(kind).build for kind in ("typed-makespa
 ROUNDED = Fraction(1, 10**6)  # prices are rounded to 14 bits (sums) or 40 (makespan): far less than this is lost
 
 
-def certificates(instance: Instance, objective: str, schedule_class: str) -> list[Certificate]:
-    served = [BOUNDS.get(name) for name in TYPED if objective in BOUNDS.get(name).objectives]
-    built = [candidate.build(instance, objective, schedule_class) for candidate in served]
-    return [certificate for certificate in built if certificate is not None]
-
-
-def below_random_schedules(seed: int, schedule_class: str, count: int, schedules: int = 4) -> int:
-    """Checks certificates of ``count`` instances, an objective each; the number of certificates."""
-    rng = np.random.default_rng([seed, EXCLUSIVE_CLASSES.index(schedule_class)])
-    forking, preempt = schedule_class == "forking", schedule_class != "gang-nonpreemptive"
-    checked = 0
-    for k in range(count):
-        instance, objective = typed_instance(rng), OBJECTIVES[k % len(OBJECTIVES)]
-        found = certificates(instance, objective, schedule_class)
-        for certificate in found:
-            certificate.verify(instance)
-        for _ in range(schedules if found else 0):
-            completion = random_completions(instance, rng, forking=forking, preempt=preempt)
-            value = objective_value(instance, objective, completion)
-            for certificate in found:
-                # seconds alone are one rounded product in every bound of the house: two last bits
-                assert certificate.value <= value * (1 + Fraction(1, 2**51)), (certificate.to_json(), instance.jobs)
-        checked += len(found)
-    return checked
-
-
-@pytest.mark.parametrize(("seed", "count", "schedules"), [(0, 6, 4), studied(1, 300, 8)])
-@pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
-def test_never_above_a_schedule_and_verified(schedule_class: str, seed: int, count: int, schedules: int) -> None:
-    assert below_random_schedules(seed, schedule_class, count, schedules) > 0.6 * count
+certificates = partial(cases.certificates, names=TYPED)
 
 
 @pytest.mark.parametrize("schedule_class", EXCLUSIVE_CLASSES)
@@ -173,7 +146,6 @@ def test_gangs_of_one_type_are_the_fast_machine() -> None:
     jobs = [(0.0, 2, 4.0), (1.0, 1, 2.0), (1.0, 1, 8.0), (5.0, 3, 1.0)]
     instance = instance_of(jobs, 4)
     certificate = build_srpt(instance, "total_completion_time", "forking")
-    assert certificate is not None
     assert certificate.data["prices"] == {"GPU": 1}
     assert certificate.value == sum(srpt((Fraction(r), Fraction(g * d) / 4) for r, g, d in jobs))
 
@@ -217,12 +189,10 @@ def test_as_large_as_the_bounds_it_generalises(seed: int) -> None:
     certificate = build_makespan(instance, "makespan", "gang")
     if certificate is not None:
         critical = BOUNDS.get("critical-job").build(instance, "makespan", "gang")
-        assert critical is not None
         assert certificate.value >= critical.value * (1 - Fraction(1, 10**9))
     for objective in SUMS:
         for certificate in certificates(instance, objective, "gang"):
             plain = BOUNDS.get("release-plus-duration").build(instance, objective, "gang")
-            assert plain is not None
             assert certificate.kind != "typed-busy-time" or certificate.value >= plain.value
 
 
@@ -279,7 +249,6 @@ def test_the_built_in_table_on_a_cluster_of_three_types() -> None:
         for name in ("srpt", "mean-busy-time", "volume", "split-busy-time", "release-plus-duration"):
             if objective in BOUNDS.get(name).objectives:
                 plain = BOUNDS.get(name).build(instance, objective, "gang")
-                assert plain is not None
                 assert typed.value > plain.value * Fraction(11, 10), name
 
 
@@ -288,7 +257,6 @@ def test_bounds_of_gangs_are_none_of_forked_jobs(name: str) -> None:
     instance = instance_of([(0.0, 1, 4.0), (1.0, 2, 2.0)], 4)
     objective = sorted(BOUNDS.get(name).objectives)[0]
     certificate = BOUNDS.get(name).build(instance, objective, "gang")
-    assert certificate is not None
     forged = Certificate(certificate.instance, objective, "forking", name, certificate.value, certificate.data)
     with pytest.raises(CertificateError) as error:
         forged.verify(instance)

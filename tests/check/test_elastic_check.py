@@ -29,17 +29,18 @@ JOBS = [
 INSTANCE = Instance(JOBS, "1x4:A+1x2:B", scalings={"m": SPLIT})
 
 
+def places(node: int, *gpus: int) -> tuple[tuple[int, int], ...]:
+    return tuple((node, k) for k in gpus)
+
+
 def valid() -> Rows:
     # batch 2 on one GPU: 2 s; batch 4: 4 s, worth 10 / 6. On two GPUs half of it; on three two samples on each, on four one
-    def on(node: int, *gpus: int) -> tuple[tuple[int, int], ...]:
-        return tuple((node, k) for k in gpus)
-
     return [
-        Segment(0, on(0, 0), 5.0, 15.0, 5.0),
-        Segment(0, on(0, 0, 1), 15.0, 25.0, 10.0),
-        Segment(0, on(0, 0, 1, 2, 3), 25.0, 34.0, 15.0),
-        Segment(1, on(0, 2, 3), 0.0, 10.0, 10.0),
-        Segment(2, on(1, 0, 1), 0.0, 6.0, 6.0),
+        Segment(0, places(0, 0), 5.0, 15.0, 5.0),
+        Segment(0, places(0, 0, 1), 15.0, 25.0, 10.0),
+        Segment(0, places(0, 0, 1, 2, 3), 25.0, 34.0, 15.0),
+        Segment(1, places(0, 2, 3), 0.0, 10.0, 10.0),
+        Segment(2, places(1, 0, 1), 0.0, 6.0, 6.0),
     ]
 
 
@@ -55,10 +56,6 @@ def test_the_valid_one_is_valid_and_only_as_an_elastic_schedule() -> None:
 
 def edit(s: int, **changes: object) -> Callable[[Rows], Rows]:
     return lambda rows: [replace(row, **changes) if k == s else row for k, row in enumerate(rows)]  # type: ignore[arg-type]
-
-
-def places(node: int, *gpus: int) -> tuple[tuple[int, int], ...]:
-    return tuple((node, k) for k in gpus)
 
 
 FORGED: dict[str, tuple[Callable[[Rows], Rows], set[str]]] = {

@@ -203,17 +203,13 @@ FORGERIES: dict[str, tuple[Tamper, set[str]]] = {
 
 
 PREEMPTED = {
-    "two runs": (several(set_field(FAST, end=21, work=1), repeat(FAST, start=30, end=31)), set()),
-    "an empty second run": (repeat(FAST, end=20, work=0), set()),
-    "two copies at once": (
-        several(set_field(FAST, end=21, work=1), repeat(FAST, gpus=[[2, 0]], end=21)),
-        {"type", "gang"},
-    ),
-    "more in two runs than they are worth": (
-        several(set_field(FAST, end=21, work=1), repeat(FAST, start=30, end=30.5)),
-        {"rate"},
-    ),
+    name: (FORGERIES[name][0], FORGERIES[name][1] - {"preemption"})
+    for name in ("two runs", "an empty second run", "two copies at once")
 }
+PREEMPTED["more in two runs than they are worth"] = (
+    several(set_field(FAST, end=21, work=1), repeat(FAST, start=30, end=30.5)),
+    {"rate"},
+)
 
 
 @pytest.mark.parametrize("forgery", PREEMPTED)

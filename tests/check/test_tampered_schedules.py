@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from collections.abc import Callable
@@ -52,7 +51,7 @@ def document() -> Document:
             {"job": "short", "gpus": [[1, 1]], "start": 7, "end": 9, "work": 2},
             {"job": "fast", "gpus": [[0, 1], [1, 0]], "start": 5, "end": 7, "work": 2},
             {"job": "fat", "gpus": [[1, 0]], "start": 0, "end": 3, "work": 3},
-            {"job": "late", "gpus": [[0, 0], [0, 1], [1, 0], [2, 0]], "start": 10, "end": 11, "work": 1},
+            dict(LATE_ROW),
         ],
     }
 
@@ -80,123 +79,77 @@ def set_field(segment: int, **changes: Any) -> Tamper:
     return lambda document: document["segments"][segment].update(changes)
 
 
-def shift(segment: int, seconds: float) -> Tamper:
-    """The tampering that moves one segment in time."""
-
-    def tamper(document: Document) -> None:
-        row = document["segments"][segment]
-        row["start"] += seconds
-        row["end"] += seconds
-        del document["value"]
-
-    return tamper
-
-
-def move_into_running_gang(document: Document) -> None:
-    document["segments"][FAT]["gpus"] = [[0, 1]]
-
-
-def touch_by_one_second(document: Document) -> None:
-    document["segments"][FAST].update(start=3, end=5)
-    document["segments"][SHORT_2].update(start=6, end=8)
-    del document["value"]
-
-
-def repeat_segment(document: Document) -> None:
-    document["segments"].append(copy.deepcopy(document["segments"][LATE]))
-
-
-def split_in_two_places(document: Document) -> None:
-    """Both halves of a job at once: every second counts, and the GPUs are free, but the gang is doubled."""
-    document["segments"][SHORT_1].update(start=7, end=10)
-    document["value"] += 1
-
-
-def shrink_segment_and_work(document: Document) -> None:
-    document["segments"][SHORT_2].update(end=8, work=1)
-    document["value"] -= 1
-
-
-def shift_work_between_segments(document: Document) -> None:
-    document["segments"][SHORT_1]["work"] = 4
-    document["segments"][SHORT_2]["work"] = 1
-
-
-def borrow_work(document: Document) -> None:
-    """More than all the work, and a negative segment to make the sum right."""
-    document["segments"].append({"job": "fat", "gpus": [[1, 0]], "start": 3, "end": 4, "work": 1})
-    document["segments"].append({"job": "fat", "gpus": [[1, 0]], "start": 4, "end": 5, "work": -1})
-    document["value"] += 2
-
-
-def drop_job(document: Document) -> None:
-    del document["segments"][FAST]
-
-
-def drop_part_of_job(document: Document) -> None:
-    del document["segments"][SHORT_2]
-    document["value"] -= 5
-
-
-def drop_everything(document: Document) -> None:
-    document["segments"] = []
-
-
-def drop_gpu(document: Document) -> None:
-    document["segments"][WIDE]["gpus"].pop()
-
-
-def add_gpu(document: Document) -> None:
-    document["segments"][WIDE]["gpus"].append([2, 1])
-    document["segments"][SHORT_1]["gpus"] = [[1, 1]]
-
-
-def rename_instance(document: Document) -> None:
-    document["instance"] = "0" * 64
-
-
 def state(**facts: Any) -> Tamper:
     """The tampering that overwrites what the file states beyond its segments."""
     return lambda document: document.update(facts)
 
 
-def of_another_job(document: Document) -> None:
-    document["segments"][SHORT_2]["job"] = "fat"
+def unsay(document: Document) -> None:
+    """The file says nothing of its value."""
     del document["value"]
 
 
+def drop(segment: int) -> Tamper:
+    return lambda document: document["segments"].pop(segment) and None
+
+
+def append(**row: Any) -> Tamper:
+    return lambda document: document["segments"].append(row)
+
+
+def several(*tampers: Tamper) -> Tamper:
+    """One after the other."""
+
+    def tamper(document: Document) -> None:
+        for each in tampers:
+            each(document)
+
+    return tamper
+
+
+TOGETHER = set_field(FAT, gpus=[[0, 1]])
+LATE_ROW = {"job": "late", "gpus": [[0, 0], [0, 1], [1, 0], [2, 0]], "start": 10, "end": 11, "work": 1}
+MORE, LESS = ({"job": "fat", "gpus": [[1, 0]], "start": 3 + k, "end": 4 + k, "work": 1 - 2 * k} for k in (0, 1))
+
+
 TAMPERINGS: dict[str, tuple[Tamper, set[str]]] = {
-    "two jobs on a GPU": (move_into_running_gang, {"capacity"}),
-    "two jobs on a GPU for one second": (touch_by_one_second, {"capacity"}),
-    "a segment twice": (repeat_segment, {"capacity", "gang", "work"}),
+    "two jobs on a GPU": (TOGETHER, {"capacity"}),
+    "two jobs on a GPU for one second": (
+        several(set_field(FAST, start=3, end=5), set_field(SHORT_2, start=6, end=8), unsay),
+        {"capacity"},
+    ),
+    "a segment twice": (append(**LATE_ROW), {"capacity", "gang", "work"}),
     "a GPU twice in a segment": (set_field(WIDE, gpus=[[0, 0], [0, 0], [2, 0]]), {"capacity"}),
     "a node that does not exist": (set_field(FAT, gpus=[[3, 0]]), {"capacity"}),
     "a GPU that does not exist": (set_field(FAT, gpus=[[1, 2]]), {"capacity"}),
     "a negative node": (set_field(FAT, gpus=[[-2, 0]]), {"capacity"}),
     "a negative GPU": (set_field(SHORT_1, gpus=[[2, -1]]), {"capacity"}),
     "too little memory": (set_field(FAT, gpus=[[2, 1]], start=4, end=7), {"memory", "value"}),
-    "a gang too small": (drop_gpu, {"gang"}),
-    "a gang too large": (add_gpu, {"gang"}),
+    "a gang too small": (set_field(WIDE, gpus=[[0, 0], [0, 1]]), {"gang"}),
+    "a gang too large": (
+        several(set_field(WIDE, gpus=[[0, 0], [0, 1], [2, 0], [2, 1]]), set_field(SHORT_1, gpus=[[1, 1]])),
+        {"gang"},
+    ),
     "no GPUs": (set_field(LATE, gpus=[]), {"gang"}),
-    "a job in two places at once": (split_in_two_places, {"gang"}),
-    "before the arrival": (shift(LATE, -1), {"arrival"}),
-    "half a second before the arrival": (shift(SHORT_1, -0.5), {"arrival"}),
+    "a job in two places at once": (several(set_field(SHORT_1, start=7, end=10), state(value=FLOW + 1)), {"gang"}),
+    "before the arrival": (several(set_field(LATE, start=9, end=10), unsay), {"arrival"}),
+    "half a second before the arrival": (several(set_field(SHORT_1, start=0.5, end=3.5), unsay), {"arrival"}),
     "too little work": (set_field(FAT, work=2), {"work"}),
-    "work in negative": (borrow_work, {"work"}),
-    "a segment shorter, with less work": (shrink_segment_and_work, {"work"}),
-    "part of a job dropped": (drop_part_of_job, {"work"}),
-    "the segment of another job": (of_another_job, {"work"}),
+    "work in negative": (several(append(**MORE), append(**LESS), state(value=FLOW + 2)), {"work"}),
+    "a segment shorter, with less work": (several(set_field(SHORT_2, end=8, work=1), state(value=FLOW - 1)), {"work"}),
+    "part of a job dropped": (several(drop(SHORT_2), state(value=FLOW - 5)), {"work"}),
+    "the segment of another job": (several(set_field(SHORT_2, job="fat"), unsay), {"work"}),
     "too much work": (set_field(FAT, work=4, end=4), {"work", "value"}),
     "faster than rate 1": (set_field(FAT, end=2), {"rate", "value"}),
-    "faster here, slower there": (shift_work_between_segments, {"rate"}),
+    "faster here, slower there": (several(set_field(SHORT_1, work=4), set_field(SHORT_2, work=1)), {"rate"}),
     "a segment of no length": (set_field(FAT, end=0), {"rate", "value"}),
     "an end before the start": (set_field(LATE, start=12), {"rate"}),
     "preempted though it must not be": (state(preemptive=False), {"preemption"}),
     "a GPU type not allowed": (set_field(FAST, gpus=[[0, 1], [2, 0]]), {"type"}),
     "only types not allowed": (set_field(FAST, gpus=[[2, 1], [2, 0]]), {"type"}),
     "an unknown job": (set_field(LATE, job="latte"), {"completeness"}),
-    "a job missing": (drop_job, {"completeness"}),
-    "no segments": (drop_everything, {"completeness"}),
+    "a job missing": (drop(FAST), {"completeness"}),
+    "no segments": (state(segments=[]), {"completeness"}),
     "a start that is not a number": (set_field(FAT, start=math.nan), {"completeness"}),
     "an end at infinity": (set_field(FAT, end=math.inf), {"completeness"}),
     "work that is not a number": (set_field(FAT, work=math.nan), {"completeness"}),
@@ -207,7 +160,7 @@ TAMPERINGS: dict[str, tuple[Tamper, set[str]]] = {
     "a value that is not a number": (state(value=math.nan), {"value"}),
     "the value of another objective": (state(objective="makespan"), {"value"}),
     "an unknown objective": (state(objective="total_happiness"), {"value"}),
-    "another instance": (rename_instance, {"instance"}),
+    "another instance": (state(instance="0" * 64), {"instance"}),
 }
 
 
@@ -275,7 +228,7 @@ def test_values_worked_out_by_hand(objective: str | None, value: int, document: 
 
 
 def test_messages_name_job_segment_place_times_and_what_is_legal(document: Document, tmp_path: Path) -> None:
-    move_into_running_gang(document)
+    TOGETHER(document)
     (violation,) = check_file(write(document, tmp_path), INSTANCE).violations
     assert (violation.rule, violation.job, violation.segment, violation.count) == ("capacity", "fat", FAT, 1)
     assert str(violation) == (

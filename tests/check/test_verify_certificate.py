@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds.cases import SUMS, instance_of, many
-from bounds.tampering import Document
+from bounds.cases import SUMS, many
+from bounds.tampering import Document, gangs, untouched
 from bounds.test_lp_dual import cases
-from bounds.test_tampered import ROWS, certified
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
@@ -42,9 +41,9 @@ code = partial(exit_code, alone)
 def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
     for name in ("verify_certificate.py", "verify_case.py"):
         shutil.copy(FILE.with_name(name), tmp_path)
-    instance = instance_of(ROWS, 8)
+    instance = gangs()
     instance.save(tmp_path / "i.json")
-    doc = certified("srpt", instance)
+    doc = untouched("srpt")
 
     def run(*arguments: str) -> tuple[int, str]:
         command = [
@@ -67,9 +66,9 @@ def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
 
 
 def test_as_a_module_of_optsched(tmp_path: Path) -> None:
-    instance = instance_of(ROWS, 8)
+    instance = gangs()
     instance.save(tmp_path / "i.json")
-    (tmp_path / "c.json").write_text(json.dumps(certified("volume", instance)))
+    (tmp_path / "c.json").write_text(json.dumps(untouched("volume")))
     command = [sys.executable, "-m", "optsched.check.verify_certificate", tmp_path / "c.json", tmp_path / "i.json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +82,6 @@ def test_many_jobs_some_hundred_of_them_interrupted(kind: str) -> None:
     instance = many(1_000, seed=3, kind="ugly")
     objective = "makespan" if kind == "volume" else "total_weighted_flow_time"
     certificate = BOUNDS.get(kind).build(instance, objective, "gang")
-    assert certificate is not None
     assert certificate.data.get("held_up_bits", 32) == 32
     assert code(certificate.to_json(), instance) == 0
 
@@ -172,10 +170,10 @@ def put(*path: str | int, value: Any) -> Callable[[Document], None]:
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Callable[[Document], None]) -> None:
-    instance = instance_of(ROWS, 8)
+    instance = gangs()
     doc = copy.deepcopy(instance.to_json())
     touch(doc)
-    assert code(certified("srpt", instance), doc) == 2
+    assert code(untouched("srpt"), doc) == 2
 
 
 @pytest.mark.parametrize(
@@ -198,7 +196,7 @@ def test_files_that_are_too_long(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["priced-time", "typed-srpt", "shared-srpt", "elastic-volume"])
 def test_kinds_that_are_not_known_here_are_left_to_optsched(kind: str) -> None:
-    instance = instance_of(ROWS, 8)
+    instance = gangs()
     with pytest.raises(verify_case.Refused, match="use optsched verify") as refused:
-        alone.verify({**certified("srpt", instance), "kind": kind}, instance.to_json())
+        alone.verify({**untouched("srpt"), "kind": kind}, instance.to_json())
     assert refused.value.rule == verify_case.UNJUDGED
