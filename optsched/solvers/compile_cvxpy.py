@@ -84,7 +84,13 @@ def read(problem: Any) -> LinearProgram:
         raise InputError("the problem is not a linear program: its objective is quadratic")
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)
-    lower, upper, integrality = _bounds(data, n)
+    lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)
+    upper = np.full(n, math.inf) if data["upper_bounds"] is None else np.array(data["upper_bounds"], dtype=float)
+    booleans, integers = (np.asarray(data[key], dtype=np.int64) for key in ("bool_vars_idx", "int_vars_idx"))
+    integrality = np.zeros(n, dtype=bool)
+    integrality[booleans] = integrality[integers] = True
+    lower[booleans] = np.maximum(lower[booleans], 0.0)
+    upper[booleans] = np.minimum(upper[booleans], 1.0)
     sense = -1 if isinstance(problem.objective, cp.Maximize) else 1
     row_lower = b.copy()
     row_lower[int(data["dims"].zero) :] = -math.inf
@@ -112,24 +118,14 @@ def read(problem: Any) -> LinearProgram:
     )
 
 
-def _bounds(data: dict[str, Any], n: int) -> tuple[Floats, Floats, Any]:
-    lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)
-    upper = np.full(n, math.inf) if data["upper_bounds"] is None else np.array(data["upper_bounds"], dtype=float)
-    integrality = np.zeros(n, dtype=bool)
-    for key in ("bool_vars_idx", "int_vars_idx"):
-        integrality[np.asarray(data[key], dtype=np.int64)] = True
-    booleans = np.asarray(data["bool_vars_idx"], dtype=np.int64)
-    lower[booleans] = np.maximum(lower[booleans], 0.0)
-    upper[booleans] = np.minimum(upper[booleans], 1.0)
-    return lower, upper, integrality
-
-
 def _row_map(problem: Any, inverse: list[Any]) -> list[tuple[Any, int]]:
     """The user's constraint behind each row: ids are followed back through the reductions that renamed them."""
     user = {constraint.id: constraint for constraint in problem.constraints}
     origin = {key: key for key in user}
     for data in inverse[:-1]:
-        renamed = _renaming(data)
+        renamed = getattr(data, "cons_id_map", None)
+        if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], dict):
+            renamed = data[2]
         if renamed is not None:
             origin = {new: origin[old] for old, new in renamed.items() if old in origin}
     last = inverse[-1]
@@ -138,11 +134,3 @@ def _row_map(problem: Any, inverse: list[Any]) -> list[tuple[Any, int]]:
         for cone in last["eq_constr"] + last["other_constr"]
         for k in range(cone.size)
     ]
-
-
-def _renaming(data: Any) -> dict[int, int] | None:
-    if hasattr(data, "cons_id_map"):
-        return dict(data.cons_id_map)
-    if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], dict):
-        return dict(data[2])
-    return None

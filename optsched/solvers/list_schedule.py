@@ -18,7 +18,7 @@ from optsched.deadline import NEVER as ENDLESS, Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, assign_gpus, node_first
 from optsched.registry import Registry
 from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
@@ -247,14 +247,7 @@ def best_list_schedule(
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
     target -= float(goal.clock_part(instance))
-    return _best(instance.relative, goal, budget, target, orders, deadline).on_clock(instance)
-
-
-def _best(
-    instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints], deadline: Deadline
-) -> Schedule:
-    """The best of an instance whose time counts from its first arrival."""
-    problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
+    problem, cost = ListProblem.of(instance.relative), regular_cost(goal, instance.relative)
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem.jobs, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
@@ -273,7 +266,7 @@ def _best(
     value = min(found)
     name, best = found[value]
     if value <= target or budget <= 0:
-        return problem.schedule(*best, name)
+        return problem.schedule(*best, name).on_clock(instance)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
     gpus = problem.jobs.pool_gpus
     quick = gpus.size == 1 and not cost.maximum and instance.n > FEW and instance.n * int(gpus[0]) <= STATES
@@ -282,7 +275,7 @@ def _best(
     generated = problem.generate(search(problem, costs, begin, budget, target, deadline))
     if objective_value(generated[0], problem.jobs.duration, costs) < value:
         name, best = f"{name}+search", generated
-    return problem.schedule(*best, name)
+    return problem.schedule(*best, name).on_clock(instance)
 
 
 def _descended(

@@ -24,7 +24,7 @@ from optsched.models.mapped_modes import speed_depends_on_placement
 from optsched.models.time_grid import on_common_unit
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.placed_list import best_placed_schedule
@@ -54,22 +54,19 @@ def lp_bound(
     Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
     """
     instance.require_whole_jobs("lp_bound")
-    counted = None if schedule is None else schedule.relative
-    found = _bound(instance.relative, objective_of(instance, objective), counted, deadline, nonzeros)
-    return None if found is None else found.on_clock(instance)
-
-
-def _bound(
-    instance: Instance, goal: Objective, schedule: Schedule | None, deadline: Deadline, nonzeros: int
-) -> Certificate | None:
-    """The bound of an instance whose time counts from its first arrival."""
+    goal, counted = objective_of(instance, objective), instance.relative
     if goal.maximum or instance.n == 0:
         return None
-    known = _first_schedule(instance, goal.name) if schedule is None else schedule
-    upper = goal.exact_of(instance, known.completion.tolist())
-    latest = latest_completions(instance, goal.name, float(upper))
-    latest = np.minimum(latest, float(known.completion.max()) + float(seconds_alone(instance).max()))
-    chosen = _grid(instance, goal.name, latest, nonzeros)
+    if schedule is not None:
+        known = schedule.relative
+    elif speed_depends_on_placement(counted):
+        known = best_placed_schedule(counted, goal.name)
+    else:
+        known = best_list_schedule(counted, goal.name, budget=0)
+    upper = goal.exact_of(counted, known.completion.tolist())
+    latest = latest_completions(counted, goal.name, float(upper))
+    latest = np.minimum(latest, float(known.completion.max()) + float(seconds_alone(counted).max()))
+    chosen = _grid(counted, goal.name, latest, nonzeros)
     if chosen is None:
         return None
     jobs, job, start = chosen
@@ -79,13 +76,7 @@ def _bound(
         polished = polish(thinned, jobs, job, start, deadline)
         if polished is not None and (best is None or polished.value > best.value):
             best = polished
-    return best
-
-
-def _first_schedule(instance: Instance, objective: str) -> Schedule:
-    if speed_depends_on_placement(instance):
-        return best_placed_schedule(instance, objective)
-    return best_list_schedule(instance, objective, budget=0)
+    return None if best is None else best.on_clock(instance)
 
 
 def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> tuple[SlotJobs, Ints, Ints] | None:

@@ -20,10 +20,8 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.certificate import Certificate
-from optsched.bounds.lp_dual import price_certificate
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Floats, Ints
-from optsched.solvers.prices import prices_of_duals
 from optsched.solvers.session import Session
 from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, violated_rows
 
@@ -71,8 +69,7 @@ def thin(
     """
     cutoff = float(upper - step) if step is not None else float(upper)
     slack = TOLERANCE * max(1.0, abs(cutoff))
-    families: dict[bytes, RowFamily] = {}
-    _add(families, RowFamily.plain(jobs))
+    families = {jobs.gpus.tobytes(): RowFamily(jobs.gpus, jobs.instance.cluster.gpus)}  # GPUs held, at most G of them
     bound, gained, certificate = -np.inf, np.inf, None
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
@@ -87,7 +84,8 @@ def thin(
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
             return Thinned(program, bound, certificate, False)
         active = _active(program, session.duals())
-        certificate = _better(certificate, _certificate(program, session))
+        found = program.certificate(session.duals())
+        certificate = found if certificate is None or found.value > certificate.value else certificate
         gained, bound = outcome.value - bound, max(bound, outcome.value)
         if on_bound is not None:
             on_bound(bound)
@@ -101,7 +99,11 @@ def thin(
         if not new or (few and gained < STALLED * (float(upper) - bound)):
             break
         for family in new:
-            _add(families, family)
+            key = family.width.tobytes()
+            known = families.get(key)
+            if known is not None and known.slots is not None and family.slots is not None:
+                family = replace(family, slots=np.union1d(known.slots, family.slots))
+            families[key] = family
     program = StartProgram.build(jobs, job, start, list(families.values()))
     return Thinned(program, bound, certificate, True, active)
 
@@ -119,7 +121,7 @@ def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: D
     program = StartProgram.build(jobs, job, start, families)
     session = Session(program.program, relax=True)
     outcome = session.solve(time_limit=deadline.left)
-    return _certificate(program, session) if outcome.status == "optimal" else None
+    return program.certificate(session.duals()) if outcome.status == "optimal" else None
 
 
 def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
@@ -130,21 +132,3 @@ def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
     return plain + tuple(
         replace(family, slots=at) for family, at in zip(program.families[1:], slots[1:], strict=True) if at.size
     )
-
-
-def _add(families: dict[bytes, RowFamily], family: RowFamily) -> None:
-    key = family.width.tobytes()
-    known = families.get(key)
-    if known is not None and known.slots is not None and family.slots is not None:
-        family = replace(family, slots=np.union1d(known.slots, family.slots))
-    families[key] = family
-
-
-def _better(one: Certificate | None, other: Certificate) -> Certificate:
-    return other if one is None or other.value > one.value else one
-
-
-def _certificate(program: StartProgram, session: Session) -> Certificate:
-    prices = prices_of_duals(program, session.duals())
-    instance = program.jobs.instance
-    return price_certificate(instance, program.jobs.objective, "gang-nonpreemptive", prices)

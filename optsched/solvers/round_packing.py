@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -142,7 +141,10 @@ def _levels(
             tolerance=tolerance if block == 1 else max(COARSE, tolerance),
             most_rounds=math.inf if tolerance < FINE else MOST_PRICED[block == 1],
             deadline=deadline if block == 1 else deadline.share(0.3),
-            progress=progress if block == 1 or progress is None else partial(_bound_alone, progress),
+            # the value of a coarse level is no solution of the LP
+            progress=progress
+            if block == 1 or progress is None
+            else lambda event: progress(replace(event, incumbent=math.nan, gap=math.inf)),
         )
         rounds += found.rounds
         if found.bound <= bound:
@@ -151,11 +153,6 @@ def _levels(
             return Generated(found.value, bound, duals, found.x, found.columns, rounds, found.finished), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
-
-
-def _bound_alone(progress: Callable[[Progress], None], event: Progress) -> None:
-    # the value of a coarse level is no solution of the LP
-    progress(replace(event, incumbent=math.nan, gap=math.inf))
 
 
 class _Level:

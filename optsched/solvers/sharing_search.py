@@ -174,12 +174,8 @@ class _Search(EventSearch[Start]):
 
 def _twins(jobs: SharedJobs) -> list[int | None]:
     """Of every job, the nearest earlier one that is identical to it."""
-    looks = [_look(jobs, j) for j in range(jobs.n)]
+    rates, looks = jobs.rates, list[tuple[Any, ...]]()
+    for j, row in enumerate(jobs.instance.table.select("duration", "iterations", "profile").rows()):
+        options = tuple((jobs.memory(j, o), int(rates.steps[j, o])) for o in jobs.options[j])
+        looks.append((jobs.release[j], jobs.gang[j], jobs.suits[j], int(rates.kind[j]), options, row))
     return [max((i for i in range(j) if looks[i] == looks[j]), default=None) for j in range(jobs.n)]
-
-
-def _look(jobs: SharedJobs, j: int) -> tuple[Any, ...]:
-    rates, row = jobs.rates, jobs.instance.table.row(j, named=True)
-    same = (row["duration"], row["iterations"], row["profile"])
-    options = tuple((jobs.memory(j, o), int(rates.steps[j, o])) for o in jobs.options[j])
-    return (jobs.release[j], jobs.gang[j], jobs.suits[j], int(rates.kind[j]), options, same)

@@ -15,8 +15,7 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.solvers import sequence_paths, single_machine
-from optsched.solvers.methods.sequence_branching import machine_of
-from optsched.solvers.prices import prices_of_multipliers
+from optsched.solvers.methods.sequence_branching import machine_of, prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
 from optsched.solvers.sequence_search import improve_sequence

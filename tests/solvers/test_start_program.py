@@ -17,10 +17,9 @@ from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.solvers.compile_model import compile
 from optsched.solvers.list_schedule import list_schedule
-from optsched.solvers.prices import rational
 from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.session import Session
-from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, violated_rows
+from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, rational, violated_rows
 from solvers.rigid_instances import SUMS, rigid_instances
 
 
@@ -55,7 +54,7 @@ def test_with_all_columns_it_is_the_formulation(seed: int, objective: str) -> No
     instance = rigid(seed)
     jobs = slot_jobs(instance, objective)
     job, start = all_columns(instance, objective)
-    program = StartProgram.build(jobs, job, start, [RowFamily.plain(jobs)]).program
+    program = StartProgram.build(jobs, job, start, [RowFamily(jobs.gpus, jobs.instance.cluster.gpus)]).program
     model = compile(build(instance, objective))
     assert (program.column_count, program.row_count, program.nonzeros) == (
         model.column_count,

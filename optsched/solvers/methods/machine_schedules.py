@@ -214,8 +214,8 @@ class MachineBranching:
             if not self.deadline.passed:
                 self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
-        ticket = count()
-        nodes = [_Node.of(self.lower, 0, next(ticket), self.jobs.open_starts(), self._first_prices())]
+        ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
+        nodes = [_Node(self.lower, 0, next(ticket), whole, self._first_prices())]
         while nodes and not self.closed and not self.deadline.passed:
             node = heapq.heappop(nodes)
             if node.bound >= self.upper:
@@ -347,11 +347,6 @@ class _Node:
     ticket: int
     bits: bytes = field(compare=False)  # of its open starts
     price: Floats = field(compare=False)
-
-    @classmethod
-    def of(cls, bound: int, depth: int, ticket: int, open_start: Bools, price: Floats) -> _Node:
-        """With its bits packed."""
-        return cls(bound, depth, ticket, np.packbits(open_start).tobytes(), price)
 
 
 def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:

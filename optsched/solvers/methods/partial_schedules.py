@@ -89,7 +89,12 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
     level.free[:], level.bound[:] = times.release.min(), bounds.value
     path: list[tuple[Ints, Ints]] = []
     for _ in range(n):
-        after, count, cut = bounds.after(_in_all(level.gone, n)), 0, limit + 1
+        common, job = (
+            np.bitwise_and.reduce(level.gone, axis=0),
+            np.arange(n),
+        )  # the jobs that have started in every state
+        gone = np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
+        after, count, cut = bounds.after(gone), 0, limit + 1
         table[:] = -1
         for begin in range(0, level.cost.size, TOGETHER):
             if deadline.passed:
@@ -107,22 +112,11 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
-    return Searched(_order(path), int(level.cost[0]), left_out, True)
-
-
-def _in_all(gone: Ints, n: int) -> Bools:
-    """The jobs that have started in every state."""
-    common, job = np.bitwise_and.reduce(gone, axis=0), np.arange(n)
-    return np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
-
-
-def _order(path: list[tuple[Ints, Ints]]) -> Ints:
-    """The jobs of the first state of the last level, by start."""
-    order, at = [], 0
+    order, at = [], 0  # of the first state of the last level
     for parent, job in reversed(path):
         order.append(int(job[at]))
         at = int(parent[at])
-    return np.array(order[::-1], dtype=np.int64)
+    return Searched(np.array(order[::-1], dtype=np.int64), int(level.cost[0]), left_out, True)
 
 
 # --- compiled ------------------------------------------------------------------------------------------------------------

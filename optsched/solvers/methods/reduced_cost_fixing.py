@@ -15,7 +15,7 @@ from optsched.solvers.methods.formulations import TOLERANCES
 from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_program import SlotJobs, StartProgram
+from optsched.solvers.start_program import SlotJobs
 
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
@@ -67,10 +67,7 @@ def _run(state: SolveState) -> MethodReport:
         return MethodReport(Session.solver, note="" if reduced.finished else LATE)
     if not reduced.finished:
         return MethodReport(Session.solver, reduced.program.program.size, note=LATE)
-    return _branch(state, reduced.program)
-
-
-def _branch(state: SolveState, program: StartProgram) -> MethodReport:
+    program = reduced.program
     # presolve takes seconds for a program that is thin already, and the bound is higher without it
     session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
