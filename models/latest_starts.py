@@ -47,18 +47,15 @@ def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> I
     """
     area = (gpus * duration).astype(np.float64)
     others = area.sum() - area
-    after_last = release.max() + np.floor(_longest_wait(others, duration, blocked) + _SLACK)
-    busy = np.floor(others / blocked + _SLACK)
-    pauses = np.minimum(busy, release.size - 1)
-    return np.minimum(after_last, release + busy + (duration - 1) * pauses).astype(np.int64)
-
-
-def _longest_wait(others: Floats, duration: Ints, blocked: Ints) -> Floats:
     # the knapsack of A: np.interp on the concave curve (GPU-seconds spent, longest time that can be blocked)
     heads, count = np.unique(blocked, return_counts=True)
     time = np.concatenate([[0.0], np.cumsum(count * float(duration.max()))])
     spent = np.concatenate([[0.0], np.cumsum(heads * count * float(duration.max()))])
-    return np.minimum(np.interp(others, spent, time), duration.sum() - duration)
+    longest_wait = np.minimum(np.interp(others, spent, time), duration.sum() - duration)
+    after_last = release.max() + np.floor(longest_wait + _SLACK)
+    busy = np.floor(others / blocked + _SLACK)
+    pauses = np.minimum(busy, release.size - 1)
+    return np.minimum(after_last, release + busy + (duration - 1) * pauses).astype(np.int64)
 
 
 def latest_completions(instance: Instance, objective: str, value: float) -> Floats:

@@ -30,10 +30,22 @@ def left_shift(start: Ints, release: Ints, duration: Ints, size: Ints, capacity:
     Raises `InputError` when the given starts exceed a capacity.
     """
     while True:
-        moved = _generate(start, release, duration, size, capacity)
-        if np.array_equal(moved, start):
-            return moved
-        start = moved
+        held = np.zeros((int((start + duration).max()), capacity.size), dtype=np.int64)
+        placed = np.empty_like(start)
+        for j in np.lexsort((np.arange(start.size), start)):
+            first, last = release[j], start[j] + duration[j]
+            full = np.flatnonzero(np.any(held[first:last] + size[j] > capacity, axis=1)) + first
+            # starts right after a full slot (or at the release) that leave p_j slots before the next full slot
+            begin = np.concatenate([[first], full + 1])
+            room = np.concatenate([full, [last]]) - begin
+            fits = np.flatnonzero(room >= duration[j])
+            if fits.size == 0:
+                raise InputError(f"the schedule does not fit: job {j} (0-based) exceeds a capacity", field="schedule")
+            placed[j] = begin[fits[0]]
+            held[placed[j] : placed[j] + duration[j]] += size[j]
+        if np.array_equal(placed, start):
+            return placed
+        start = placed
 
 
 def in_sequence(order: Ints, release: Ints, duration: Ints, size: Ints, capacity: Ints) -> Ints:
@@ -41,20 +53,3 @@ def in_sequence(order: Ints, release: Ints, duration: Ints, size: Ints, capacity
     start = np.empty_like(release)
     start[order] = release.max() + np.cumsum(duration[order]) - duration[order]
     return left_shift(start, release, duration, size, capacity)
-
-
-def _generate(start: Ints, release: Ints, duration: Ints, size: Ints, capacity: Ints) -> Ints:
-    held = np.zeros((int((start + duration).max()), capacity.size), dtype=np.int64)
-    placed = np.empty_like(start)
-    for j in np.lexsort((np.arange(start.size), start)):
-        first, last = release[j], start[j] + duration[j]
-        full = np.flatnonzero(np.any(held[first:last] + size[j] > capacity, axis=1)) + first
-        # starts right after a full slot (or at the release) that leave p_j slots before the next full slot
-        begin = np.concatenate([[first], full + 1])
-        room = np.concatenate([full, [last]]) - begin
-        fits = np.flatnonzero(room >= duration[j])
-        if fits.size == 0:
-            raise InputError(f"the schedule does not fit: job {j} (0-based) exceeds a capacity", field="schedule")
-        placed[j] = begin[fits[0]]
-        held[placed[j] : placed[j] + duration[j]] += size[j]
-    return placed

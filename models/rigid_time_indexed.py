@@ -67,12 +67,10 @@ def count_columns(instance: Instance, objective: str, horizon: float | Floats | 
     return blocks(instance).columns(instance, objective, horizon)[0]
 
 
-def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
-) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
+    return start_model(NAME, instance, objective, blocks(instance), **limits)[0]
 
 
 def build_cvxpy(
@@ -130,8 +128,6 @@ FORMULATION = add_formulation(
     name=NAME,
     graham="P | r_j, size_j | f, f regular",
     objectives=REGULAR,
-    schedule_class="gang-nonpreemptive",
-    exact=True,
     applies=applies,
     build=build,
     size=size,

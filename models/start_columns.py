@@ -70,10 +70,6 @@ class StartColumns:
         """Slot boundary at which a job completes that starts by a column."""
         return self.slot + self.duration[self.block]
 
-    def keys(self) -> list[tuple[int, int]]:
-        """(block, start slot) of every column."""
-        return list(zip(self.block.tolist(), self.slot.tolist(), strict=True))
-
     def of_job(self, items: Sequence[T], j: int) -> Sequence[T]:
         """The items (one a column) of job j."""
         return items[self.job_offset[j] : self.job_offset[j + 1]]
@@ -153,10 +149,14 @@ class StartBlocks:
         release, latest_end = self.grid.release, self._latest_ends(instance)
         goal = get_objective(objective)
         if not cut:
-            latest_end = np.full_like(self.job, self._one_by_one)
+            one_by_one = release.max() + np.maximum.reduceat(self.slots, self._first).sum()
+            latest_end = np.full_like(self.job, one_by_one)
         elif goal.maximum:
             # no optimal schedule is worse than a list schedule, whatever the ways: every job in its fastest ones in turn
-            chosen = self._fastest_in_turn()
+            fastest = np.flatnonzero(self.slots == np.minimum.reduceat(self.slots, self._first)[self.job])
+            every = np.arange(release.size)
+            count = np.bincount(self.job[fastest], minlength=every.size)
+            chosen = fastest[np.searchsorted(self.job[fastest], every) + every % count]
             order = np.lexsort((-self.slots[chosen], release))
             start = in_sequence(order, release, self.slots[chosen], self.held[chosen], self.capacity)
             worst = largest(goal, start + self.slots[chosen], release).max()
@@ -180,23 +180,12 @@ class StartBlocks:
     def _first(self) -> Ints:
         return np.searchsorted(self.job, np.arange(self.grid.release.size)).astype(np.int64)
 
-    @property
-    def _one_by_one(self) -> int:
-        return int(self.grid.release.max() + np.maximum.reduceat(self.slots, self._first).sum())
-
     def _latest_ends(self, instance: Instance) -> Ints:
         # `latest_starts` grows with the durations and falls with the GPUs that block a job: the longest, the least blocked
         free = np.where(self.held > 0, self.capacity - self.held + 1, np.iinfo(np.int64).max)
         blocked = np.minimum.reduceat(free.min(axis=1), self._first)
         longest = np.maximum.reduceat(self.slots, self._first)
         return latest_starts(self.grid.release, longest, instance.gpus, blocked)[self.job] + self.slots
-
-    def _fastest_in_turn(self) -> Ints:
-        fastest = np.flatnonzero(self.slots == np.minimum.reduceat(self.slots, self._first)[self.job])
-        every = np.arange(self.grid.release.size)
-        first = np.searchsorted(self.job[fastest], every)
-        count = np.bincount(self.job[fastest], minlength=every.size)
-        return fastest[first + every % count]
 
 
 def largest(goal: Objective, end: Ints, release: Ints) -> Ints:

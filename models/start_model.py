@@ -52,7 +52,8 @@ def start_model(
 
     model = pyo.ConcreteModel(name)
     model.columns, model.grid = columns, columns.grid
-    model.start = pyo.Var(columns.keys(), domain=pyo.NonNegativeReals if relax else pyo.Binary)
+    keys = list(zip(columns.block.tolist(), columns.slot.tolist(), strict=True))
+    model.start = pyo.Var(keys, domain=pyo.NonNegativeReals if relax else pyo.Binary)
     start, jobs = list(model.start.values()), range(instance.n)
 
     # (0)
@@ -80,8 +81,9 @@ def _minimise(model: Any, columns: StartColumns, instance: Instance, objective: 
         return
     least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
     model.largest = pyo.Var(bounds=(least, None))
-    paid, late = terms(_paid(columns, goal), start), {}
-    for j in np.flatnonzero(largest(goal, _latest_end(columns), grid.release) > least).tolist():
+    paid, late, end = terms(_paid(columns, goal), start), {}, np.zeros_like(grid.release)
+    np.maximum.at(end, columns.job, columns.last + columns.duration)
+    for j in np.flatnonzero(largest(goal, end, grid.release) > least).tolist():
         late[j] = LinearExpression([*columns.of_job(paid, j), MonomialTermExpression((-1, model.largest))]) <= 0
     model.finish = pyo.Constraint(list(late), expr=late)
     model.goal = goal
@@ -92,12 +94,6 @@ def _minimise(model: Any, columns: StartColumns, instance: Instance, objective: 
 def _paid(columns: StartColumns, goal: Objective) -> Ints:
     """What the job of every column pays by it, in slots, of a maximum."""
     return largest(goal, columns.end, columns.grid.release[columns.job[columns.block]])
-
-
-def _latest_end(columns: StartColumns) -> Ints:
-    end = np.zeros_like(columns.grid.release)
-    np.maximum.at(end, columns.job, columns.last + columns.duration)
-    return end
 
 
 def end(model: Any, j: int) -> Any:

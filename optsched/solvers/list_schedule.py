@@ -115,58 +115,30 @@ def _per_slope(amount: Floats, cost: RegularCost) -> Floats:
     return np.where(cost.slope > 0, amount / np.where(cost.slope > 0, cost.slope, 1.0), NEVER)
 
 
-@ORDERS.register("arrival")
-def arrival(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest r_j first (FIFO)."""
-    return _by(p.release, p.duration)
-
-
-@ORDERS.register("spt")
-def spt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest p_j first."""
-    return _by(p.duration)
-
-
-@ORDERS.register("lpt")
-def lpt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)."""
-    return _by(-p.duration)
-
-
-@ORDERS.register("widest")
-def widest(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Largest gang first, then largest p_j."""
-    return _by(-p.gpus, -p.duration)
-
-
-@ORDERS.register("wspt")
-def wspt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest p_j / w_j first (Smith's rule)."""
-    return _by(_per_slope(p.duration, cost))
-
-
-@ORDERS.register("area")
-def area(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest g_j p_j / w_j first: GPU-seconds per weight."""
-    return _by(_per_slope(p.duration * p.gpus, cost))
-
-
-@ORDERS.register("release-area")
-def release_area(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale."""
-    return _by(p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum())
-
-
-@ORDERS.register("edd")
-def edd(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Earliest due date first."""
-    return _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release)
-
-
-@ORDERS.register("slack")
-def slack(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest d_j - p_j first: the latest start without tardiness."""
-    return _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER))
+_TABLE: dict[str, ListOrder] = {
+    # smallest r_j first (FIFO)
+    "arrival": lambda p, cost: _by(p.release, p.duration),
+    # smallest p_j first
+    "spt": lambda p, cost: _by(p.duration),
+    # largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)
+    "lpt": lambda p, cost: _by(-p.duration),
+    # largest gang first, then largest p_j
+    "widest": lambda p, cost: _by(-p.gpus, -p.duration),
+    # smallest p_j / w_j first (Smith's rule)
+    "wspt": lambda p, cost: _by(_per_slope(p.duration, cost)),
+    # smallest g_j p_j / w_j first: GPU-seconds per weight
+    "area": lambda p, cost: _by(_per_slope(p.duration * p.gpus, cost)),
+    # smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale
+    "release-area": lambda p, cost: _by(
+        p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum()
+    ),
+    # earliest due date first
+    "edd": lambda p, cost: _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release),
+    # smallest d_j - p_j first: the latest start without tardiness
+    "slack": lambda p, cost: _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER)),
+}
+for _name, _order in _TABLE.items():
+    ORDERS.register(_name)(_order)
 
 
 @ORDERS.register("atc")
@@ -177,7 +149,7 @@ def atc(p: PooledJobs, cost: RegularCost) -> Ints:
     """
     n = p.release.size
     if n > SMALL:
-        return area(p, cost)
+        return ORDERS.get("area")(p, cost)
     work = p.duration * p.gpus / p.pool_gpus.sum()
     scale = 2.0 * float(p.duration.mean())
     left, now, order = np.ones(n, dtype=bool), float(p.release.min()), []

@@ -16,8 +16,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from optsched.bounds.regular import regular_cost
-from optsched.models.mapped_modes import MappedModes
-from optsched.models.placement_modes import Mode
+from optsched.models.mapped_modes import MappedModes, Mode
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of

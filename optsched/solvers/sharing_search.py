@@ -35,7 +35,7 @@ from optsched.models.sharing_least import least_stay, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On as Residents
-from optsched.solvers.sharing_places import SharedPlaces, joined
+from optsched.solvers.sharing_orders import SharedPlaces, joined
 
 MOST, MOST_NODES = 12, 8  # jobs, nodes
 NAME = "sharing-branching"

@@ -17,7 +17,7 @@ from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.solvers.compile_model import compile
 from optsched.solvers.list_schedule import list_schedule
-from optsched.solvers.reduced_cost_fixing import polish, thin
+from optsched.solvers.lp_bound import polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.start_program import RowFamily, SlotJobs, StartProgram, rational, violated_rows
 from solvers.rigid_instances import SUMS, rigid_instances

@@ -14,13 +14,12 @@ from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificat
 from optsched.compiled import njit
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.gang_times import Clock, Times, alike
 from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
+from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs, Times, alike
 
 # Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.
 #
@@ -37,7 +36,7 @@ from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
 # the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
 # is the schedule of a beam search.
 # **Times** of states are in fine units, prices those of slots of as many units as need be: a schedule stays one when all its
-# times are rounded down, and costs no more (`optsched.solvers.gang_times`).
+# times are rounded down, and costs no more (`optsched.solvers.start_prices`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
 # **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
 # and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.

@@ -10,9 +10,9 @@ from optsched.models.rigid_time_indexed import count_columns
 from optsched.models.start_columns import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.solvers.list_schedule import FEW
+from optsched.solvers.lp_bound import polish, thin
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
-from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_program import SlotJobs
