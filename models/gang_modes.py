@@ -33,10 +33,9 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.formulation import REGULAR, add_formulation, inapplicable, require
-from optsched.models.left_shift import left_shift, starts_of
+from optsched.models.latest_starts import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
-from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, end, start_model
+from optsched.models.start_model import StartBlocks, StartColumns, choose, chosen, end, start_model
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 

@@ -18,12 +18,82 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from optsched.errors import InputError
-from optsched.models.hadar_packing import JobSchedule, Packing
+from optsched.models.mapped_modes import counts
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
+
+
+@dataclass(frozen=True, slots=True)
+class JobSchedule:
+    """One way to run a job: ``utility`` u_js, ``demand`` = ((q, devices w_q^js), ...) with increasing q, devices >= 1."""
+
+    utility: float
+    demand: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Data of Hadar's schedule-indexed packing LP: ``capacity`` c_q devices of each of Q resources; ``schedules[j]`` = S_j,
+    which may be empty.
+
+    A resource q is what is sold: one type of device of one machine in one round (or of the whole cluster in one round). Job
+    j takes at most one of its schedules s in S_j, which is worth u_js and holds w_q^js devices of q. Nothing here knows
+    where the schedules come from. The LP over these data is `hadar_primal`, its dual `hadar_dual`. Reference: Bao, Peng,
+    Wu and Li, Online job scheduling in distributed machine learning clusters (OASiS), INFOCOM 2018, arXiv 1801.00936.
+    """
+
+    capacity: tuple[int, ...]
+    schedules: tuple[tuple[JobSchedule, ...], ...]
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs n."""
+        return len(self.schedules)
+
+    @property
+    def resources(self) -> int:
+        """Number of resources Q."""
+        return len(self.capacity)
+
+    @cached_property
+    def flat(self) -> tuple[JobSchedule, ...]:
+        """All S schedules, the jobs in order."""
+        return tuple(one for of_job in self.schedules for one in of_job)
+
+    @cached_property
+    def job(self) -> Ints:
+        """Job of every schedule, i64[S]."""
+        return np.repeat(np.arange(self.jobs), [len(of_job) for of_job in self.schedules])
+
+    @cached_property
+    def utility(self) -> Floats:
+        """u of every schedule, f64[S]."""
+        return np.array([one.utility for one in self.flat], dtype=np.float64)
+
+    @cached_property
+    def demand(self) -> sp.csc_array:
+        """w as a sparse matrix, f64[Q, S] csc."""
+        rows = [q for one in self.flat for q, _ in one.demand]
+        held = [float(w) for one in self.flat for _, w in one.demand]
+        start = np.cumsum([0, *(len(one.demand) for one in self.flat)])
+        return sp.csc_array((held, rows, start), shape=(self.resources, len(self.flat)))
+
+    @cached_property
+    def of_job(self) -> sp.csr_array:
+        """1 where a schedule is of a job, f64[n, S] csr."""
+        columns = np.arange(self.job.size)
+        return sp.csr_array((np.ones(columns.size), (self.job, columns)), shape=(self.jobs, columns.size))
+
+    def require_schedules(self) -> None:
+        """`InputError` when no job has a schedule: there is nothing to choose, and the optimum is 0."""
+        if not self.flat:
+            legal = "more or longer rounds, or a device on which a job runs"
+            raise InputError("no job has a schedule: nothing can be packed", field="schedules", legal=legal)
+
 
 ENOUGH = 1 - 1e-9  # of the work is all of it: what rounding may take away
 MOST_SCHEDULES = 200_000  # of all jobs together; some seconds of enumeration, and about all that HiGHS takes lightly
@@ -141,8 +211,8 @@ class RoundProblem:
         cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
         most = [int(self.devices[cell]) for cell in cells]
         found = []
-        for counts in _splits(int(self.tasks[j]), most):
-            used = tuple((h, r, count) for (h, r), count in zip(cells, counts, strict=True) if count)
+        for held in reversed(list(counts(int(self.tasks[j]), most))):
+            used = tuple((h, r, count) for (h, r), count in zip(cells, held, strict=True) if count)
             alone = self.together is not None and len({h for h, _, _ in used}) == 1
             table = self.together if alone and self.together is not None else self.speed
             task = min(float(table[j, r]) for _, r, _ in used)
@@ -222,15 +292,3 @@ def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProbl
         utility=(instance.weight * instance.work)[:, None] / stay,
         together=None if same else alone,
     )
-
-
-def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All vectors of integers 0..most[i] that add up to ``total``."""
-    if not most:
-        if total == 0:
-            yield ()
-        return
-    rest = sum(most[1:])
-    for first in range(max(0, total - rest), min(total, most[0]) + 1):
-        for others in _splits(total - first, most[1:]):
-            yield (first, *others)

@@ -66,16 +66,21 @@ def modes_of_classes(instance: Instance, placement: str) -> list[list[Mode]]:
     return modes
 
 
+def counts(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All vectors of integers 0..most[i] that add up to ``total``, the largest first."""
+    if not most:
+        if total == 0:
+            yield ()
+        return
+    for first in range(min(total, most[0]), max(total - sum(most[1:]), 0) - 1, -1):
+        for rest in counts(total - first, most[1:]):
+            yield (first, *rest)
+
+
 def splits(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:
     """Every way to take ``gpus`` from nodes of the given sizes."""
-    if gpus == 0:
-        yield ()
-    elif gpus <= sum(sizes):
-        rest = sum(sizes[1:])
-        for here in range(min(gpus, sizes[0]), max(gpus - rest, 0) - 1, -1):
-            head = ((nodes[0], here),) if here else ()
-            for tail in splits(gpus - here, nodes[1:], sizes[1:]):
-                yield head + tail
+    for taken in counts(gpus, sizes):
+        yield tuple((node, count) for node, count in zip(nodes, taken, strict=True) if count)
 
 
 def consolidated(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:

@@ -31,8 +31,7 @@ import pyomo.environ as pyo
 from optsched.models import gang_modes
 from optsched.models.formulation import FORMULATIONS, REGULAR, inapplicable, require
 from optsched.models.mapped_modes import MappedModes
-from optsched.models.start_columns import StartBlocks
-from optsched.models.start_model import start_model
+from optsched.models.start_model import StartBlocks, start_model
 from optsched.models.time_grid import time_grid
 from optsched.problem.instance import Instance
 

@@ -30,9 +30,17 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from optsched.models.formulation import FORMULATIONS, REGULAR, add_formulation, inapplicable, objective_reason, require
-from optsched.models.left_shift import left_shift, starts_of
-from optsched.models.start_columns import StartBlocks, StartColumns, largest, least_maximum
-from optsched.models.start_model import choose, chosen, end, start_model
+from optsched.models.latest_starts import left_shift, starts_of
+from optsched.models.start_model import (
+    StartBlocks,
+    StartColumns,
+    choose,
+    chosen,
+    end,
+    largest,
+    least_maximum,
+    start_model,
+)
 from optsched.models.time_grid import time_grid
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance

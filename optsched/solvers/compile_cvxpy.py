@@ -94,10 +94,21 @@ def read(problem: Any) -> LinearProgram:
     sense = -1 if isinstance(problem.objective, cp.Maximize) else 1
     row_lower = b.copy()
     row_lower[int(data["dims"].zero) :] = -math.inf
+    # the user's constraint behind each row: ids are followed back through the reductions that renamed them
+    user = {constraint.id: constraint for constraint in problem.constraints}
+    origin = {key: key for key in user}
+    for step in inverse[:-1]:
+        renamed = getattr(step, "cons_id_map", None)
+        if isinstance(step, tuple) and len(step) == 3 and isinstance(step[2], dict):
+            renamed = step[2]
+        if renamed is not None:
+            origin = {new: origin[old] for old, new in renamed.items() if old in origin}
+    cones = inverse[-1]["eq_constr"] + inverse[-1]["other_constr"]
+    rows = [(user.get(origin.get(cone.id, -1)), k) for cone in cones for k in range(cone.size)]
     binding = CvxpyBinding(
         problem=problem,
         columns=[(v, k) for v in stuffed.variables for k in range(v.size)],
-        rows=_row_map(problem, inverse),
+        rows=rows,
         chain=chain,
         inverse=inverse,
         variables=list(stuffed.variables),
@@ -116,21 +127,3 @@ def read(problem: Any) -> LinearProgram:
         sense=sense,
         binding=binding,
     )
-
-
-def _row_map(problem: Any, inverse: list[Any]) -> list[tuple[Any, int]]:
-    """The user's constraint behind each row: ids are followed back through the reductions that renamed them."""
-    user = {constraint.id: constraint for constraint in problem.constraints}
-    origin = {key: key for key in user}
-    for data in inverse[:-1]:
-        renamed = getattr(data, "cons_id_map", None)
-        if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], dict):
-            renamed = data[2]
-        if renamed is not None:
-            origin = {new: origin[old] for old, new in renamed.items() if old in origin}
-    last = inverse[-1]
-    return [
-        (user.get(origin.get(cone.id, -1)), k)
-        for cone in last["eq_constr"] + last["other_constr"]
-        for k in range(cone.size)
-    ]

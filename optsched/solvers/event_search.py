@@ -116,7 +116,8 @@ class EventSearch(ABC, Generic[Start]):
             least = then.paid + self.least(then.now, then.left, (*then.waits, *self.order[then.come :]))
             children.append((least, len(children), starts, then, ended))
         for least, _, starts, then, ended in sorted(children, key=lambda child: child[:2]):
-            if self._hopeless(least):
+            # of that bound nothing is better than the best by more than rounding
+            if self.best < math.inf and least >= self.best - self.best * self.share - self.ulps:
                 break
             self.enter(at.now, starts, then, ended)
             if not self.explore(then):
@@ -133,10 +134,6 @@ class EventSearch(ABC, Generic[Start]):
         """Take the schedule that has been made, where it is better than the best."""
         if flow_time < self.best:
             self.best, self.found = flow_time, (tuple(self.start), tuple(self.end), *self.placed())
-
-    def _hopeless(self, least: Number) -> bool:
-        """Is nothing of that bound better than the best by more than rounding?"""
-        return bool(self.best < math.inf and least >= self.best - self.best * self.share - self.ulps)
 
     def _come(self, now: Number, come: int) -> int:
         while come < self.n and self.release[self.order[come]] <= now:

@@ -21,8 +21,17 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, assign_gpus, node_first
 from optsched.registry import Registry
-from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
-from optsched.solvers.local_search import INTERPRETED, improve_order, move_job, next_random
+from optsched.solvers.generation import (
+    INTERPRETED,
+    Costs,
+    PooledJobs,
+    generate_parallel,
+    generate_serial,
+    improve_order,
+    move_job,
+    next_random,
+    objective_value,
+)
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s

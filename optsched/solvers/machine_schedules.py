@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.local_search import next_random
+from optsched.solvers.generation import next_random
 
 FAR = 1 << 60  # dearer than any path
 

@@ -228,12 +228,16 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
         places.place(_rounds(columns, pool, fixed))
         if not columns.active.any() or deadline.passed:
             break
+        upper = np.concatenate([columns.free.ravel(), columns.active]).astype(float)
+        fits = np.ones(pool.value.size, dtype=bool)  # columns of active jobs that the free devices allow
+        of_entry = np.repeat(np.arange(fits.size), np.diff(pool.A.indptr))
+        np.logical_and.at(fits, of_entry, pool.A.data <= upper[pool.A.indices])
         level = generate_columns(
             columns.price,
             np.full(columns.rows, -math.inf),
-            np.concatenate([columns.free.ravel(), columns.active]).astype(float),
+            upper,
             sense=-1,
-            start=_that_fit(columns, pool),
+            start=PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan),
             duals=duals,
             most_rounds=pricing,
             deadline=deadline,
@@ -241,16 +245,6 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
         duals, pool, share = level.duals, level.columns, level.x
     places.improve(deadline)
     return places
-
-
-def _that_fit(columns: RoundColumns, pool: PricedColumns) -> PricedColumns:
-    """The columns of active jobs that the free devices allow."""
-    upper = np.concatenate([columns.free.ravel(), columns.active])
-    fits = np.ones(pool.value.size, dtype=bool)
-    np.logical_and.at(
-        fits, np.repeat(np.arange(fits.size), np.diff(pool.A.indptr)), pool.A.data <= upper[pool.A.indices]
-    )
-    return PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan)
 
 
 def _largest(columns: RoundColumns, pool: PricedColumns, share: Floats) -> list[int]:

@@ -111,14 +111,6 @@ def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0
     return float(Fraction(offset) + sense * k * Fraction(step))
 
 
-def _power_of_two(cost: Floats) -> float:
-    """What to multiply an objective with."""
-    largest = float(np.max(np.abs(cost), initial=0.0))
-    if largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]:
-        return 1.0
-    return math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
-
-
 class _Silent(highspy.Highs):
     """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
     anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
@@ -153,7 +145,9 @@ class Session:
         self.highs = _Silent()
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
-        self._scale = _power_of_two(program.c)
+        largest = float(np.max(np.abs(program.c), initial=0.0))
+        plain = largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]
+        self._scale = 1.0 if plain else math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
         self._cost = program.c * self._scale
         p, A = self.program, self.program.A
         shape = (len(p.c), len(p.row_lower), A.nnz)

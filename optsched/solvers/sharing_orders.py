@@ -19,6 +19,7 @@ from functools import partial
 from itertools import groupby, islice, product
 
 from optsched.errors import InputError
+from optsched.models.mapped_modes import counts
 from optsched.models.shared_jobs import (
     Gang,
     SharedJobs,
@@ -150,21 +151,19 @@ class SharedPlaces:
             yield from self._assign((*gangs, gang), joined(on, j, gang))
 
     def _gangs(self, j: int, on: Residents, usable: Callable[[int], bool]) -> Iterator[Gang]:
-        cells = [[cell for cell in cells if usable(cell[0])] for cells in self._alike(on)]
-        looks = [(self.kind[v], tuple(sorted(on[g] for g in self.gpus[v]))) for v in range(len(self.gpus))]
-        for counts in _counts(self.jobs.gang[j], cells, looks):
-            chosen = [
-                cell[:count]
-                for cells_of, counts_of in zip(cells, counts, strict=True)
-                for cell, count in zip(cells_of, counts_of, strict=True)
-            ]
-            yield tuple(sorted(g for part in chosen for g in part))
-
-    def _alike(self, on: Residents) -> Cells:
-        return [
+        alike = [
             [list(cell) for _, cell in groupby(sorted(own, key=lambda g: (on[g], g)), key=lambda g: on[g])]
             for own in self.gpus
         ]
+        cells = [[cell for cell in each if usable(cell[0])] for each in alike]
+        looks = [(self.kind[v], tuple(sorted(on[g] for g in self.gpus[v]))) for v in range(len(self.gpus))]
+        for taken in _counts(self.jobs.gang[j], cells, looks):
+            chosen = [
+                cell[:count]
+                for cells_of, counts_of in zip(cells, taken, strict=True)
+                for cell, count in zip(cells_of, counts_of, strict=True)
+            ]
+            yield tuple(sorted(g for part in chosen for g in part))
 
     def _fits(self, j: int, own: int, g: int, on: Residents, option: Sequence[int]) -> bool:
         jobs, node = self.jobs, self.jobs.gpu_node[g]
@@ -192,18 +191,8 @@ def _counts(need: int, cells: Cells, looks: list[tuple[int, Residents]]) -> Iter
         if left > sum(room[v:]):
             return
         for here in range(min(left, room[v]), -1, -1):
-            for counts in _split(here, [len(cell) for cell in cells[v]]):
-                if all(before[u] >= counts for u in range(v) if looks[u] == looks[v]):
-                    yield from grow(v + 1, left - here, [*before, counts])
+            for taken in counts(here, [len(cell) for cell in cells[v]]):
+                if all(before[u] >= taken for u in range(v) if looks[u] == looks[v]):
+                    yield from grow(v + 1, left - here, [*before, taken])
 
     return grow(0, need, [])
-
-
-def _split(total: int, sizes: list[int]) -> Iterator[tuple[int, ...]]:
-    if not sizes:
-        if total == 0:
-            yield ()
-        return
-    for first in range(min(total, sizes[0]), max(total - sum(sizes[1:]), 0) - 1, -1):
-        for rest in _split(total - first, sizes[1:]):
-            yield (first, *rest)

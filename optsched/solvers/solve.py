@@ -175,7 +175,14 @@ def begin(
 
 def _run(state: SolveState, named: Method | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    _begin(state)
+    # a list schedule, the best certificate of theorems, a little local search; where numbers fail, without it
+    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
+    for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
+        try:
+            if not state.closed:
+                step()
+        except (OptschedError, ArithmeticError) as error:
+            _LOG.info("before any method: %s", error)
     if state.instance.n == 0:
         return _solution(state, "none", MethodReport("none"))
     if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
@@ -193,17 +200,6 @@ def _run(state: SolveState, named: Method | None) -> Solution:
     if state.closed and named is None:
         return _solution(state, "list", MethodReport("combinatorial bound"))
     return _with_fallbacks(state, method)
-
-
-def _begin(state: SolveState) -> None:
-    """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
-    budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
-    for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
-        try:
-            if not state.closed:
-                step()
-        except (OptschedError, ArithmeticError) as error:
-            _LOG.info("before any method: %s", error)
 
 
 def _with_fallbacks(state: SolveState, method: Method) -> Solution:

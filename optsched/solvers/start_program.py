@@ -100,10 +100,16 @@ class StartProgram:
         horizon = int((start + length).max(initial=0)) + 1
         columns = np.repeat(np.arange(start.size), length)  # of every slot that a column covers
         slots = np.arange(columns.size) - np.repeat(np.cumsum(length) - length - start, length)
+        possible = np.zeros((n, horizon + 1), dtype=np.int32)
+        np.add.at(possible, (job, start), 1)
+        np.subtract.at(possible, (job, start + length), 1)
         once = sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
         blocks, kept_family, kept_slot, capacity = [once], [], [], []
         for f, family in enumerate(families):
-            rows = _crowded(family, jobs, job, start, horizon)
+            # slots whose row is not implied by the columns that are left
+            total = family.width @ (np.cumsum(possible, axis=1)[:, :horizon] > 0)
+            rows = np.flatnonzero(total > family.capacity)
+            rows = rows if family.slots is None else np.intersect1d(rows, family.slots)
             at = np.full(horizon, -1, dtype=np.int64)
             at[rows] = np.arange(rows.size)
             width = family.width[job[columns]]
@@ -169,17 +175,6 @@ def rational(values: Floats) -> tuple[Ints, int]:
         if np.all(np.abs(values * denominator - scaled) <= NEARLY * np.maximum(1.0, values)):
             return scaled.astype(np.int64), denominator
     return np.round(values * FINE).astype(np.int64), FINE
-
-
-def _crowded(family: RowFamily, jobs: SlotJobs, job: Ints, start: Ints, horizon: int) -> Ints:
-    """Slots whose row is not implied by the columns that are left."""
-    n = jobs.release.size
-    possible = np.zeros((n, horizon + 1), dtype=np.int32)
-    np.add.at(possible, (job, start), 1)
-    np.subtract.at(possible, (job, start + jobs.length[job]), 1)
-    total = family.width @ (np.cumsum(possible, axis=1)[:, :horizon] > 0)
-    crowded = np.flatnonzero(total > family.capacity)
-    return crowded if family.slots is None else np.intersect1d(crowded, family.slots)
 
 
 def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFamily]:

@@ -149,11 +149,9 @@ class _Search(EventSearch[int]):
         return ((some, ()) for size in range(len(at.waits) + 1) for some in combinations(at.waits, size))
 
     def begun(self, start: int) -> tuple[int, Number]:
-        """b M_j."""
         return start, self.alone[start]
 
     def slowdowns(self, left: Left, on: On) -> dict[int, Number]:
-        """By those on the busiest link."""
         return slowdowns(self.problem, left, self.penalty)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:

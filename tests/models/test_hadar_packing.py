@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 from optsched.errors import InputError
 from optsched.models import hadar_dual, hadar_primal
-from optsched.models.hadar_packing import JobSchedule, Packing
+from optsched.models.hadar_rounds import JobSchedule, Packing
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
 

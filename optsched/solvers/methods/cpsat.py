@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
-from optsched.models.left_shift import starts_of
+from optsched.models.latest_starts import starts_of
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.solve_state import SolveState

@@ -46,7 +46,14 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
     if formulation.in_seconds:
         clock = WorkingClock.of(state.instance, state.goal.name)
     try:
-        model = formulation.build(clock.instance, state.goal.name, horizon=_horizon(formulation, state, clock))
+        # latest completions in units: the horizon asked for, and what a schedule better than the incumbent needs
+        horizon: Any = None if state.horizon is None else clock.units(state.horizon)
+        if formulation.exact and state.value is not None:
+            latest = latest_completions(clock.instance, state.goal.name, float(state.value / clock.unit))
+            limited = np.isfinite(latest)
+            latest[limited] += ULPS * np.spacing(np.abs(latest[limited]))
+            horizon = latest if horizon is None else np.minimum(latest, horizon)
+        model = formulation.build(clock.instance, state.goal.name, horizon=horizon)
         program = compile(model)
     except InfeasibleError as error:
         if state.horizon is None:  # there is the incumbent: no proof of anything
@@ -88,17 +95,6 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
         return MethodReport(Session.solver, size, outcome.nodes, duals, note="" if state.closed else TOLERANCES)
     note = f"{formulation.name} is a relaxation: it gives a bound, the schedule is a list schedule"
     return MethodReport(Session.solver, size, outcome.nodes, duals, note, status="feasible")
-
-
-def _horizon(formulation: Formulation, state: SolveState, clock: WorkingClock) -> Any:
-    """Latest completions in units: the horizon asked for, and what a schedule better than the incumbent needs."""
-    asked = None if state.horizon is None else clock.units(state.horizon)
-    if not formulation.exact or state.value is None:
-        return asked
-    latest = latest_completions(clock.instance, state.goal.name, float(state.value / clock.unit))
-    limited = np.isfinite(latest)
-    latest[limited] += ULPS * np.spacing(np.abs(latest[limited]))
-    return latest if asked is None else np.minimum(latest, asked)
 
 
 # `WorkingClock`: an instance in units of time that fit a solver whose tolerances are absolute numbers.

@@ -215,7 +215,14 @@ class MachineBranching:
                 self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
         ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
-        nodes = [_Node(self.lower, 0, next(ticket), whole, self._first_prices())]
+        # at first a job costs what the best schedule would save without it: its cost, and its length of all that comes after
+        weight, length = self.jobs.weight, self.jobs.length
+        after = np.zeros(self.jobs.n)
+        for i in range(self.jobs.machines):
+            here = self.machine == i
+            after[here] = weight[here].sum() - np.cumsum(weight[here])
+        first = np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
+        nodes = [_Node(self.lower, 0, next(ticket), whole, first)]
         while nodes and not self.closed and not self.deadline.passed:
             node = heapq.heappop(nodes)
             if node.bound >= self.upper:
@@ -233,15 +240,6 @@ class MachineBranching:
         if bound > self.lower:
             self.lower = min(bound, self.upper)
             self._tell()
-
-    def _first_prices(self) -> Floats:
-        """What the best schedule would save without a job: its own cost, and its length of all that comes after it."""
-        weight, length = self.jobs.weight, self.jobs.length
-        after = np.zeros(self.jobs.n)
-        for i in range(self.jobs.machines):
-            here = self.machine == i
-            after[here] = weight[here].sum() - np.cumsum(weight[here])
-        return np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
 
     def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
         """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""

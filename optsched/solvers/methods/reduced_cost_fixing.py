@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.models.latest_starts import latest_completions
-from optsched.models.left_shift import starts_of
+from optsched.models.latest_starts import latest_completions, starts_of
 from optsched.models.rigid_time_indexed import count_columns
-from optsched.models.start_columns import StartColumns
+from optsched.models.start_model import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.solvers.list_schedule import FEW
 from optsched.solvers.lp_bound import polish, thin
