@@ -33,7 +33,6 @@ from optsched.models.formulation import FORMULATIONS, REGULAR, add_formulation, 
 from optsched.models.latest_starts import left_shift, starts_of
 from optsched.models.start_model import (
     StartBlocks,
-    StartColumns,
     choose,
     chosen,
     end,
@@ -68,11 +67,6 @@ def blocks(instance: Instance) -> StartBlocks:
     """One block a job, on one pool of all GPUs."""
     grid, total = time_grid(instance), np.array([instance.cluster.gpus])
     return StartBlocks(grid, np.arange(instance.n), grid.duration, instance.gpus[:, None], total, counted=True)
-
-
-def count_columns(instance: Instance, objective: str, horizon: float | Floats | None) -> StartColumns:
-    """One block of starts a job: r_j to the latest start that is provably needed."""
-    return blocks(instance).columns(instance, objective, horizon)[0]
 
 
 def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:

@@ -15,7 +15,6 @@ in this file alone; `tests/solvers/test_public_ground.py` says what is gone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +27,14 @@ from cvxpy.reductions.solvers import utilities
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.linear_program import Binding, LinearProgram
 
 
 @dataclass
-class CvxpyBinding:
+class CvxpyBinding(Binding):
     """Columns are ``(variable, flat index)``, rows ``(constraint or None, flat index)``; flat in Fortran order."""
 
     problem: Any
-    columns: Sequence[Any]
-    rows: Sequence[Any]
     chain: Any
     inverse: list[Any]
     variables: list[Any]

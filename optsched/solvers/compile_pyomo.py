@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +23,14 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.linear_program import Binding, LinearProgram
 
 
 @dataclass
-class PyomoBinding:
+class PyomoBinding(Binding):
     """Columns are ``VarData``, rows ``ConstraintData``; duals go to an import suffix ``dual`` if the model has one."""
 
     model: Any
-    columns: Sequence[Any]
-    rows: Sequence[Any]
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
         """``var.value = x[j]``; Pyomo's dual sign is HiGHS's, so duals are stored as they are."""
@@ -95,7 +92,7 @@ def read(model: Any) -> LinearProgram:
         integrality=integrality,
         offset=offset,
         sense=sense,
-        binding=PyomoBinding(model, columns, rows),
+        binding=PyomoBinding(columns, rows, model),
     )
 
 

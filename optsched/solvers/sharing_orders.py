@@ -2,7 +2,7 @@
 
 **Problem**: `optsched.models.shared_jobs`, minimise sum C_j. **Method**: enumerate the GPUs of all jobs (of choices that are
 alike one: `SharedPlaces`; on one gang set it does not matter), their sub-batches, and the orders of
-starts and ends in which the active jobs may run at once (`optsched.solvers.event_orders`); on one gang set these are at most
+starts and ends in which the active jobs may run at once (`optsched.solvers.event_search`); on one gang set these are at most
 two: 6, 54, 648, 9,720 orders for n = 2..5. The rate of a job is 1 over the worst xi_{j|k} of the jobs k beside it on a GPU.
 
 **Guarantee**: exact over all schedules, to the tolerance of the LP solver; with ``certify`` a bound proved in fractions.
@@ -31,7 +31,7 @@ from optsched.models.shared_jobs import (
 )
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
-from optsched.solvers.event_orders import EventOrders, LeastOrder
+from optsched.solvers.event_search import EventOrders, LeastOrder
 
 MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
 NEAR = 1e-8  # of the flow time: a start of the LP this near to an event is at the event

@@ -34,6 +34,7 @@ FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no mo
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
+NONE_FITS = "no exact method fits the size of this instance: the best list schedule and the best certificate"
 ALONE = "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"
 CONTENTION = "jobs contend for the network, of which no method knows"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
@@ -193,7 +194,14 @@ def _run(state: SolveState, named: Method | None) -> Solution:
         return _solution(state, "list", MethodReport("list schedule", note=EARLY))
     method = named or _choose(state, PREFERRED)
     if method is None:
-        return _solution(state, "list", _list_only(state))
+        # no exact method fits: a longer search from below and above
+        state.search(LIST_BUDGET)
+        if not state.late:
+            half = state.deadline.share(0.5)
+            state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
+        if state.left < math.inf and not state.closed:
+            state.search(ENDLESS)
+        return _solution(state, "list", MethodReport("list schedule", note=NONE_FITS))
     reason = method.applies(state)
     if reason is not None:
         raise InputError(f"the model does not apply: {reason}", field="model", value=method.name)
@@ -251,18 +259,6 @@ def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
             continue
         return method
     return None
-
-
-def _list_only(state: SolveState) -> MethodReport:
-    """No exact method fits: a longer search from below and above."""
-    state.search(LIST_BUDGET)
-    if not state.late:
-        half = state.deadline.share(0.5)
-        state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
-    if state.left < math.inf and not state.closed:
-        state.search(ENDLESS)
-    note = "no exact method fits the size of this instance: the best list schedule and the best certificate"
-    return MethodReport("list schedule", note=note)
 
 
 def _solution(state: SolveState, model: str, report: MethodReport, failed: Sequence[str] = ()) -> Solution:

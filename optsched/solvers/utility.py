@@ -29,7 +29,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule, node_first
 from optsched.solvers.linear_program import Size
-from optsched.solvers.round_packing import RoundPacking, pack_rounds
+from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.round_places import Placed
 from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
@@ -86,7 +86,15 @@ class UtilitySolve:
         relative = self.instance.relative
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
         self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
-        self._prove(packed)
+        if self.certificate is not None and problem.n * problem.rounds * problem.types <= PROVED:
+            # what the packing's prices prove: prices by type, of a second; all devices of a round cost what they cost there
+            moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
+            worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
+            prices: Floats = worth / np.maximum(problem.devices.sum(axis=0) * problem.seconds, problem.seconds)
+            proved = priced_certificate(relative, self.goal.name, CLASS, moments, prices)
+            if proved is not None and proved.value < self.certificate.value:
+                proved.verify(relative)
+                self.certificate = proved
         if not all(packed.chosen):
             return
         schedule = schedule_of(relative, problem, packed.chosen)
@@ -97,20 +105,6 @@ class UtilitySolve:
         if self.best is None or value > self.best[0]:
             self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"
         self._report()
-
-    def _prove(self, packed: RoundPacking) -> None:
-        """What the packing's prices prove, where it is more and can be proved again in seconds."""
-        relative, problem = self.instance.relative, packed.problem
-        if self.certificate is None or problem.n * problem.rounds * problem.types > PROVED:
-            return
-        # prices by type, of a second: all devices of a round cost what they cost there
-        moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
-        worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
-        prices: Floats = worth / np.maximum(problem.devices.sum(axis=0) * problem.seconds, problem.seconds)
-        proved = priced_certificate(relative, self.goal.name, CLASS, moments, prices)
-        if proved is not None and proved.value < self.certificate.value:
-            proved.verify(relative)
-            self.certificate = proved
 
     def _report(self) -> None:
         value = float(self.best[0]) if self.best else float("nan")

@@ -121,7 +121,7 @@ def test_cvxpy_arrays_have_the_problems_own_sign_and_offset() -> None:
     assert (program.sense, program.offset) == (-1, 5)
     outcome = Session(program).solve()
     assert outcome.value == pytest.approx(problem.solve(solver=cp.HIGHS)) == pytest.approx(13.0)
-    program.load(np.zeros(program.column_count))
+    program.load(np.zeros(len(program.c)))
     program.load(outcome.x)
     assert problem.value == pytest.approx(13.0)
     assert x.value == pytest.approx([4, 0])

@@ -54,7 +54,7 @@ def test_row_duals_are_the_change_of_the_optimum() -> None:
     duals, reduced = session.duals(), session.reduced_costs()
     assert np.all(duals >= -1e-9)
     assert reduced == pytest.approx(program.c - program.A.T @ duals)
-    for i in range(program.row_count):
+    for i in range(len(program.row_lower)):
         lower = program.row_lower.copy()
         lower[i] += 1e-6
         session.set_rows(lower, program.row_upper)
@@ -75,10 +75,10 @@ def test_changes_on_the_live_solver_equal_a_rebuild() -> None:
     session = Session(program)
     session.solve()
     c, lower = program.c[::-1].copy(), program.row_lower * 1.5
-    upper = np.full(program.column_count, 4.0)
+    upper = np.full(len(program.c), 4.0)
     session.set_cost(c)
     session.set_rows(lower, program.row_upper)
-    session.set_bounds(np.zeros(program.column_count), upper)
+    session.set_bounds(np.zeros(len(program.c)), upper)
     rebuilt = replace(program, c=c, row_lower=lower, upper=upper)
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value)
     some = np.array([0, 3])
@@ -93,7 +93,7 @@ def test_changes_on_the_live_solver_equal_a_rebuild() -> None:
 def test_added_columns_equal_a_rebuild() -> None:
     program = covering()
     rng = np.random.default_rng(5)
-    block, cost = sp.csc_array(rng.random((program.row_count, 3)) * 3), np.array([0.5, 0.4, 0.6])
+    block, cost = sp.csc_array(rng.random((len(program.row_lower), 3)) * 3), np.array([0.5, 0.4, 0.6])
     session = Session(program)
     before = session.solve().value
     assert session.add_columns(cost, block).tolist() == [9, 10, 11]
@@ -113,8 +113,8 @@ def test_added_columns_equal_a_rebuild() -> None:
 
 def brute_force(program: LinearProgram) -> float:
     best = -INF
-    for bits in range(1 << program.column_count):
-        x = np.array([bits >> j & 1 for j in range(program.column_count)], dtype=float)
+    for bits in range(1 << len(program.c)):
+        x = np.array([bits >> j & 1 for j in range(len(program.c))], dtype=float)
         if np.all(program.A @ x <= program.row_upper):
             best = max(best, program.value(x))
     return best
@@ -134,7 +134,7 @@ def test_relaxed_session_solves_the_lp() -> None:
     program = knapsack()
     session = Session(program, relax=True)
     assert session.solve().value >= Session(program).solve().value
-    assert session.duals().size == program.row_count
+    assert session.duals().size == len(program.row_lower)
 
 
 def test_mips_have_no_duals() -> None:
@@ -312,15 +312,15 @@ def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
 def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> None:
     program = covering()
     rng = np.random.default_rng(7)
-    extra, bound = rng.random((2, program.column_count)) + 0.1, rng.random(2) + 3
+    extra, bound = rng.random((2, len(program.c))) + 0.1, rng.random(2) + 3
     session = Session(program)
     before = session.solve().value
     rows = session.add_rows(sp.csr_array(extra), bound, np.full(2, INF))
-    assert rows.tolist() == [program.row_count, program.row_count + 1]
+    assert rows.tolist() == [len(program.row_lower), len(program.row_lower) + 1]
     columns = np.array([0, 4])
     session.set_coefficients(rows, columns, np.array([9.0, 0.0]))
     extra[0, 0], extra[1, 4] = 9.0, 0.0
-    lower, upper = np.concatenate([program.row_lower, bound]), np.full(program.row_count + 2, INF)
+    lower, upper = np.concatenate([program.row_lower, bound]), np.full(len(program.row_lower) + 2, INF)
     rebuilt = replace(program, A=sp.csc_array(sp.vstack([program.A, extra])), row_lower=lower, row_upper=upper)
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value, rel=1e-9)
     assert session.solve().value > before + 1e-6

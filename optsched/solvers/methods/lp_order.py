@@ -119,11 +119,6 @@ def leading_digits(value: float | Fraction) -> float:
     return float(f"{float(value):.{DIGITS}g}")
 
 
-def smith_ranks(seconds: Sequence[float], weight: Sequence[float]) -> list[float]:
-    """p_j / w_j up to rounding; inf for jobs of weight 0."""
-    return [leading_digits(p / w) if w else math.inf for p, w in zip(seconds, weight, strict=True)]
-
-
 NAME = "lp-order"
 OBJECTIVES = ("total_completion_time", "total_weighted_completion_time")
 
@@ -151,7 +146,8 @@ def _run(state: SolveState) -> MethodReport:
     instance = state.instance
     weight = instance.weight.tolist() if state.goal.weighted else [1.0] * instance.n
     seconds = fixed_durations(instance).tolist()
-    program = LpSchedule.of(instance.arrival.tolist(), seconds, smith_ranks(seconds, weight))
+    rank = [leading_digits(p / w) if w else math.inf for p, w in zip(seconds, weight, strict=True)]
+    program = LpSchedule.of(instance.arrival.tolist(), seconds, rank)
     orders = list(lp_orders(program))
     pairs = (zip(map(Fraction, weight), program.one_after_the_other(order), strict=True) for order in orders)
     cost = [sum((w * c for w, c in each), Fraction(0)) for each in pairs]

@@ -10,11 +10,11 @@ import numpy as np
 from optsched.bounds.lp_dual import PriceRow, Prices, integers, price_certificate
 from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import Size
+from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.sequence_paths import QUANTUM, cheapest_paths
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_program import SlotJobs
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
