@@ -21,7 +21,7 @@ from itertools import islice
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.models.time_grid import TimeGrid, on_common_unit, releases
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
@@ -170,10 +170,9 @@ class MappedModes:
 
         `InputError` when arrivals and the durations of the modes are multiples of no useful unit.
         """
-        origin = float(instance.arrival.min())
-        release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
-        unit, releases, slots = on_common_unit(release, [Fraction(p) for p in self.seconds.tolist()])
-        return TimeGrid(origin, unit, releases, np.minimum.reduceat(slots, self.offset[:-1])), slots
+        origin, exact = releases(instance)
+        unit, release, slots = on_common_unit(exact, [Fraction(p) for p in self.seconds.tolist()])
+        return TimeGrid(origin, unit, release, np.minimum.reduceat(slots, self.offset[:-1])), slots
 
     def only(self, kept: Ints) -> MappedModes:
         """The modes with these numbers (ascending)."""
@@ -203,12 +202,9 @@ class _Timing:
 
     def of(self, j: int, vector: Mode) -> tuple[Mode, float]:
         """(nodes and counts in the order of the replicas, seconds a unit of work)."""
-        speeds = self._instance.speeds_of(j)
-        if self._network is not None and speeds.is_ordered:
-            return self._staged(self._names[j], vector, self._network)
-        return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
-
-    def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:
+        speeds, name, network = self._instance.speeds_of(j), self._names[j], self._network
+        if network is None or not speeds.is_ordered:
+            return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
         # alike nodes are adjacent: what is found for one vector is written in places, not in nodes
         placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
         alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)

@@ -246,7 +246,20 @@ def start_model(
     start, jobs = list(model.start.values()), range(instance.n)
 
     # (0)
-    _minimise(model, columns, instance, objective, start)
+    goal, grid = get_objective(objective), columns.grid
+    if goal.maximum:  # the variable is in slots
+        least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
+        model.goal, model.largest = goal, pyo.Var(bounds=(least, None))
+        paid, late, end = terms(_paid(columns, goal), start), {}, np.zeros_like(grid.release)
+        np.maximum.at(end, columns.job, columns.last + columns.duration)
+        for j in np.flatnonzero(largest(goal, end, grid.release) > least).tolist():
+            late[j] = LinearExpression([*columns.of_job(paid, j), MonomialTermExpression((-1, model.largest))]) <= 0
+        model.finish = pyo.Constraint(list(late), expr=late)
+        body = goal.term(grid.origin, grid.origin, 1, np.inf) + float(grid.unit) * model.largest
+    else:
+        cost, constant = columns.costs(instance, objective)
+        body = LinearExpression(constant=constant, linear_coefs=cost.tolist(), linear_vars=start)
+    model.objective = pyo.Objective(expr=body)
     # (1)
     model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
     # (2)
@@ -258,26 +271,6 @@ def start_model(
             rows[t if blocks.counted else (v, t)] = LinearExpression(columns.in_process(used, t, users)) <= capacity
     model.capacity = pyo.Constraint(list(rows), expr=rows)
     return model, kept
-
-
-def _minimise(model: Any, columns: StartColumns, instance: Instance, objective: str, start: Sequence[Any]) -> None:
-    """Add the objective; for a maximum also its variable (in slots) and its rows ``finish``."""
-    goal, grid = get_objective(objective), columns.grid
-    if not goal.maximum:
-        cost, constant = columns.costs(instance, objective)
-        body = LinearExpression(constant=constant, linear_coefs=cost.tolist(), linear_vars=start)
-        model.objective = pyo.Objective(expr=body)
-        return
-    least = least_maximum(goal, grid, instance.gpus, instance.cluster.gpus)
-    model.largest = pyo.Var(bounds=(least, None))
-    paid, late, end = terms(_paid(columns, goal), start), {}, np.zeros_like(grid.release)
-    np.maximum.at(end, columns.job, columns.last + columns.duration)
-    for j in np.flatnonzero(largest(goal, end, grid.release) > least).tolist():
-        late[j] = LinearExpression([*columns.of_job(paid, j), MonomialTermExpression((-1, model.largest))]) <= 0
-    model.finish = pyo.Constraint(list(late), expr=late)
-    model.goal = goal
-    origin = goal.term(grid.origin, grid.origin, 1, np.inf)
-    model.objective = pyo.Objective(expr=origin + float(grid.unit) * model.largest)
 
 
 def _paid(columns: StartColumns, goal: Objective) -> Ints:

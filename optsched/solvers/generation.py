@@ -8,7 +8,7 @@ resource-constrained project scheduling methods revisited, EJOR 90 (1996), 320-3
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -216,6 +216,13 @@ def move_job(order: Ints, source: int, target: int, swap: bool) -> None:
 
 
 @njit
+def copy_to(kept: Any, found: Any) -> None:
+    """As ``kept[:] = found``, which takes two seconds to compile: it can say in words what does not fit."""
+    for k in range(kept.size):
+        kept[k] = found[k]
+
+
+@njit
 def next_random(state: Ints, below: int) -> int:
     """A number of 0..below - 1."""
     # a linear congruential generator modulo 2**31: the same kicks everywhere
@@ -271,12 +278,10 @@ def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: Pool
         work += spent
         if value < best:
             best = value
-            for k in range(n):
-                order[k] = trial[k]
+            copy_to(order, trial)
         if work >= budget:
             break
-        for k in range(n):
-            trial[k] = order[k]
+        copy_to(trial, order)
         for _ in range(2 + next_random(state, 3)):
             move_job(trial, next_random(state, n), next_random(state, n), False)
         work += generate_serial(trial, jobs, start, taken)

@@ -25,6 +25,7 @@ from optsched.solvers.generation import (
     INTERPRETED,
     Costs,
     PooledJobs,
+    copy_to,
     generate_parallel,
     generate_serial,
     improve_order,
@@ -387,6 +388,5 @@ def anneal(
         current = found
         if current < value:
             value = current
-            for at in range(n):
-                best[at] = order[at]
+            copy_to(best, order)
     return value

@@ -36,7 +36,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.models.latest_starts import latest_completions
 from optsched.models.mapped_modes import speed_depends_on_placement
-from optsched.models.time_grid import on_common_unit
+from optsched.models.time_grid import on_common_unit, releases
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective, objective_of
@@ -96,8 +96,7 @@ def lp_bound(
 
 def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> tuple[SlotJobs, Ints, Ints] | None:
     """The finest grid on which the LP is small enough, with all its columns."""
-    origin = float(instance.arrival.min())
-    release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+    origin, release = releases(instance)
     try:
         unit, _, _ = on_common_unit(release, [Fraction(p) for p in seconds_alone(instance).tolist()])
     except InputError:
