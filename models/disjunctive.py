@@ -114,12 +114,24 @@ def build(
     bounds = zip(windows.release.tolist(), windows.latest.tolist(), strict=True)
     model.start = pyo.Var(range(instance.n), bounds=dict(enumerate(bounds)))
     _order(model, windows, relax)
-    if get_objective(objective).maximum:
-        _maximum(model, windows, get_objective(objective))
-    elif objective == "total_weighted_tardiness":
-        _tardiness(model, windows, instance.weight)
+    goal = get_objective(objective)
+    if goal.maximum:
+        _maximum(model, windows, goal)
+        return model
+    weight, constant, paid = instance.weight if goal.weighted else np.ones(instance.n), 0.0, model.start
+    if objective == "total_weighted_tardiness":
+        due = np.flatnonzero(np.isfinite(windows.due)).tolist()
+        model.tardy = pyo.Var(due, domain=pyo.NonNegativeReals)
+        slack = (windows.due - windows.duration).tolist()
+        # (4)
+        model.due = pyo.Constraint(due, expr={j: model.start[j] - model.tardy[j] <= slack[j] for j in due})
+        weight, paid = weight[due], model.tardy
     else:
-        _completion(model, windows, instance, objective)
+        counted_from = instance.arrival if goal.completion_form else np.zeros(instance.n)
+        constant = float(weight @ (windows.origin + windows.duration - counted_from))
+    model.objective = pyo.Objective(
+        expr=LinearExpression(constant=constant, linear_coefs=weight.tolist(), linear_vars=list(paid.values()))
+    )
     return model
 
 
@@ -144,29 +156,6 @@ def _order(model: Any, windows: Windows, relax: bool) -> None:
     ordered = np.argwhere(first & (windows.big > 0)).tolist()
     fixed = {(i, j): LinearExpression([start[i], minus[j]]) <= -p[i] for i, j in ordered}
     model.fixed = pyo.Constraint(list(fixed), expr=fixed)
-
-
-def _completion(model: Any, windows: Windows, instance: Instance, objective: str) -> None:
-    goal = get_objective(objective)
-    weight = instance.weight if goal.weighted else np.ones(instance.n)
-    counted_from = instance.arrival if goal.completion_form else np.zeros(instance.n)
-    constant = float(weight @ (windows.origin + windows.duration - counted_from))
-    start = list(model.start.values())
-    model.objective = pyo.Objective(
-        expr=LinearExpression(constant=constant, linear_coefs=weight.tolist(), linear_vars=start)
-    )
-
-
-def _tardiness(model: Any, windows: Windows, weight: Floats) -> None:
-    due = np.flatnonzero(np.isfinite(windows.due)).tolist()
-    model.tardy = pyo.Var(due, domain=pyo.NonNegativeReals)
-    slack = (windows.due - windows.duration).tolist()
-    # (4)
-    model.due = pyo.Constraint(due, expr={j: model.start[j] - model.tardy[j] <= slack[j] for j in due})
-    tardy = list(model.tardy.values())
-    model.objective = pyo.Objective(
-        expr=LinearExpression(constant=0, linear_coefs=weight[due].tolist(), linear_vars=tardy)
-    )
 
 
 def _maximum(model: Any, windows: Windows, goal: Objective) -> None:
@@ -232,8 +221,6 @@ add_formulation(
     name=NAME,
     graham="1 | r_j | f, f regular",
     objectives=REGULAR,
-    schedule_class="gang-nonpreemptive",
-    exact=True,
     applies=applies,
     build=build,
     size=size,

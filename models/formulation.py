@@ -56,11 +56,11 @@ class Formulation:
     name: str
     graham: str
     objectives: frozenset[str]
-    schedule_class: str
-    exact: bool
     applies: Callable[[Instance, str], str | None]
     build: Callable[..., Any]
     size: Callable[[Instance, str], int]
+    schedule_class: str = "gang-nonpreemptive"
+    exact: bool = True
     schedule: Callable[[Any, Instance], Schedule] | None = None
     warm_start: Callable[[Any, Schedule], None] | None = None
     in_seconds: bool = False

@@ -33,11 +33,9 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 from optsched.models.formulation import REGULAR, add_formulation, inapplicable, require
-from optsched.models.left_shift import left_shift, starts_of
+from optsched.models.latest_starts import left_shift, starts_of
 from optsched.models.mapped_modes import MappedModes
-from optsched.models.start_columns import StartBlocks, StartColumns
-from optsched.models.start_model import choose, chosen, end, start_model
-from optsched.problem.arrays import Floats
+from optsched.models.start_model import StartBlocks, StartColumns, choose, chosen, end, start_model
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 
@@ -60,14 +58,11 @@ def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
     return StartBlocks(grid, modes.job, slots, modes.held, instance.cluster.node_gpus)
 
 
-def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
-) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective), NAME)
     modes = MappedModes.of(instance)
-    blocks = _blocks(instance, modes)
-    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
+    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), **limits)
     model.modes = modes.only(kept)
     return model
 
@@ -99,8 +94,6 @@ FORMULATION = add_formulation(
     name=NAME,
     graham="P | r_j, size_j, alpha_j(placement) | f, f regular",
     objectives=REGULAR,
-    schedule_class="gang-nonpreemptive",
-    exact=True,
     applies=applies,
     build=build,
     size=size,

@@ -109,7 +109,10 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
         return sum(m.z[j, o] for o in jobs.options[j]) == 1
 
     # (11)
-    m.least = pyo.Constraint(expr=sum(m.C[j] for j in everyone) >= _least_value(jobs) / unit)
+    rate = work_rate(jobs, everyone, [list(row) for row in jobs.xi]) * len(jobs.gpu_node)
+    rows = zip(jobs.release, jobs.least_seconds, jobs.gang, strict=True)
+    least = float(least_total(0.0, [(r, a, gang * a / rate) for r, a, gang in rows]))
+    m.least = pyo.Constraint(expr=sum(m.C[j] for j in everyone) >= least / unit)
     return m
 
 
@@ -135,12 +138,6 @@ def _states(jobs: SharedJobs) -> list[State]:
         if one[0] < other[0] and jobs.pairs(one[0], other[0]) and jobs.memory(*one) + jobs.memory(*other) <= room
     ]
     return [(), *((each,) for each in options), *pairs]
-
-
-def _least_value(jobs: SharedJobs) -> float:
-    rate = work_rate(jobs, range(jobs.n), [list(row) for row in jobs.xi]) * len(jobs.gpu_node)
-    rows = zip(jobs.release, jobs.least_seconds, jobs.gang, strict=True)
-    return float(least_total(0.0, [(r, a, gang * a / rate) for r, a, gang in rows]))
 
 
 add_program(

@@ -15,17 +15,14 @@ Reference: Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918; Bao, Peng, Wu an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
 from optsched.models.fast_building import collector_paused
-from optsched.models.hadar_packing import Packing
+from optsched.models.hadar_rounds import Packing
 from optsched.models.program import add_program, packing_names, packing_of
 from optsched.problem.arrays import Floats
-from optsched.problem.instance import Instance
 
 NAME = "hadar-dual"
 
@@ -59,12 +56,11 @@ def build(packing: Packing) -> pyo.ConcreteModel:
 
 def prices(model: pyo.ConcreteModel) -> Floats:
     """k of a solved Pyomo model, f64[Q]; a price that stands in no row of (1) costs and is 0."""
-    return np.array([variable.value or 0.0 for variable in model.price.values()], dtype=np.float64)
+    return _values(model.price)
 
 
-def _named(model: pyo.ConcreteModel, data: Any, instance: Instance) -> dict[str, float]:
-    payoff = np.array([variable.value or 0.0 for variable in model.payoff.values()], dtype=np.float64)
-    return packing_names(data, instance, prices(model), payoff)
+def _values(variables: pyo.Var) -> Floats:
+    return np.array([variable.value or 0.0 for variable in variables.values()], dtype=np.float64)
 
 
 add_program(
@@ -74,6 +70,6 @@ add_program(
     "gang, in rounds",
     packing_of,
     lambda data: build(data.packing),
-    _named,
+    lambda model, data, instance: packing_names(data, instance, prices(model), _values(model.payoff)),
     "hadar-primal",
 )

@@ -33,14 +33,9 @@ from optsched.speeds.type_speeds import type_speeds
 def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
     """The jobs of the fork LP (``fork=False``: of the LP without forking); build it with `makespan_modes.build`.
 
-    ``steps`` v f64[n] > 0; ``speed`` X f64[n, H] steps/s. Raises `InputError` for shapes and numbers that are invalid,
-    `InfeasibleError` for a job that runs on no node.
+    ``steps`` v f64[n] > 0; ``speed`` X f64[n, H] steps/s. `InfeasibleError` for a job that runs on no node.
     """
     v, X = np.asarray(steps, dtype=np.float64), np.asarray(speed, dtype=np.float64)
-    if v.ndim != 1 or X.ndim != 2 or X.shape[0] != v.size:
-        raise InputError("invalid", field="speed", value=X.shape, legal=f"shape ({v.size}, nodes)")
-    if not np.all(np.isfinite(X) & (X >= 0)):
-        raise InputError("invalid", field="speed", legal="finite and >= 0")
     modes = tuple(tuple(WorkMode(x, ((h, 1),)) for h, x in enumerate(row) if x > 0) for row in X.tolist())
     return ModeJobs(tuple(v.tolist()), modes, (1,) * X.shape[1], one_mode=not fork)
 

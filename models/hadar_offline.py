@@ -44,7 +44,7 @@ NAME = "hadar-offline"
 
 
 @collector_paused
-def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
+def build(problem: RoundProblem) -> pyo.ConcreteModel:
     """The model; jobs that run in no mode have no variables. Raises `InputError` when no job runs in any."""
     arrival, tasks = problem.arrival.tolist(), problem.tasks.tolist()
     cells = [(h, r) for h in range(problem.machines) for r in range(problem.types) if problem.devices[h, r]]
@@ -53,11 +53,9 @@ def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
         raise InputError("no job can run in any round", field="speed", legal="a type with GPUs enough for a gang")
 
     model = pyo.ConcreteModel(NAME)
-    binary = pyo.UnitInterval if relax else pyo.Binary
-    whole = pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
-    model.mode = pyo.Var([(j, m, t) for j, t in moments for m in range(len(problem.modes[j]))], domain=binary)
-    model.w = pyo.Var([(j, h, r, t) for j, t in moments for h, r in cells], domain=whole)
-    model.finish = pyo.Var(moments, domain=binary)
+    model.mode = pyo.Var([(j, m, t) for j, t in moments for m in range(len(problem.modes[j]))], domain=pyo.Binary)
+    model.w = pyo.Var([(j, h, r, t) for j, t in moments for h, r in cells], domain=pyo.NonNegativeIntegers)
+    model.finish = pyo.Var(moments, domain=pyo.Binary)
     of_job: dict[int, list[int]] = {}
     for j, t in moments:
         of_job.setdefault(j, []).append(t)
@@ -78,7 +76,13 @@ def build(problem: RoundProblem, *, relax: bool = False) -> pyo.ConcreteModel:
     )
     model.last = pyo.Constraint(moments, expr={(j, t): model.finish[j, t] <= on[j, t] for j, t in moments})
     # (6)
-    model.work = pyo.Constraint(list(of_job), expr={j: _enough(model, problem, j, of_job[j]) for j in of_job})
+    work = {}
+    for j, rounds in of_job.items():
+        needed = float(problem.work[j]) * ENOUGH
+        part = [min(1.0, problem.iterations(j, mode) / needed) for mode in problem.modes[j]]
+        done = sum(p * model.mode[j, m, t] for m, p in enumerate(part) for t in rounds)
+        work[j] = done >= sum(model.finish[j, t] for t in rounds)
+    model.work = pyo.Constraint(list(of_job), expr=work)
     # (7)
     columns = [(h, r, t) for h, r in cells for t in range(problem.rounds) if any(s == t for _, s in moments)]
     busy = {(h, r, t): sum(model.w[j, h, r, t] for j, s in moments if s == t) for h, r, t in columns}
@@ -112,13 +116,6 @@ def _keep_apart(model: pyo.ConcreteModel, problem: RoundProblem, moments: list[t
 
     machines = [h for h in range(problem.machines) if problem.devices[h].any()]
     model.apart = pyo.Constraint([(j, t, h) for j, t in moments for h in machines], rule=apart)
-
-
-def _enough(model: pyo.ConcreteModel, problem: RoundProblem, j: int, rounds: list[int]) -> Any:
-    needed = float(problem.work[j]) * ENOUGH
-    part = [min(1.0, problem.iterations(j, mode) / needed) for mode in problem.modes[j]]
-    done = sum(p * model.mode[j, m, t] for m, p in enumerate(part) for t in rounds)
-    return done >= sum(model.finish[j, t] for t in rounds)
 
 
 add_program(

@@ -22,7 +22,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.models.fast_building import collector_paused, terms
-from optsched.models.hadar_packing import Packing
+from optsched.models.hadar_rounds import Packing
 from optsched.models.program import add_program, packing_names, packing_of
 from optsched.problem.arrays import Floats
 

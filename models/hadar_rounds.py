@@ -16,15 +16,84 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from optsched.errors import InputError, check_legal
-from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.errors import InputError
+from optsched.models.mapped_modes import counts
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import type_speeds
+
+
+@dataclass(frozen=True, slots=True)
+class JobSchedule:
+    """One way to run a job: ``utility`` u_js, ``demand`` = ((q, devices w_q^js), ...) with increasing q, devices >= 1."""
+
+    utility: float
+    demand: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Data of Hadar's schedule-indexed packing LP: ``capacity`` c_q devices of each of Q resources; ``schedules[j]`` = S_j,
+    which may be empty.
+
+    A resource q is what is sold: one type of device of one machine in one round (or of the whole cluster in one round). Job
+    j takes at most one of its schedules s in S_j, which is worth u_js and holds w_q^js devices of q. Nothing here knows
+    where the schedules come from. The LP over these data is `hadar_primal`, its dual `hadar_dual`. Reference: Bao, Peng,
+    Wu and Li, Online job scheduling in distributed machine learning clusters (OASiS), INFOCOM 2018, arXiv 1801.00936.
+    """
+
+    capacity: tuple[int, ...]
+    schedules: tuple[tuple[JobSchedule, ...], ...]
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs n."""
+        return len(self.schedules)
+
+    @property
+    def resources(self) -> int:
+        """Number of resources Q."""
+        return len(self.capacity)
+
+    @cached_property
+    def flat(self) -> tuple[JobSchedule, ...]:
+        """All S schedules, the jobs in order."""
+        return tuple(one for of_job in self.schedules for one in of_job)
+
+    @cached_property
+    def job(self) -> Ints:
+        """Job of every schedule, i64[S]."""
+        return np.repeat(np.arange(self.jobs), [len(of_job) for of_job in self.schedules])
+
+    @cached_property
+    def utility(self) -> Floats:
+        """u of every schedule, f64[S]."""
+        return np.array([one.utility for one in self.flat], dtype=np.float64)
+
+    @cached_property
+    def demand(self) -> sp.csc_array:
+        """w as a sparse matrix, f64[Q, S] csc."""
+        rows = [q for one in self.flat for q, _ in one.demand]
+        held = [float(w) for one in self.flat for _, w in one.demand]
+        start = np.cumsum([0, *(len(one.demand) for one in self.flat)])
+        return sp.csc_array((held, rows, start), shape=(self.resources, len(self.flat)))
+
+    @cached_property
+    def of_job(self) -> sp.csr_array:
+        """1 where a schedule is of a job, f64[n, S] csr."""
+        columns = np.arange(self.job.size)
+        return sp.csr_array((np.ones(columns.size), (self.job, columns)), shape=(self.jobs, columns.size))
+
+    def require_schedules(self) -> None:
+        """`InputError` when no job has a schedule: there is nothing to choose, and the optimum is 0."""
+        if not self.flat:
+            legal = "more or longer rounds, or a device on which a job runs"
+            raise InputError("no job has a schedule: nothing can be packed", field="schedules", legal=legal)
+
 
 ENOUGH = 1 - 1e-9  # of the work is all of it: what rounding may take away
 MOST_SCHEDULES = 200_000  # of all jobs together; some seconds of enumeration, and about all that HiGHS takes lightly
@@ -65,7 +134,7 @@ class RoundProblem:
     together : iterations/s of one task while the whole gang is on one machine, f64[n, R]; None: as ``speed``, which then
         is not only the speed of gangs that are spread.
 
-    Raises `InputError` for shapes that do not match and values that are invalid.
+    Raises `InputError` for utilities that are none.
     """
 
     work: Floats
@@ -78,35 +147,11 @@ class RoundProblem:
     together: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("work", np.float64), ("speed", np.float64), ("utility", np.float64)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
+        for name in ("work", "speed", "utility", "together"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
         for name in ("tasks", "arrival", "devices"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
-        n, types = self.work.size, self.devices.shape[-1]
-        shapes: list[tuple[str, Any, tuple[int, ...]]] = [
-            ("tasks", self.tasks, (n,)),
-            ("arrival", self.arrival, (n,)),
-            ("speed", self.speed, (n, types)),
-            ("devices", self.devices, (self.devices.shape[0], types)),
-            ("utility", self.utility, (n, self.utility.shape[-1])),
-        ]
-        if self.together is not None:
-            object.__setattr__(self, "together", np.asarray(self.together, dtype=np.float64))
-            shapes.append(("together", self.together, (n, types)))
-        for name, array, shape in shapes:
-            if array.shape != shape:
-                raise InputError("invalid", field=name, value=array.shape, legal=f"shape {shape}")
-        self._check_values()
-
-    def _check_values(self) -> None:
-        _legal("work", np.isfinite(self.work) & (self.work > 0), self.work, "finite and > 0")
-        _legal("tasks", self.tasks >= 1, self.tasks, "at least 1")
-        _legal("arrival", self.arrival >= 0, self.arrival, "a round >= 0")
-        _legal("devices", self.devices >= 0, self.devices, "at least 0")
-        for name, table in (("speed", self.speed), ("together", self.together)):
-            if table is not None:
-                _legal(name, np.isfinite(table) & (table >= 0), table, "finite and >= 0")
-        check_legal(np.isfinite(self.seconds) and self.seconds > 0, "seconds", self.seconds, "finite and > 0")
         for j, first in enumerate(self.arrival.tolist()):
             after = self.utility[j, first:]
             if not np.all(np.isfinite(after) & (after >= 0)) or np.any(np.diff(after) > 0):
@@ -140,14 +185,14 @@ class RoundProblem:
     @cached_property
     def modes(self) -> tuple[tuple[Mode, ...], ...]:
         """The speeds of every job, fastest first: one for each slowest type, on each machine alone where that differs."""
-        return tuple(tuple(self._modes_of(j)) for j in range(self.n))
-
-    def _modes_of(self, j: int) -> list[Mode]:
-        found = self._thresholds(j, self.speed[j], range(self.machines), None)
-        if self.together is not None:
-            for h in range(self.machines):
-                found += self._thresholds(j, self.together[j], [h], h)
-        return sorted(found, key=lambda mode: -mode.task)
+        found = []
+        for j in range(self.n):
+            modes = self._thresholds(j, self.speed[j], range(self.machines), None)
+            if self.together is not None:
+                for h in range(self.machines):
+                    modes += self._thresholds(j, self.together[j], [h], h)
+            found.append(tuple(sorted(modes, key=lambda mode: -mode.task)))
+        return tuple(found)
 
     def _thresholds(self, j: int, speed: Floats, machines: Sequence[int], machine: int | None) -> list[Mode]:
         found = []
@@ -166,8 +211,8 @@ class RoundProblem:
         cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
         most = [int(self.devices[cell]) for cell in cells]
         found = []
-        for counts in _splits(int(self.tasks[j]), most):
-            used = tuple((h, r, count) for (h, r), count in zip(cells, counts, strict=True) if count)
+        for held in reversed(list(counts(int(self.tasks[j]), most))):
+            used = tuple((h, r, count) for (h, r), count in zip(cells, held, strict=True) if count)
             alone = self.together is not None and len({h for h, _, _ in used}) == 1
             table = self.together if alone and self.together is not None else self.speed
             task = min(float(table[j, r]) for _, r, _ in used)
@@ -184,13 +229,13 @@ class RoundProblem:
         options = self.allocations(j)
         needed, first = float(self.work[j]) * ENOUGH, int(self.arrival[j])
         limit = self.rounds if most_rounds is None else most_rounds
-
         most = max((one.iterations for one in options), default=0.0)
 
         def extend(taken: tuple[tuple[int, RoundAllocation], ...], done: float) -> Iterator[JobSchedule]:
             if done >= needed:
                 if done - min(one.iterations for _, one in taken) < needed:
-                    yield self._schedule(j, taken)
+                    demand = [(self.resource(t, h, r), count) for t, one in taken for h, r, count in one.cells]
+                    yield JobSchedule(float(self.utility[j, taken[-1][0]]), tuple(sorted(demand)))
                 return
             begin = taken[-1][0] + 1 if taken else first
             for t in range(begin, self.rounds):
@@ -201,23 +246,18 @@ class RoundProblem:
 
         return extend((), 0.0)
 
-    def _schedule(self, j: int, taken: tuple[tuple[int, RoundAllocation], ...]) -> JobSchedule:
-        last = taken[-1][0]
-        demand = [(self.resource(t, h, r), count) for t, one in taken for h, r, count in one.cells]
-        return JobSchedule(float(self.utility[j, last]), tuple(sorted(demand)), last + 1)
-
-    def packing(self, *, most_rounds: int | None = None, most_schedules: int = MOST_SCHEDULES) -> Packing:
+    def packing(self, *, most_rounds: int | None = None) -> Packing:
         """The schedule-indexed packing: every job with its schedules, the resources being (t, h, r).
 
-        For small instances. Raises `InputError` above ``most_schedules``, all jobs together.
+        For small instances. Raises `InputError` above `MOST_SCHEDULES`, all jobs together.
         """
-        schedules, left = [], most_schedules
+        schedules, left = [], MOST_SCHEDULES
         for j in range(self.n):
             found = self.job_schedules(j, most_rounds=most_rounds)
             schedules.append(tuple(itertools.islice(found, left + 1)))
             left -= len(schedules[-1])
             if left < 0:
-                legal = f"at most {most_schedules:,}: fewer jobs, rounds or devices, or most_rounds"
+                legal = f"at most {MOST_SCHEDULES:,}: fewer jobs, rounds or devices, or most_rounds"
                 raise InputError("too many schedules to enumerate", row=j, field="schedules", legal=legal)
         return Packing(tuple(np.tile(self.devices.ravel(), self.rounds).tolist()), tuple(schedules))
 
@@ -252,20 +292,3 @@ def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProbl
         utility=(instance.weight * instance.work)[:, None] / stay,
         together=None if same else alone,
     )
-
-
-def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All vectors of integers 0..most[i] that add up to ``total``."""
-    if not most:
-        if total == 0:
-            yield ()
-        return
-    rest = sum(most[1:])
-    for first in range(max(0, total - rest), min(total, most[0]) + 1):
-        for others in _splits(total - first, most[1:]):
-            yield (first, *others)
-
-
-def _legal(name: str, fine: Bools, values: Any, legal: str) -> None:
-    if not fine.all():
-        raise InputError("invalid", field=name, value=values[~fine].flat[0].item(), legal=legal)

@@ -29,7 +29,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression, MonomialTermExpression
 
-from optsched.errors import InfeasibleError, InputError, check_legal
+from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
 from optsched.problem.arrays import Floats
 
@@ -48,7 +48,7 @@ class WorkMode:
 class ModeJobs:
     """``work`` v_j > 0 iterations; ``modes[j]``; ``capacity`` c_r units; ``one_mode``: is a job in one mode at a time?
 
-    Raises `InputError` for numbers that are invalid, `InfeasibleError` for a job without modes.
+    Raises `InputError` without jobs, `InfeasibleError` for a job without modes.
     """
 
     work: tuple[float, ...]
@@ -57,19 +57,12 @@ class ModeJobs:
     one_mode: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "work", tuple(float(v) for v in self.work))
-        object.__setattr__(self, "capacity", tuple(int(c) for c in self.capacity))
-        if not self.work or len(self.work) != len(self.modes):
+        if not self.work:
             legal = "one or more jobs, and the modes of each"
             raise InputError("invalid", field="work", value=f"{len(self.work)} numbers", legal=legal)
-        for j, (work, modes) in enumerate(zip(self.work, self.modes, strict=True)):
-            check_legal(np.isfinite(work) and work > 0, "work", work, "finite and > 0", row=j)
+        for j, modes in enumerate(self.modes):
             if not modes:
                 raise InfeasibleError(f"job {j} runs in no mode: no makespan is long enough")
-            for mode in modes:
-                check_legal(np.isfinite(mode.rate) and mode.rate > 0, "rate", mode.rate, "finite and > 0", row=j)
-                if not mode.use or any(u < 1 or self.capacity[r] < 1 for r, u in mode.use):
-                    raise InputError("invalid", row=j, field="use", value=mode.use, legal="units of what there is")
 
     @property
     def n(self) -> int:
@@ -94,12 +87,6 @@ class ModeJobs:
         start = np.cumsum([0, *(len(mode.use) for mode in self.flat)])
         return sp.csc_array((held, rows, start), shape=(len(self.capacity), len(self.flat))).tocsr()
 
-    @property
-    def scaled_rates(self) -> Floats:
-        """rate_m / v_j, f64[M]: the part of its job that a second in a mode does; it makes the rows of (1) alike."""
-        job = np.repeat(np.arange(self.n), np.diff(self.offset))
-        return np.array([mode.rate for mode in self.flat]) / np.array(self.work)[job]
-
 
 @collector_paused
 def build(jobs: ModeJobs) -> pyo.ConcreteModel:
@@ -109,7 +96,9 @@ def build(jobs: ModeJobs) -> pyo.ConcreteModel:
     model.time = pyo.Var(range(len(jobs.flat)), domain=pyo.NonNegativeReals)
     model.T = pyo.Var(domain=pyo.NonNegativeReals)
     time, own = list(model.time.values()), jobs.offset
-    rated, use = terms(jobs.scaled_rates, time), jobs.use
+    # the part of its job that a second in a mode does: it makes the rows of (1) alike
+    part = np.array([mode.rate for mode in jobs.flat]) / np.repeat(jobs.work, np.diff(own))
+    rated, use = terms(part, time), jobs.use
 
     # (0)
     model.objective = pyo.Objective(expr=model.T)
@@ -120,8 +109,8 @@ def build(jobs: ModeJobs) -> pyo.ConcreteModel:
     used = np.flatnonzero(np.diff(use.indptr)).tolist()
     rows = {}
     for r in used:
-        part = slice(use.indptr[r], use.indptr[r + 1])
-        held = terms(use.data[part], [time[m] for m in use.indices[part]])
+        used_in = slice(use.indptr[r], use.indptr[r + 1])
+        held = terms(use.data[used_in], [time[m] for m in use.indices[used_in]])
         rows[r] = LinearExpression([*held, MonomialTermExpression((-float(jobs.capacity[r]), model.T))]) <= 0
     model.capacity = pyo.Constraint(used, expr=rows)
     # (3)

@@ -1,6 +1,6 @@
 """The modes of gangs whose speed depends on their placement: GPUs a node, the best mapping of replicas, seconds.
 
-A mode of job j is a vector u of GPU counts a node (`placement_modes.splits`, all of them). Among the mappings of the job's
+A mode of job j is a vector u of GPU counts a node (`splits`, all of them). Among the mappings of the job's
 replicas to the nodes that use u the fastest is kept: other jobs see u and the time only, and less time is never worse for
 a regular objective, so mappings are all that is dominated. No mode dominates another of the same job: its vectors have
 the same sum, so none is smaller than another in every node, and a slow mode may use what nobody else wants. Vectors on alike
@@ -13,15 +13,15 @@ those of a job at the speeds of a throughput table are as fast as the slowest GP
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.models.placement_modes import Mode, modes_of_classes, splits
-from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.models.time_grid import TimeGrid, on_common_unit, releases
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
@@ -30,6 +30,85 @@ from optsched.speeds.duration import fixed_durations, paces
 from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import profile_pace, tables_of
 from optsched.speeds.stage_graph import iteration_time
+
+# The ways to put a gang on named nodes: a mode is a tuple of (node, GPUs there), nodes ascending.
+#
+# * ``any``: every split over the nodes.
+# * ``consolidated``: a gang that fits on one node takes one node; a larger one takes whole nodes and the remainder on one
+#   further node (none if there is no remainder).
+
+Mode = tuple[tuple[int, int], ...]
+
+MODES = 500  # of one class of jobs; a model has (modes x starts) columns a job
+PLACEMENTS = ("any", "consolidated")
+
+
+def modes_of_classes(instance: Instance, placement: str) -> list[list[Mode]]:
+    """The modes of every class of jobs (`Instance.job_class`); `InputError` when there are none or too many."""
+    if placement not in PLACEMENTS:
+        raise InputError("no such placement", field="placement", value=placement, legal=", ".join(PLACEMENTS))
+    ways: Callable[[int, Sequence[int], Sequence[int]], Iterator[Mode]]
+    ways = splits if placement == "any" else consolidated
+    sizes = instance.cluster.node_gpus
+    modes = []
+    for gpus, eligible in zip(instance.class_gpus.tolist(), instance.class_eligible, strict=True):
+        nodes = np.flatnonzero(eligible)
+        found = list(islice(ways(gpus, nodes.tolist(), sizes[nodes].tolist()), MODES + 1))
+        if not found:
+            raise InputError(f"no {placement} placement of a gang of {gpus} GPUs on {nodes.size} nodes", field="gpus")
+        if len(found) > MODES:
+            raise InputError(
+                f"a gang of {gpus} GPUs has more than {MODES} {placement} placements on {nodes.size} nodes",
+                field="gpus",
+                legal="smaller gangs or fewer nodes, the consolidated placement, or rigid-time-indexed, which counts",
+            )
+        modes.append(found)
+    return modes
+
+
+def counts(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All vectors of integers 0..most[i] that add up to ``total``, the largest first."""
+    if not most:
+        if total == 0:
+            yield ()
+        return
+    for first in range(min(total, most[0]), max(total - sum(most[1:]), 0) - 1, -1):
+        for rest in counts(total - first, most[1:]):
+            yield (first, *rest)
+
+
+def splits(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:
+    """Every way to take ``gpus`` from nodes of the given sizes."""
+    for taken in counts(gpus, sizes):
+        yield tuple((node, count) for node, count in zip(nodes, taken, strict=True) if count)
+
+
+def consolidated(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:
+    """One node, or whole nodes and a remainder on one other node."""
+    single = [node for node, size in zip(nodes, sizes, strict=True) if size >= gpus]
+    if single:
+        yield from (((node, gpus),) for node in single)
+        return
+    for whole in _whole_nodes(gpus, list(zip(nodes, sizes, strict=True)), max(sizes, default=0)):
+        remainder = gpus - sum(size for _, size in whole)
+        if remainder == 0:
+            yield whole
+            continue
+        taken = {node for node, _ in whole}
+        for node, size in zip(nodes, sizes, strict=True):
+            if node not in taken and size > remainder:
+                yield tuple(sorted((*whole, (node, remainder))))
+
+
+def _whole_nodes(gpus: int, nodes: list[tuple[int, int]], most: int) -> Iterator[Mode]:
+    # sets of nodes that hold at most `gpus` and leave less than a largest node over
+    if gpus < most:
+        yield ()
+    if gpus > 0 and gpus - sum(size for _, size in nodes) < most:
+        for i, (node, size) in enumerate(nodes):
+            if size <= gpus:
+                yield from (((node, size), *rest) for rest in _whole_nodes(gpus - size, nodes[i + 1 :], most))
+
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
 
@@ -73,7 +152,7 @@ class MappedModes:
 
     @classmethod
     def rigid(cls, instance: Instance, placement: str) -> MappedModes:
-        """The modes of jobs that are equally fast everywhere; a ``placement`` of `placement_modes`. Errors as in `of`."""
+        """The modes of jobs that are equally fast everywhere; a ``placement`` of `PLACEMENTS`. Errors as in `of`."""
         own = [modes_of_classes(instance, placement)[kind] for kind in instance.job_class.tolist()]
         jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in own])
         return cls._in(instance, jobs, [mode for modes in own for mode in modes], fixed_durations(instance)[jobs])
@@ -91,10 +170,9 @@ class MappedModes:
 
         `InputError` when arrivals and the durations of the modes are multiples of no useful unit.
         """
-        origin = float(instance.arrival.min())
-        release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
-        unit, releases, slots = on_common_unit(release, [Fraction(p) for p in self.seconds.tolist()])
-        return TimeGrid(origin, unit, releases, np.minimum.reduceat(slots, self.offset[:-1])), slots
+        origin, exact = releases(instance)
+        unit, release, slots = on_common_unit(exact, [Fraction(p) for p in self.seconds.tolist()])
+        return TimeGrid(origin, unit, release, np.minimum.reduceat(slots, self.offset[:-1])), slots
 
     def only(self, kept: Ints) -> MappedModes:
         """The modes with these numbers (ascending)."""
@@ -124,12 +202,9 @@ class _Timing:
 
     def of(self, j: int, vector: Mode) -> tuple[Mode, float]:
         """(nodes and counts in the order of the replicas, seconds a unit of work)."""
-        speeds = self._instance.speeds_of(j)
-        if self._network is not None and speeds.is_ordered:
-            return self._staged(self._names[j], vector, self._network)
-        return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
-
-    def _staged(self, name: str, vector: Mode, network: Network) -> tuple[Mode, float]:
+        speeds, name, network = self._instance.speeds_of(j), self._names[j], self._network
+        if network is None or not speeds.is_ordered:
+            return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
         # alike nodes are adjacent: what is found for one vector is written in places, not in nodes
         placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
         alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)

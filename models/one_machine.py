@@ -6,7 +6,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.formulation import objective_reason, size_reason
-from optsched.models.left_shift import starts_of
+from optsched.models.latest_starts import starts_of
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule

@@ -66,7 +66,10 @@ def build(
     require(applies(instance, objective), NAME)
     n, origin = instance.n, float(instance.arrival.min())
     release, duration = instance.arrival - origin, fixed_durations(instance)
-    end, earliest = math.inf if horizon is None else float(np.max(horizon)) - origin, _srpt(instance, origin)
+    end = math.inf if horizon is None else float(np.max(horizon)) - origin
+    jobs_of_srpt = on_grid(instance.arrival, duration, instance.gpus, 1)  # rounded down if it must: never too late
+    ticks = srpt_completions(jobs_of_srpt.release, jobs_of_srpt.work).tolist()
+    earliest = [float((jobs_of_srpt.origin + tick) * jobs_of_srpt.tick) - origin for tick in ticks]  # e_k
     if earliest[-1] > end:
         raise InfeasibleError("no schedule completes all jobs by the horizon")
 
@@ -97,13 +100,6 @@ def build(
         jobs[1:], expr={k: LinearExpression([*work[k], completion[k - 1], minus[k]]) <= 0 for k in jobs[1:]}
     )
     return model
-
-
-def _srpt(instance: Instance, origin: float) -> list[float]:
-    # e_k; on a grid that rounds down if it must, so never too late
-    jobs = on_grid(instance.arrival, fixed_durations(instance), instance.gpus, 1)
-    ticks = srpt_completions(jobs.release, jobs.work)
-    return [float((jobs.origin + tick) * jobs.tick) - origin for tick in ticks.tolist()]
 
 
 def _values(n: int, order: Ints) -> Floats:
@@ -146,8 +142,6 @@ add_formulation(
     name=NAME,
     graham="1 | r_j | sum C_j",
     objectives=COMPLETION,
-    schedule_class="gang-nonpreemptive",
-    exact=True,
     applies=applies,
     build=build,
     size=size,

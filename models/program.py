@@ -17,8 +17,7 @@ import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, prices
-from optsched.models.hadar_packing import Packing
-from optsched.models.hadar_rounds import RoundProblem, round_problem
+from optsched.models.hadar_rounds import Packing, RoundProblem, round_problem
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, made

@@ -1,6 +1,6 @@
 """Multi-mode time-indexed formulation of rigid gangs on named nodes: P | r_j, size_j, nodes | f.
 
-Sets: jobs j = 1..n; modes q of a job (`placement_modes`: GPU counts a node, only nodes whose type and memory suit it);
+Sets: jobs j = 1..n; modes q of a job (`mapped_modes`: GPU counts a node, only nodes whose type and memory suit it);
 nodes v; slots t of ``unit`` seconds (the gcd of all times); starts t = r_j..l_j (`latest_starts`).
 Data: u_qv GPUs of mode q on node v; c_v GPUs of node v; r_j release, p_j duration (slots), the same in every mode; w_j, d_j.
 Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q. ``model.modes`` says which.
@@ -24,16 +24,15 @@ Reference: Talbot, Resource-constrained project scheduling with time-resource tr
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyomo.environ as pyo
 
 from optsched.models import gang_modes
 from optsched.models.formulation import FORMULATIONS, REGULAR, inapplicable, require
 from optsched.models.mapped_modes import MappedModes
-from optsched.models.start_columns import StartBlocks
-from optsched.models.start_model import start_model
+from optsched.models.start_model import StartBlocks, start_model
 from optsched.models.time_grid import time_grid
-from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 NAME = "rigid-placed"
@@ -55,20 +54,11 @@ def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
     return StartBlocks(grid, modes.job, grid.duration[modes.job], modes.held, instance.cluster.node_gpus)
 
 
-def build(
-    instance: Instance,
-    objective: str,
-    *,
-    horizon: float | Floats | None = None,
-    relax: bool = False,
-    cut: bool = True,
-    placement: str = "any",
-) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, *, placement: str = "any", **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
     require(applies(instance, objective, placement), NAME)
     modes = MappedModes.rigid(instance, placement)
-    blocks = _blocks(instance, modes)
-    model, kept = start_model(NAME, instance, objective, blocks, horizon=horizon, relax=relax, cut=cut)
+    model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), **limits)
     model.modes = modes.only(kept)
     return model
 

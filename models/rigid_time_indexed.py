@@ -30,9 +30,16 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from optsched.models.formulation import FORMULATIONS, REGULAR, add_formulation, inapplicable, objective_reason, require
-from optsched.models.left_shift import left_shift, starts_of
-from optsched.models.start_columns import StartBlocks, StartColumns, largest, least_maximum
-from optsched.models.start_model import choose, chosen, end, start_model
+from optsched.models.latest_starts import left_shift, starts_of
+from optsched.models.start_model import (
+    StartBlocks,
+    choose,
+    chosen,
+    end,
+    largest,
+    least_maximum,
+    start_model,
+)
 from optsched.models.time_grid import time_grid
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -62,17 +69,10 @@ def blocks(instance: Instance) -> StartBlocks:
     return StartBlocks(grid, np.arange(instance.n), grid.duration, instance.gpus[:, None], total, counted=True)
 
 
-def count_columns(instance: Instance, objective: str, horizon: float | Floats | None) -> StartColumns:
-    """One block of starts a job: r_j to the latest start that is provably needed."""
-    return blocks(instance).columns(instance, objective, horizon)[0]
-
-
-def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
-) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
+    return start_model(NAME, instance, objective, blocks(instance), **limits)[0]
 
 
 def build_cvxpy(
@@ -130,8 +130,6 @@ FORMULATION = add_formulation(
     name=NAME,
     graham="P | r_j, size_j | f, f regular",
     objectives=REGULAR,
-    schedule_class="gang-nonpreemptive",
-    exact=True,
     applies=applies,
     build=build,
     size=size,

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -124,23 +125,17 @@ class SharedJobs:
     @cached_property
     def least_seconds(self) -> tuple[float, ...]:
         """The fewest seconds that each job can take alone, on any GPUs."""
-        return tuple(
-            min(self.seconds(j, o, gang) for o in self.options[j] for gang in self._gangs(j)) for j in range(self.n)
-        )
-
-    def _gangs(self, j: int) -> list[Gang]:
-        """One gang for every set of nodes that it may be spread over."""
-        nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
-        own = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
-        gangs = []
-        for bits in range(1, 1 << len(nodes)):
-            chosen = [v for b, v in enumerate(nodes) if bits >> b & 1]
-            if len(chosen) > self.gang[j] or sum(len(own[v]) for v in chosen) < self.gang[j]:
-                continue
-            first = [own[v][0] for v in chosen]
-            rest = [g for v in chosen for g in own[v][1:]]
-            gangs.append(tuple(sorted(first + rest[: self.gang[j] - len(first)])))
-        return gangs
+        least = []
+        for j, size in enumerate(self.gang):
+            nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
+            own = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
+            gangs = []  # one for every set of nodes that it may be spread over
+            for chosen in (some for k in range(1, min(size, len(nodes)) + 1) for some in combinations(nodes, k)):
+                rest = [g for v in chosen for g in own[v][1:]]
+                if len(chosen) + len(rest) >= size:
+                    gangs.append(tuple(sorted([own[v][0] for v in chosen] + rest[: size - len(chosen)])))
+            least.append(min(self.seconds(j, o, gang) for o in self.options[j] for gang in gangs))
+        return tuple(least)
 
     def schedule(
         self, start: Sequence[float], end: Sequence[float], gangs: Sequence[Gang], options: Sequence[int], policy: str

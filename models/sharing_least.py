@@ -28,15 +28,11 @@ def work_rate(jobs: SharedJobs, some: Iterable[int], xi: list[list[Number]]) -> 
     best = max((xi[j][j] * 0 + 1 for j in listed if xi[j][j] < float("inf")), default=1)
     for a, j in enumerate(listed):
         for k in listed[a + 1 :]:
-            if jobs.pairs(j, k) and _room_for_both(jobs, j, k):
+            need = sum(min(jobs.memory(i, o) for o in jobs.options[i]) for i in (j, k))
+            rooms = zip(jobs.node_memory, jobs.suits[j], jobs.suits[k], strict=True)
+            if jobs.pairs(j, k) and any(need <= room and one and other for room, one, other in rooms):
                 best = max(best, 1 / xi[j][k] + 1 / xi[k][j])
     return best
-
-
-def _room_for_both(jobs: SharedJobs, j: int, k: int) -> bool:
-    need = min(jobs.memory(j, o) for o in jobs.options[j]) + min(jobs.memory(k, o) for o in jobs.options[k])
-    rooms = zip(jobs.node_memory, jobs.suits[j], jobs.suits[k], strict=True)
-    return any(need <= room and one and other for room, one, other in rooms)
 
 
 def least_total(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:

@@ -23,7 +23,7 @@ from pyomo.core.expr import LinearExpression
 
 from optsched.errors import InfeasibleError
 from optsched.models.formulation import WEIGHTED_COMPLETION, inapplicable
-from optsched.models.time_grid import TimeGrid, on_common_unit
+from optsched.models.time_grid import TimeGrid, on_common_unit, releases
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -47,8 +47,7 @@ class UnitMachine:
         cls, instance: Instance, objective: str, horizon: float | Floats | None = None, cut: bool = True
     ) -> UnitMachine:
         """The machine of an instance; `InputError` when its times have no common unit."""
-        origin, total = float(instance.arrival.min()), instance.cluster.gpus
-        release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+        (origin, release), total = releases(instance), instance.cluster.gpus
         jobs = zip(instance.gpus.tolist(), seconds_alone(instance).tolist(), strict=True)
         grid = TimeGrid(origin, *on_common_unit(release, [Fraction(d) * g / total for g, d in jobs]))
         end = busy_period_ends(grid.release, grid.duration)

@@ -65,12 +65,15 @@ class TimeGrid:
         return np.floor((seconds - self.origin) / float(self.unit) + 1e-6).astype(np.int64)
 
 
+def releases(instance: Instance) -> tuple[float, list[Fraction]]:
+    """(the first arrival, the exact seconds from it to every arrival)."""
+    origin = float(instance.arrival.min())
+    return origin, [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+
+
 def time_grid(instance: Instance) -> TimeGrid:
     """The grid of an instance; `InputError` when its times have no common unit, or depend on where a job runs."""
-    duration = fixed_durations(instance)
-    origin = float(instance.arrival.min())
-    first = Fraction(origin)
-    release = [Fraction(r) - first for r in instance.arrival.tolist()]
+    duration, (origin, release) = fixed_durations(instance), releases(instance)
     return TimeGrid(origin, *on_common_unit(release, [Fraction(p) for p in duration.tolist()]))
 
 
@@ -80,9 +83,7 @@ def rounded_grid(instance: Instance) -> TimeGrid:
     A schedule stays one when its starts are rounded down, too: floor(s) + floor(p) <= floor(s + p). `InputError` when times
     depend on where a job runs.
     """
-    duration = [Fraction(p) for p in fixed_durations(instance).tolist()]
-    origin = float(instance.arrival.min())
-    release = [Fraction(r) - Fraction(origin) for r in instance.arrival.tolist()]
+    duration, (origin, release) = [Fraction(p) for p in fixed_durations(instance).tolist()], releases(instance)
     unit = Fraction(2) ** (math.frexp(float(max(release) + sum(duration)))[1] - FINE)
     slots = [np.array([time // unit for time in times], dtype=np.int64) for times in (release, duration)]
     return TimeGrid(origin, unit, *slots)

@@ -22,6 +22,7 @@ program, Discrete Appl. Math. 26 (1990), 255-270; Sousa and Wolsey, Math. Progra
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -29,7 +30,6 @@ import pyomo.environ as pyo
 from optsched.models import rigid_time_indexed as counted
 from optsched.models.formulation import FORMULATIONS, require
 from optsched.models.start_model import start_model
-from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
 NAME = "time-indexed"
@@ -43,12 +43,10 @@ def applies(instance: Instance, objective: str) -> str | None:
     return counted.applies(instance, objective)
 
 
-def build(
-    instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
-) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
     require(applies(instance, objective), NAME)
-    return start_model(NAME, instance, objective, counted.blocks(instance), horizon=horizon, relax=relax, cut=cut)[0]
+    return start_model(NAME, instance, objective, counted.blocks(instance), **limits)[0]
 
 
 FORMULATIONS.register(NAME)(

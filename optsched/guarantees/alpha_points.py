@@ -1,8 +1,8 @@
 """Goemans, Queyranne, Schulz, Skutella and Wang 2002: alpha points on one machine, against the linear program.
 
-**At random**, in expectation and for every draw. Preemptive WSPT is optimal for the linear program
-(`optsched.solvers.lp_schedule`), with mean busy times M_j and LP = sum w_j (M_j + p_j / 2) <= OPT. t_j(a) is when a part a
-of j is done there, eta_k(t) the part of k that is done by t.
+**At random**, in expectation and for every draw. Preemptive WSPT is optimal for the linear program (`LpSchedule` of
+`optsched.solvers.methods.lp_order`), with mean busy times M_j and LP = sum w_j (M_j + p_j / 2) <= OPT. t_j(a) is when a part
+a of j is done there, eta_k(t) the part of k that is done by t.
 
 **Every draw** C_j <= B_j = t_j + sum_k (1 + alpha_k - eta_k) p_k, t_j = t_j(alpha_j), eta_k = eta_k(t_j), over the k with
 alpha_k <= eta_k, j among them (the audit). Proof: since some k started at its alpha point t_k <= t_j the machine has not
@@ -46,8 +46,7 @@ from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
-from optsched.solvers.lp_schedule import LpSchedule
-from optsched.solvers.methods.lp_order import NAME, lp_orders
+from optsched.solvers.methods.lp_order import NAME, LpSchedule, lp_orders
 
 ALPHA_POINTS = guarantee(
     id="alpha-points",

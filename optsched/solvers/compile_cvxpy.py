@@ -15,7 +15,6 @@ in this file alone; `tests/solvers/test_public_ground.py` says what is gone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +27,14 @@ from cvxpy.reductions.solvers import utilities
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.linear_program import Binding, LinearProgram
 
 
 @dataclass
-class CvxpyBinding:
+class CvxpyBinding(Binding):
     """Columns are ``(variable, flat index)``, rows ``(constraint or None, flat index)``; flat in Fortran order."""
 
     problem: Any
-    columns: Sequence[Any]
-    rows: Sequence[Any]
     chain: Any
     inverse: list[Any]
     variables: list[Any]
@@ -84,14 +81,31 @@ def read(problem: Any) -> LinearProgram:
         raise InputError("the problem is not a linear program: its objective is quadratic")
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)
-    lower, upper, integrality = _bounds(data, n)
+    lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)
+    upper = np.full(n, math.inf) if data["upper_bounds"] is None else np.array(data["upper_bounds"], dtype=float)
+    booleans, integers = (np.asarray(data[key], dtype=np.int64) for key in ("bool_vars_idx", "int_vars_idx"))
+    integrality = np.zeros(n, dtype=bool)
+    integrality[booleans] = integrality[integers] = True
+    lower[booleans] = np.maximum(lower[booleans], 0.0)
+    upper[booleans] = np.minimum(upper[booleans], 1.0)
     sense = -1 if isinstance(problem.objective, cp.Maximize) else 1
     row_lower = b.copy()
     row_lower[int(data["dims"].zero) :] = -math.inf
+    # the user's constraint behind each row: ids are followed back through the reductions that renamed them
+    user = {constraint.id: constraint for constraint in problem.constraints}
+    origin = {key: key for key in user}
+    for step in inverse[:-1]:
+        renamed = getattr(step, "cons_id_map", None)
+        if isinstance(step, tuple) and len(step) == 3 and isinstance(step[2], dict):
+            renamed = step[2]
+        if renamed is not None:
+            origin = {new: origin[old] for old, new in renamed.items() if old in origin}
+    cones = inverse[-1]["eq_constr"] + inverse[-1]["other_constr"]
+    rows = [(user.get(origin.get(cone.id, -1)), k) for cone in cones for k in range(cone.size)]
     binding = CvxpyBinding(
         problem=problem,
         columns=[(v, k) for v in stuffed.variables for k in range(v.size)],
-        rows=_row_map(problem, inverse),
+        rows=rows,
         chain=chain,
         inverse=inverse,
         variables=list(stuffed.variables),
@@ -110,39 +124,3 @@ def read(problem: Any) -> LinearProgram:
         sense=sense,
         binding=binding,
     )
-
-
-def _bounds(data: dict[str, Any], n: int) -> tuple[Floats, Floats, Any]:
-    lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)
-    upper = np.full(n, math.inf) if data["upper_bounds"] is None else np.array(data["upper_bounds"], dtype=float)
-    integrality = np.zeros(n, dtype=bool)
-    for key in ("bool_vars_idx", "int_vars_idx"):
-        integrality[np.asarray(data[key], dtype=np.int64)] = True
-    booleans = np.asarray(data["bool_vars_idx"], dtype=np.int64)
-    lower[booleans] = np.maximum(lower[booleans], 0.0)
-    upper[booleans] = np.minimum(upper[booleans], 1.0)
-    return lower, upper, integrality
-
-
-def _row_map(problem: Any, inverse: list[Any]) -> list[tuple[Any, int]]:
-    """The user's constraint behind each row: ids are followed back through the reductions that renamed them."""
-    user = {constraint.id: constraint for constraint in problem.constraints}
-    origin = {key: key for key in user}
-    for data in inverse[:-1]:
-        renamed = _renaming(data)
-        if renamed is not None:
-            origin = {new: origin[old] for old, new in renamed.items() if old in origin}
-    last = inverse[-1]
-    return [
-        (user.get(origin.get(cone.id, -1)), k)
-        for cone in last["eq_constr"] + last["other_constr"]
-        for k in range(cone.size)
-    ]
-
-
-def _renaming(data: Any) -> dict[int, int] | None:
-    if hasattr(data, "cons_id_map"):
-        return dict(data.cons_id_map)
-    if isinstance(data, tuple) and len(data) == 3 and isinstance(data[2], dict):
-        return dict(data[2])
-    return None

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +22,15 @@ from pyomo.environ import Block, Suffix, maximize
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
-from optsched.problem.arrays import Bools, Floats
-from optsched.solvers.linear_program import LinearProgram
+from optsched.problem.arrays import Floats
+from optsched.solvers.linear_program import Binding, LinearProgram
 
 
 @dataclass
-class PyomoBinding:
+class PyomoBinding(Binding):
     """Columns are ``VarData``, rows ``ConstraintData``; duals go to an import suffix ``dual`` if the model has one."""
 
     model: Any
-    columns: Sequence[Any]
-    rows: Sequence[Any]
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
         """``var.value = x[j]``; Pyomo's dual sign is HiGHS's, so duals are stored as they are."""
@@ -77,7 +74,14 @@ def read(model: Any) -> LinearProgram:
         offset = float(form.c_offset[0])
         sense = -1 if form.objectives[0].sense == maximize else 1
     A, rows, row_lower, row_upper = _rows(form)
-    lower, upper, integrality = _bounds(columns)
+    lower, upper, integrality = np.full(n, -math.inf), np.full(n, math.inf), np.empty(n, dtype=bool)
+    for j, variable in enumerate(columns):
+        low, high = variable.bounds
+        lower[j] = lower[j] if low is None else low
+        upper[j] = upper[j] if high is None else high
+        integrality[j] = not variable.is_continuous()
+        if integrality[j] and not variable.is_integer() and not variable.is_binary():
+            raise InputError("a domain that is neither continuous nor integer", field=variable.name)
     return LinearProgram(
         c=c,
         A=A,
@@ -88,7 +92,7 @@ def read(model: Any) -> LinearProgram:
         integrality=integrality,
         offset=offset,
         sense=sense,
-        binding=PyomoBinding(model, columns, rows),
+        binding=PyomoBinding(columns, rows, model),
     )
 
 
@@ -110,16 +114,3 @@ def _rows(form: Any) -> tuple[sp.csc_array, list[Any], Floats, Floats]:
         constraints = [constraint for constraint, kept in zip(constraints, keep, strict=True) if kept]
         row_lower, row_upper = row_lower[keep], row_upper[keep]
     return A, constraints, row_lower, row_upper
-
-
-def _bounds(columns: Sequence[Any]) -> tuple[Floats, Floats, Bools]:
-    n = len(columns)
-    lower, upper, integrality = np.empty(n), np.empty(n), np.empty(n, dtype=bool)
-    for j, variable in enumerate(columns):
-        low, high = variable.bounds
-        lower[j] = -math.inf if low is None else low
-        upper[j] = math.inf if high is None else high
-        integrality[j] = not variable.is_continuous()
-        if integrality[j] and not variable.is_integer() and not variable.is_binary():
-            raise InputError("a domain that is neither continuous nor integer", field=variable.name)
-    return lower, upper, integrality

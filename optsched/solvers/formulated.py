@@ -46,7 +46,11 @@ class Formulated:
     def __post_init__(self) -> None:
         model = self.model
         self._rows = [(row, _body(row)) for row in _rows_of(model)]
-        self._variables = [(each, _range(each)) for each in _variables_of(model)]
+        self._variables = []
+        if not is_cvxpy(model):  # what CVXPY knows of a variable is said once
+            from pyomo.environ import Var
+
+            self._variables = [(each, _range(each)) for each in model.component_data_objects(Var)]
         self._goal = _goal_of(model)
         for holder in (model, *(model.variables() if is_cvxpy(model) else ())):
             holder.formulated = self
@@ -160,14 +164,6 @@ def _rows_of(model: Any) -> list[Any]:
     from pyomo.environ import Constraint
 
     return list(model.component_data_objects(Constraint, active=True))
-
-
-def _variables_of(model: Any) -> Iterable[Any]:
-    if is_cvxpy(model):
-        return ()  # what CVXPY knows of a variable is said once
-    from pyomo.environ import Var
-
-    return model.component_data_objects(Var)
 
 
 def _goal_of(model: Any) -> tuple[Any, Any]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,36 +34,24 @@ class Size:
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
 
 
-class Binding(Protocol):
-    """What knows the model behind the arrays: puts values back on it, and reads them from it."""
+@dataclass
+class Binding:
+    """What knows the model behind the arrays: puts values back on it, and reads them from it.
+
+    This one is of arrays without a model: columns and rows are their own names.
+    """
 
     columns: Sequence[Any]
     rows: Sequence[Any]
+    x: Floats | None = field(default=None, init=False)
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
         """Give the model's variables the values ``x`` (and its constraints their duals, if it keeps them)."""
-
-    def values(self) -> Floats:
-        """Current values of the model's variables, nan where a variable has none."""
-
-
-@dataclass
-class ArrayBinding:
-    """The binding of arrays without a model: columns and rows are their own names."""
-
-    columns: Sequence[Any]
-    rows: Sequence[Any]
-
-    def __post_init__(self) -> None:
-        self.x = np.full(len(self.columns), math.nan)
-
-    def load(self, x: Floats, row_dual: Floats | None) -> None:
-        """Keep a copy of ``x``."""
         self.x = x.copy()
 
     def values(self) -> Floats:
-        """The values last loaded."""
-        return self.x
+        """Current values of the model's variables, nan where a variable has none."""
+        return np.full(len(self.columns), math.nan) if self.x is None else self.x
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,28 +102,13 @@ class LinearProgram:
             integrality=np.zeros(n, dtype=bool) if integrality is None else integrality,
             offset=offset,
             sense=sense,
-            binding=ArrayBinding(columns or range(n), rows or range(m)),
+            binding=Binding(columns or range(n), rows or range(m)),
         )
 
     @property
-    def row_count(self) -> int:
-        """Number of rows."""
-        return len(self.row_lower)
-
-    @property
-    def column_count(self) -> int:
-        """Number of columns."""
-        return len(self.c)
-
-    @property
-    def nonzeros(self) -> int:
-        """Stored entries of A."""
-        return int(self.A.nnz)
-
-    @property
     def size(self) -> Size:
-        """Rows, columns and nonzeros together."""
-        return Size(self.row_count, self.column_count, self.nonzeros)
+        """Rows, columns and stored entries of A."""
+        return Size(len(self.row_lower), len(self.c), int(self.A.nnz))
 
     @property
     def columns(self) -> Sequence[Any]:
@@ -156,17 +129,15 @@ class LinearProgram:
         """The model's objective at ``x``."""
         return float(self.c @ x + self.offset)
 
-    def rounded(self, x: Floats) -> Floats:
-        """``x`` with integer columns that are within 1e-5 of an integer put on it."""
-        nearest = np.round(x)
-        return np.where(self.integrality & (np.abs(x - nearest) <= ROUNDING), nearest, x)
-
     def load(self, x: Floats, row_dual: Floats | None = None) -> None:
-        """Put values (integers rounded) back on the model, and row duals where the model has a place for them.
+        """Put values (integer columns that are within 1e-5 of an integer on it) back on the model, and row duals where
+        the model has a place for them.
 
         ``row_dual`` is in HiGHS's convention, d value / d right-hand side; the binding turns it into its model's.
         """
-        self.binding.load(self.rounded(np.asarray(x, dtype=np.float64)), row_dual)
+        x = np.asarray(x, dtype=np.float64)
+        nearest = np.round(x)
+        self.binding.load(np.where(self.integrality & (np.abs(x - nearest) <= ROUNDING), nearest, x), row_dual)
 
     def values(self) -> tuple[Floats, Bools]:
         """Current values of the model's variables as a vector, and which of them are set (for a MIP start)."""

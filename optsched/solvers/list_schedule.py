@@ -18,11 +18,21 @@ from optsched.deadline import NEVER as ENDLESS, Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, assign_gpus, node_first
 from optsched.registry import Registry
-from optsched.solvers.generation import Costs, PooledJobs, generate_parallel, generate_serial, objective_value
-from optsched.solvers.local_search import INTERPRETED, improve_order, move_job, next_random
+from optsched.solvers.generation import (
+    INTERPRETED,
+    Costs,
+    PooledJobs,
+    copy_to,
+    generate_parallel,
+    generate_serial,
+    improve_order,
+    move_job,
+    next_random,
+    objective_value,
+)
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
@@ -115,58 +125,30 @@ def _per_slope(amount: Floats, cost: RegularCost) -> Floats:
     return np.where(cost.slope > 0, amount / np.where(cost.slope > 0, cost.slope, 1.0), NEVER)
 
 
-@ORDERS.register("arrival")
-def arrival(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest r_j first (FIFO)."""
-    return _by(p.release, p.duration)
-
-
-@ORDERS.register("spt")
-def spt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest p_j first."""
-    return _by(p.duration)
-
-
-@ORDERS.register("lpt")
-def lpt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)."""
-    return _by(-p.duration)
-
-
-@ORDERS.register("widest")
-def widest(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Largest gang first, then largest p_j."""
-    return _by(-p.gpus, -p.duration)
-
-
-@ORDERS.register("wspt")
-def wspt(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest p_j / w_j first (Smith's rule)."""
-    return _by(_per_slope(p.duration, cost))
-
-
-@ORDERS.register("area")
-def area(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest g_j p_j / w_j first: GPU-seconds per weight."""
-    return _by(_per_slope(p.duration * p.gpus, cost))
-
-
-@ORDERS.register("release-area")
-def release_area(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale."""
-    return _by(p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum())
-
-
-@ORDERS.register("edd")
-def edd(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Earliest due date first."""
-    return _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release)
-
-
-@ORDERS.register("slack")
-def slack(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Smallest d_j - p_j first: the latest start without tardiness."""
-    return _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER))
+_TABLE: dict[str, ListOrder] = {
+    # smallest r_j first (FIFO)
+    "arrival": lambda p, cost: _by(p.release, p.duration),
+    # smallest p_j first
+    "spt": lambda p, cost: _by(p.duration),
+    # largest p_j first: for the makespan (4/3 - 1/(3m) on P || C_max, Graham 1969)
+    "lpt": lambda p, cost: _by(-p.duration),
+    # largest gang first, then largest p_j
+    "widest": lambda p, cost: _by(-p.gpus, -p.duration),
+    # smallest p_j / w_j first (Smith's rule)
+    "wspt": lambda p, cost: _by(_per_slope(p.duration, cost)),
+    # smallest g_j p_j / w_j first: GPU-seconds per weight
+    "area": lambda p, cost: _by(_per_slope(p.duration * p.gpus, cost)),
+    # smallest r_j + g_j p_j / (w_j G) first: arrivals and areas on one scale
+    "release-area": lambda p, cost: _by(
+        p.release + _per_slope(p.duration * p.gpus, cost) * float(np.mean(cost.slope)) / p.pool_gpus.sum()
+    ),
+    # earliest due date first
+    "edd": lambda p, cost: _by(np.where(cost.slope > 0, cost.kink, NEVER), p.release),
+    # smallest d_j - p_j first: the latest start without tardiness
+    "slack": lambda p, cost: _by(np.where(cost.slope > 0, cost.kink - p.duration, NEVER)),
+}
+for _name, _order in _TABLE.items():
+    ORDERS.register(_name)(_order)
 
 
 @ORDERS.register("atc")
@@ -177,7 +159,7 @@ def atc(p: PooledJobs, cost: RegularCost) -> Ints:
     """
     n = p.release.size
     if n > SMALL:
-        return area(p, cost)
+        return ORDERS.get("area")(p, cost)
     work = p.duration * p.gpus / p.pool_gpus.sum()
     scale = 2.0 * float(p.duration.mean())
     left, now, order = np.ones(n, dtype=bool), float(p.release.min()), []
@@ -247,14 +229,7 @@ def best_list_schedule(
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
     target -= float(goal.clock_part(instance))
-    return _best(instance.relative, goal, budget, target, orders, deadline).on_clock(instance)
-
-
-def _best(
-    instance: Instance, goal: Objective, budget: int, target: float, orders: Iterable[Ints], deadline: Deadline
-) -> Schedule:
-    """The best of an instance whose time counts from its first arrival."""
-    problem, cost = ListProblem.of(instance), regular_cost(goal, instance)
+    problem, cost = ListProblem.of(instance.relative), regular_cost(goal, instance.relative)
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem.jobs, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
@@ -273,7 +248,7 @@ def _best(
     value = min(found)
     name, best = found[value]
     if value <= target or budget <= 0:
-        return problem.schedule(*best, name)
+        return problem.schedule(*best, name).on_clock(instance)
     begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
     gpus = problem.jobs.pool_gpus
     quick = gpus.size == 1 and not cost.maximum and instance.n > FEW and instance.n * int(gpus[0]) <= STATES
@@ -282,7 +257,7 @@ def _best(
     generated = problem.generate(search(problem, costs, begin, budget, target, deadline))
     if objective_value(generated[0], problem.jobs.duration, costs) < value:
         name, best = f"{name}+search", generated
-    return problem.schedule(*best, name)
+    return problem.schedule(*best, name).on_clock(instance)
 
 
 def _descended(
@@ -413,6 +388,5 @@ def anneal(
         current = found
         if current < value:
             value = current
-            for at in range(n):
-                best[at] = order[at]
+            copy_to(best, order)
     return value

@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.local_search import next_random
+from optsched.solvers.generation import copy_to, next_random
 
 FAR = 1 << 60  # dearer than any path
 
@@ -79,13 +79,6 @@ def paths_to(length: Ints, before: Ints, ends: Ints, taken: Bools) -> None:
             taken[i, j] = before[j + 1, t] != before[j, t]
             if taken[i, j]:
                 t -= length[j]
-
-
-@njit(interpreted=False)
-def _copy(values: Ints, to: Ints) -> None:
-    # a loop: an assignment between arrays takes the compiler seconds
-    for j in range(values.size):
-        to[j] = values[j]
 
 
 @njit(interpreted=False)
@@ -152,9 +145,9 @@ def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least:
                 stale[one, two] = False
                 before = load_cost(length, weight, machine, one) + load_cost(length, weight, machine, two)
                 if split(length, weight, one, two, trial, least, choice) >= before:
-                    _copy(machine, trial)
+                    copy_to(trial, machine)
                     continue
-                _copy(trial, machine)
+                copy_to(machine, trial)
                 gains = True
                 for i in range(m):
                     stale[min(i, one), max(i, one)] = stale[min(i, two), max(i, two)] = True
@@ -180,10 +173,10 @@ def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int
         found = _split_pairs(length, weight, trial, stale, least, choice)
         if found <= best:  # a schedule that is as good is kept: it leads on
             best = found
-            _copy(trial, machine)
+            copy_to(machine, trial)
         if best <= target:
             break
-        _copy(machine, trial)
+        copy_to(trial, machine)
         for _ in range(2 + next_random(seed, 4)):
             j, k = next_random(seed, n), next_random(seed, n)
             trial[j], trial[k] = trial[k], trial[j]

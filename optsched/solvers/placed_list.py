@@ -16,11 +16,10 @@ from heapq import heappop, heappush
 import numpy as np
 
 from optsched.bounds.regular import regular_cost
-from optsched.models.mapped_modes import MappedModes
-from optsched.models.placement_modes import Mode
+from optsched.models.mapped_modes import MappedModes, Mode
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective, objective_of
+from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import ORDERS, ListProblem
 from optsched.solvers.method import there
@@ -44,24 +43,21 @@ def best_placed_schedule(
     goal = objective_of(instance, objective)
     if instance.n == 0:
         return Schedule.from_segments(instance, [], "list")
-    return _best(instance.relative, goal, modes).on_clock(instance)
-
-
-def _best(instance: Instance, goal: Objective, modes: MappedModes | None) -> Schedule:
-    """The best of an instance whose time counts from its first arrival."""
-    cost = regular_cost(goal, instance)
-    jobs = ListProblem.of(instance, seconds_alone(instance)).jobs
-    place = _by_greed(instance) if modes is None else _by_modes(modes)
+    counted = instance.relative
+    cost = regular_cost(goal, counted)
+    jobs = ListProblem.of(counted, seconds_alone(counted)).jobs
+    place = _by_greed(counted) if modes is None else _by_modes(modes)
     best, least = None, np.inf
     for name in QUICK if instance.n > MANY else ORDERS.names():
         order = ORDERS.get(name)(jobs, cost)
         for patient in (False, True):
-            start, seconds, mapping = _generate(instance, order, place, patient)
+            start, seconds, mapping = _generate(counted, order, place, patient)
             value = cost.value(start + seconds)
             if value < least:
                 best, least = (name, start, seconds, mapping), value
     name, start, seconds, mapping = there(best)
-    return Schedule.from_starts(instance, start, node_counts=mapping, duration=seconds, policy=name)
+    found = Schedule.from_starts(counted, start, node_counts=mapping, duration=seconds, policy=name)
+    return found.on_clock(instance)
 
 
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:

@@ -193,7 +193,7 @@ def solve_program(
     if model.partition(":")[0].strip() in PROGRAMS:
         given, began = instance_of(instance), time.perf_counter()
         program, data = data_of(given.relative, model)
-        if by_columns(program, data):
+        if isinstance(data, RoundSchedules) and data.at_most > LISTED:
             return solve_by_columns(given, program, data, time_limit, progress)
         made = _built(given, program, data, began)
     else:
@@ -287,13 +287,23 @@ def _solution(made: Formulated, changed: list[str], found: _Optimum) -> Solution
         if OBJECTIVE in changed:
             notes.append(f"the {made.objective} of its schedule is {float(own):.12g}")
         else:
-            _require_agreement(made, changed, own, found.value, part, schedule)
+            # a model that has lost a row may promise what no schedule keeps
+            scale = abs(float(own - part)) + float(schedule.completion.max(initial=0.0))
+            if abs(float(own - Fraction(found.value))) > AGREES * scale:
+                raise InputError(
+                    f"the model ({', '.join(changed) or 'unchanged'}) says {made.objective} {found.value:.12g}, "
+                    f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
+                )
             value = own
             bound = own if found.status == "optimal" or bound is None else min(bound, own)
     elif isinstance(of, Formulation) and found.value is not None:
         bounds = "" if changed else f", and its optimum is a bound (class {of.schedule_class})"
         notes.append(f"{of.name} is a relaxation here: it has no schedule{bounds}")
-    within = "" if schedule is None else _within(made, changed, own - part)
+    within = ""  # a word on the horizon, unless the value shows that no better schedule ends after it
+    if schedule is not None:
+        latest = latest_completions(instance.relative, made.objective, float(own - part))
+        if OBJECTIVE in changed or bool(np.any(latest > made.horizon)):
+            within = f" over schedules that end by {made.horizon + instance.epoch:.12g} s"
     if changed and value is not None:
         notes.append(
             f"the optimum of the changed model{within}: neither an optimum nor a bound of the instance as it is"
@@ -336,37 +346,12 @@ def _schedule(made: Formulated, formulation: Formulation, changed: list[str]) ->
     return schedule
 
 
-def _require_agreement(
-    made: Formulated, changed: list[str], own: Fraction, told: float, part: Fraction, schedule: Schedule
-) -> None:
-    """The model's value has to be that of its schedule: a model that has lost a row may promise what no schedule keeps."""
-    scale = abs(float(own - part)) + float(schedule.completion.max(initial=0.0))
-    if abs(float(own - Fraction(told))) > AGREES * scale:
-        raise InputError(
-            f"the model ({', '.join(changed) or 'unchanged'}) says {made.objective} {told:.12g}, "
-            f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
-        )
-
-
-def _within(made: Formulated, changed: list[str], value: Fraction) -> str:
-    """A word on the horizon, unless the value shows that no better schedule ends after it."""
-    latest = latest_completions(made.instance.relative, made.objective, float(value))
-    if OBJECTIVE not in changed and bool(np.all(latest <= made.horizon)):
-        return ""
-    return f" over schedules that end by {made.horizon + made.instance.epoch:.12g} s"
-
-
 # `solve_by_columns`: the programs of Hadar's packing, `hadar-primal`, `hadar-dual` and `hadar-packing`, without a list of
 # schedules.
 
 LISTED = 100_000  # schedules at most: with more, columns are faster than the whole program
 SMALL = 4_000  # jobs times rounds: the LP to its end
 CLOSED = 1e-9  # relative: an LP's interval that is a point
-
-
-def by_columns(program: Program, data: object) -> bool:
-    """Is this program one whose schedules are too many to list?"""
-    return isinstance(data, RoundSchedules) and data.at_most > LISTED
 
 
 def solve_by_columns(

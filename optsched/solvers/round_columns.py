@@ -168,13 +168,6 @@ class RoundColumns:
         self.done[j] = math.ceil(Fraction(float(self.needed[j])) * s)
         self.units[a:b] = [min(math.ceil(Fraction(x) * s), int(self.done[j])) for x in self.iterations[a:b].tolist()]
 
-    def _refine(self, j: int) -> None:
-        # twice as fine, if that is not too much
-        rounds = float(self.needed[j] / self.iterations[self.start[j]])
-        if not self.long[j] and 2 * self.fine[j] * rounds <= MOST_UNITS:
-            self.fine[j] *= 2
-            self._count(j)
-
     def integers(self, price: Floats) -> Ints:
         """Prices as integers over 2**`scale`, rounded down; none above any utility, where nobody buys; i64[T, Q]."""
         capped = np.minimum(np.ldexp(np.maximum(price, 0.0), self.scale), 2.0 ** (BITS + 1))
@@ -191,18 +184,17 @@ class RoundColumns:
         for j in np.flatnonzero(payoff).tolist():
             rounds = np.flatnonzero(taken[j] >= 0)
             column = RoundColumn(j, rounds, self.start[j] + taken[j, rounds])
-            if not self.enough(column):
-                self._refine(j)
+            if float(self.iterations[column.modes].sum()) < float(self.needed[j]):  # units say done, iterations do not
+                rounds_of_job = float(self.needed[j] / self.iterations[self.start[j]])
+                if not self.long[j] and 2 * self.fine[j] * rounds_of_job <= MOST_UNITS:
+                    self.fine[j] *= 2
+                    self._count(j)
                 mended = self._mended(column, price)
                 if mended is None:
                     continue
                 column = mended
             found.append(column)
         return payoff, found
-
-    def enough(self, column: RoundColumn) -> bool:
-        """Does the schedule do the job's work?"""
-        return float(self.iterations[column.modes].sum()) >= float(self.needed[column.job])
 
     def _mended(self, column: RoundColumn, price: Ints) -> RoundColumn | None:
         """The column with faster modes in some rounds, or more rounds, the cheapest work first; None: no work is left."""

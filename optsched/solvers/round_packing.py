@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -142,7 +141,10 @@ def _levels(
             tolerance=tolerance if block == 1 else max(COARSE, tolerance),
             most_rounds=math.inf if tolerance < FINE else MOST_PRICED[block == 1],
             deadline=deadline if block == 1 else deadline.share(0.3),
-            progress=progress if block == 1 or progress is None else partial(_bound_alone, progress),
+            # the value of a coarse level is no solution of the LP
+            progress=progress
+            if block == 1 or progress is None
+            else lambda event: progress(replace(event, incumbent=math.nan, gap=math.inf)),
         )
         rounds += found.rounds
         if found.bound <= bound:
@@ -151,11 +153,6 @@ def _levels(
             return Generated(found.value, bound, duals, found.x, found.columns, rounds, found.finished), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
-
-
-def _bound_alone(progress: Callable[[Progress], None], event: Progress) -> None:
-    # the value of a coarse level is no solution of the LP
-    progress(replace(event, incumbent=math.nan, gap=math.inf))
 
 
 class _Level:
@@ -231,12 +228,16 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
         places.place(_rounds(columns, pool, fixed))
         if not columns.active.any() or deadline.passed:
             break
+        upper = np.concatenate([columns.free.ravel(), columns.active]).astype(float)
+        fits = np.ones(pool.value.size, dtype=bool)  # columns of active jobs that the free devices allow
+        of_entry = np.repeat(np.arange(fits.size), np.diff(pool.A.indptr))
+        np.logical_and.at(fits, of_entry, pool.A.data <= upper[pool.A.indices])
         level = generate_columns(
             columns.price,
             np.full(columns.rows, -math.inf),
-            np.concatenate([columns.free.ravel(), columns.active]).astype(float),
+            upper,
             sense=-1,
-            start=_that_fit(columns, pool),
+            start=PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan),
             duals=duals,
             most_rounds=pricing,
             deadline=deadline,
@@ -244,16 +245,6 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
         duals, pool, share = level.duals, level.columns, level.x
     places.improve(deadline)
     return places
-
-
-def _that_fit(columns: RoundColumns, pool: PricedColumns) -> PricedColumns:
-    """The columns of active jobs that the free devices allow."""
-    upper = np.concatenate([columns.free.ravel(), columns.active])
-    fits = np.ones(pool.value.size, dtype=bool)
-    np.logical_and.at(
-        fits, np.repeat(np.arange(fits.size), np.diff(pool.A.indptr)), pool.A.data <= upper[pool.A.indices]
-    )
-    return PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan)
 
 
 def _largest(columns: RoundColumns, pool: PricedColumns, share: Floats) -> list[int]:

@@ -51,10 +51,6 @@ class RoundPlaces:
         ends = [(j, rounds[-1][0]) for j, rounds in enumerate(self.taken) if rounds]
         return float(sum(float(self.columns.utility[j, end]) for j, end in ends))
 
-    def end(self, j: int) -> int:
-        """The round in which the job ends; the number of rounds where it never does."""
-        return self.taken[j][-1][0] if self.taken[j] else self.columns.problem.rounds
-
     def place(self, chosen: Iterable[tuple[int, list[tuple[int, Ints]]]]) -> None:
         """Give machines to a packing over cells: (job, [(round, devices i64[Q])])."""
         of_round: dict[int, list[tuple[int, Ints]]] = {}
@@ -129,7 +125,8 @@ class RoundPlaces:
 
     def _earlier(self, j: int) -> bool:
         """Does the job find an earlier end? Then it goes there."""
-        columns, before = self.columns, self.end(j)
+        columns = self.columns  # a job that never ends has the number of rounds as its end
+        before = self.taken[j][-1][0] if self.taken[j] else columns.problem.rounds
         part = slice(int(columns.start[j]), int(columns.start[j + 1]))
         needed, first = float(columns.needed[j]), int(columns.problem.arrival[j])
         if part.start == part.stop or before <= first:

@@ -5,13 +5,14 @@ Jobs are arcs (j, s); ``alive`` bool[n, H + 1] says which are left, ``u`` f64[n]
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.generation import copy_to
 
 NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of its inverse
@@ -218,13 +219,6 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
 
 
 @njit(interpreted=False)
-def _keep(kept: Any, found: Any) -> None:
-    # As `kept[:] = found`, which takes two seconds to compile: it can say in words what does not fit.
-    for k in range(kept.size):
-        kept[k] = found[k]
-
-
-@njit(interpreted=False)
 def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
     # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
@@ -288,7 +282,7 @@ def simple_ascend(
         value = best[horizon] + trial.sum()
         if value > bound:
             bound, stalled = value, 0.0
-            _keep(u, trial)
+            copy_to(u, trial)
         else:
             stalled += 1
             if stalled >= 30:

@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
-from optsched.solvers.local_search import move_job, next_random
+from optsched.solvers.generation import move_job, next_random
 from optsched.solvers.sequence_paths import Jobs
 
 KICKS = 20  # descents a job: a handful of jobs has no more sequences to find

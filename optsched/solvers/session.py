@@ -111,14 +111,6 @@ def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0
     return float(Fraction(offset) + sense * k * Fraction(step))
 
 
-def _power_of_two(cost: Floats) -> float:
-    """What to multiply an objective with."""
-    largest = float(np.max(np.abs(cost), initial=0.0))
-    if largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]:
-        return 1.0
-    return math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
-
-
 class _Silent(highspy.Highs):
     """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
     anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
@@ -153,13 +145,15 @@ class Session:
         self.highs = _Silent()
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
-        self._scale = _power_of_two(program.c)
+        largest = float(np.max(np.abs(program.c), initial=0.0))
+        plain = largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]
+        self._scale = 1.0 if plain else math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
         self._cost = program.c * self._scale
         p, A = self.program, self.program.A
-        shape = (p.column_count, p.row_count, p.nonzeros)
+        shape = (len(p.c), len(p.row_lower), A.nnz)
         matrix = (A.indptr.astype(np.int32, copy=False), A.indices.astype(np.int32, copy=False), A.data)
         bounds = (self._cost, p.lower, p.upper, p.row_lower, p.row_upper)
-        kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(p.column_count, dtype=np.int32)
+        kinds = p.integrality.astype(np.int32) if self.is_mip else np.zeros(len(p.c), dtype=np.int32)
         self._call("passModel", *shape, 1, p.sense, 0.0, *bounds, *matrix, kinds)
         self._start: tuple[Floats, Bools] | None = None
 
@@ -261,14 +255,10 @@ class Session:
             self.highs.setSolution(len(indices), indices, x[known])  # a hint: one that HiGHS does not take is none
         began = time.perf_counter()
         with self._reporting(progress, began):
-            self._run()
+            if self.highs.run() == highspy.HighsStatus.kError:
+                model = self.highs.modelStatusToString(self.highs.getModelStatus())
+                raise OptschedError(f"HiGHS: run failed (model status: {model})")
         return self._outcome(step, time.perf_counter() - began)
-
-    def _run(self) -> None:
-        status = self.highs.run()
-        if status == highspy.HighsStatus.kError:
-            model = self.highs.modelStatusToString(self.highs.getModelStatus())
-            raise OptschedError(f"HiGHS: run failed (model status: {model})")
 
     @contextlib.contextmanager
     def _reporting(self, progress: Callable[[Progress], None] | None, began: float) -> Iterator[None]:
@@ -297,16 +287,22 @@ class Session:
         model_status = self.highs.getModelStatus()
         if model_status not in _STATUS:
             raise OptschedError(f"HiGHS: run ended with {self.highs.modelStatusToString(model_status)}")
-        status, info, p = _STATUS[model_status], self.highs.getInfo(), self.program
+        status, info = _STATUS[model_status], self.highs.getInfo()
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         x = np.asarray(self.highs.allVariableValues()) if feasible else None
         value = self._value(float(info.objective_function_value)) if feasible else None
         if self.is_mip and x is not None:
-            self._require_agreement(float(info.objective_function_value), x)
+            # HiGHS 1.16.0 forgets what presolve fixed where a start is given: its value and its bound are then those of the
+            # reduced program, which prove nothing.
+            reported, terms = float(info.objective_function_value), self._cost * x
+            if abs(reported - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
+                raise OptschedError(
+                    f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}"
+                )
         bound: float | None = None
         if self.is_mip and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
-            bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, p.sense))
+            bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, self.program.sense))
         elif not self.is_mip and status == "optimal":
             bound = value
         return Outcome(
@@ -318,13 +314,6 @@ class Session:
             iterations=int(info.simplex_iteration_count),
             seconds=seconds,
         )
-
-    def _require_agreement(self, reported: float, x: Floats) -> None:
-        # HiGHS 1.16.0 forgets what presolve fixed where a start is given: its value and its bound are then those of the
-        # reduced program, which prove nothing.
-        terms = self._cost * x
-        if abs(reported - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
-            raise OptschedError(f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}")
 
     def _value(self, amount: float) -> float:
         """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""

@@ -35,7 +35,7 @@ from optsched.models.sharing_least import least_stay, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On as Residents
-from optsched.solvers.sharing_places import SharedPlaces, joined
+from optsched.solvers.sharing_orders import SharedPlaces, joined
 
 MOST, MOST_NODES = 12, 8  # jobs, nodes
 NAME = "sharing-branching"
@@ -113,7 +113,13 @@ class _Search(EventSearch[Start]):
     ) -> None:
         release = [number(r) - number(jobs.instance.epoch) for r in jobs.release]
         super().__init__(release, [number(e) for e in jobs.least_seconds], number, node_limit, stop)
-        self.jobs, self.places, self.twin = jobs, SharedPlaces(jobs), _twins(jobs)
+        self.jobs, self.places, self.twin = jobs, SharedPlaces(jobs), list[int | None]()
+        rates, looks = jobs.rates, list[tuple[Any, ...]]()
+        for j, row in enumerate(jobs.instance.table.select("duration", "iterations", "profile").rows()):
+            options = tuple((jobs.memory(j, o), int(rates.steps[j, o])) for o in jobs.options[j])
+            looks.append((jobs.release[j], jobs.gang[j], jobs.suits[j], int(rates.kind[j]), options, row))
+            # the nearest earlier job that is identical to it
+            self.twin.append(max((i for i in range(j) if looks[i] == looks[j]), default=None))
         self.xi = [[number(x) if math.isfinite(x) else x for x in row] for row in jobs.xi]
         self.rates: dict[frozenset[int], Number] = {}
         self.gang: list[Gang] = [()] * self.n
@@ -123,23 +129,23 @@ class _Search(EventSearch[Start]):
 
     def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], Residents]]:
         """Of jobs that are alike the first one starts first."""
-        return self._choices(at.waits, at.on, (), frozenset())
 
-    def _choices(
-        self, waits: tuple[int, ...], on: Residents, starts: tuple[Start, ...], passed: frozenset[int]
-    ) -> Iterator[tuple[tuple[Start, ...], Residents]]:
-        if not waits:
-            yield starts, on
-            return
-        j, behind = waits[0], waits[1:]
-        if self.twin[j] not in passed:
-            for option, gang in self.places.of(j, on, self.option):
-                self.option[j] = option  # what those behind it must fit beside
-                yield from self._choices(behind, joined(on, j, gang), (*starts, (j, option, gang)), passed)
-        yield from self._choices(behind, on, starts, passed | {j})
+        def grow(
+            waits: tuple[int, ...], on: Residents, starts: tuple[Start, ...], passed: frozenset[int]
+        ) -> Iterator[tuple[tuple[Start, ...], Residents]]:
+            if not waits:
+                yield starts, on
+                return
+            j, behind = waits[0], waits[1:]
+            if self.twin[j] not in passed:
+                for option, gang in self.places.of(j, on, self.option):
+                    self.option[j] = option  # what those behind it must fit beside
+                    yield from grow(behind, joined(on, j, gang), (*starts, (j, option, gang)), passed)
+            yield from grow(behind, on, starts, passed | {j})
+
+        return grow(at.waits, at.on, (), frozenset())
 
     def begun(self, start: Start) -> tuple[int, Number]:
-        """With this option on these GPUs."""
         return start[0], self.number(self.jobs.seconds(*start))
 
     def slowdowns(self, left: Left, on: Residents) -> dict[int, Number]:
@@ -151,12 +157,10 @@ class _Search(EventSearch[Start]):
         return slow
 
     def write(self, now: Number, starts: Sequence[Start]) -> None:
-        """With options and GPUs."""
         for j, option, gang in starts:
             self.start[j], self.option[j], self.gang[j] = now, option, gang
 
     def placed(self) -> tuple[tuple[Any, ...], ...]:
-        """GPUs and options."""
         return tuple(self.gang), tuple(self.option)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
@@ -170,16 +174,3 @@ class _Search(EventSearch[Start]):
         rows += [(self.release[j], self.alone[j], self.jobs.gang[j] * self.alone[j] / rate) for j in others]
         begun = sum((now - self.release[j] for j in left), self.zero)
         return begun + least_stay(now, rows)
-
-
-def _twins(jobs: SharedJobs) -> list[int | None]:
-    """Of every job, the nearest earlier one that is identical to it."""
-    looks = [_look(jobs, j) for j in range(jobs.n)]
-    return [max((i for i in range(j) if looks[i] == looks[j]), default=None) for j in range(jobs.n)]
-
-
-def _look(jobs: SharedJobs, j: int) -> tuple[Any, ...]:
-    rates, row = jobs.rates, jobs.instance.table.row(j, named=True)
-    same = (row["duration"], row["iterations"], row["profile"])
-    options = tuple((jobs.memory(j, o), int(rates.steps[j, o])) for o in jobs.options[j])
-    return (jobs.release[j], jobs.gang[j], jobs.suits[j], int(rates.kind[j]), options, same)

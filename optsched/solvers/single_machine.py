@@ -241,7 +241,14 @@ class _Proof:
         """Look for better schedules among these arcs; a node is kept where that has come to no end."""
         self.current = inherited
         if not self._closed(alive, u, iterations) and alive.any(axis=1).all():
-            self._keep(alive, u)
+            windows = alive.sum(axis=1)
+            if windows.max() == 1:
+                self._try(np.argsort(np.argmax(alive, axis=1), kind="stable"))  # at least as good as the only schedule
+            else:  # a node for later, to be split at the middle start of a long job that paths miss or repeat
+                job = int(np.argmax(np.where(windows > 1, self.missed * self.machine.length + 1e-6 * windows, -1.0)))
+                window = np.flatnonzero(alive[job])
+                self.nodes.append(_Node(self.current, alive, u, job, int(window[(window.size - 1) // 2])))
+                self.nodes.sort(key=lambda node: -node.bound)
         self.current = NOTHING
 
     def _closed(self, alive: Bools, u: Floats, iterations: int) -> bool:
@@ -343,17 +350,6 @@ class _Proof:
         paths.cheapest(u)
         paths.reduce(u, self.upper - 1 - total)
         return False
-
-    def _keep(self, alive: Bools, u: Floats) -> None:
-        """A node for later, to be split at the middle start of a long job that paths miss or repeat."""
-        windows = alive.sum(axis=1)
-        if windows.max() == 1:
-            self._try(np.argsort(np.argmax(alive, axis=1), kind="stable"))  # at least as good as the only schedule
-            return
-        job = int(np.argmax(np.where(windows > 1, self.missed * self.machine.length + 1e-6 * windows, -1.0)))
-        window = np.flatnonzero(alive[job])
-        self.nodes.append(_Node(self.current, alive, u, job, int(window[(window.size - 1) // 2])))
-        self.nodes.sort(key=lambda node: -node.bound)
 
     def branch(self) -> None:
         """Split the node of the smallest bound into its two children."""

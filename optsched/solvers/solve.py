@@ -34,6 +34,9 @@ FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no mo
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
+NONE_FITS = "no exact method fits the size of this instance: the best list schedule and the best certificate"
+ALONE = "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"
+CONTENTION = "jobs contend for the network, of which no method knows"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS, BUILT = 5_000_000, 300_000  # of a formulation that is chosen without being named; built in a second
 # In the order in which they are tried; the first that applies is taken.
@@ -173,32 +176,7 @@ def begin(
 
 def _run(state: SolveState, named: Method | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    _begin(state)
-    if state.instance.n == 0:
-        return _solution(state, "none", MethodReport("none"))
-    if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
-        return _solution(state, "list", MethodReport("list schedule", note=_why_none(state)))
-    if state.late and state.schedule is not None:
-        return _solution(state, "list", MethodReport("list schedule", note=EARLY))
-    method = named or _choose(state, PREFERRED)
-    if method is None:
-        return _solution(state, "list", _list_only(state))
-    reason = method.applies(state)
-    if reason is not None:
-        raise InputError(f"the model does not apply: {reason}", field="model", value=method.name)
-    if state.closed and named is None:
-        return _solution(state, "list", MethodReport("combinatorial bound"))
-    return _with_fallbacks(state, method)
-
-
-def _why_none(state: SolveState) -> str:
-    if communicating(state.instance).any():
-        return "jobs contend for the network, of which no method knows"
-    return "no schedule came out of numbers this far apart"
-
-
-def _begin(state: SolveState) -> None:
-    """A list schedule, the best certificate of theorems, a little local search; where numbers fail, without it."""
+    # a list schedule, the best certificate of theorems, a little local search; where numbers fail, without it
     budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
     for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
         try:
@@ -206,6 +184,30 @@ def _begin(state: SolveState) -> None:
                 step()
         except (OptschedError, ArithmeticError) as error:
             _LOG.info("before any method: %s", error)
+    if state.instance.n == 0:
+        return _solution(state, "none", MethodReport("none"))
+    if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
+        contend = bool(communicating(state.instance).any())
+        why = CONTENTION if contend else "no schedule came out of numbers this far apart"
+        return _solution(state, "list", MethodReport("list schedule", note=why))
+    if state.late and state.schedule is not None:
+        return _solution(state, "list", MethodReport("list schedule", note=EARLY))
+    method = named or _choose(state, PREFERRED)
+    if method is None:
+        # no exact method fits: a longer search from below and above
+        state.search(LIST_BUDGET)
+        if not state.late:
+            half = state.deadline.share(0.5)
+            state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
+        if state.left < math.inf and not state.closed:
+            state.search(ENDLESS)
+        return _solution(state, "list", MethodReport("list schedule", note=NONE_FITS))
+    reason = method.applies(state)
+    if reason is not None:
+        raise InputError(f"the model does not apply: {reason}", field="model", value=method.name)
+    if state.closed and named is None:
+        return _solution(state, "list", MethodReport("combinatorial bound"))
+    return _with_fallbacks(state, method)
 
 
 def _with_fallbacks(state: SolveState, method: Method) -> Solution:
@@ -259,23 +261,16 @@ def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
     return None
 
 
-def _list_only(state: SolveState) -> MethodReport:
-    """No exact method fits: a longer search from below and above."""
-    state.search(LIST_BUDGET)
-    if not state.late:
-        half = state.deadline.share(0.5)
-        state.offer_certificate(lp_bound(state.instance, state.goal.name, schedule=state.schedule, deadline=half))
-    if state.left < math.inf and not state.closed:
-        state.search(ENDLESS)
-    note = "no exact method fits the size of this instance: the best list schedule and the best certificate"
-    return MethodReport("list schedule", note=note)
-
-
 def _solution(state: SolveState, model: str, report: MethodReport, failed: Sequence[str] = ()) -> Solution:
     status = report.status or ("optimal" if state.closed else "limit")
     if state.closed and status != "infeasible":
         status = "optimal"
-    bound = state.value if status == "optimal" else state.bound
+    bound, note = state.value if status == "optimal" else state.bound, report.note
+    if status == "optimal":  # one of a class; where jobs may share, the usual one is not the largest
+        usual = state.instance.interference is not None and state.schedule_class == EXCLUSIVE
+        note = ALONE if usual else ""
+    if failed:
+        note = f"{' and '.join(failed)} did not get through these numbers; {note or 'this is what other methods prove'}"
     return Solution(
         objective=state.goal.name,
         status=status,
@@ -290,21 +285,6 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
         size=report.size,
         nodes=report.nodes,
         duals=report.duals,
-        note=_with_lost(failed, report.note if status != "optimal" else _meant(state)),
+        note=note,
         trace=tuple(state.trace),
     )
-
-
-def _with_lost(failed: Sequence[str], note: str) -> str:
-    """The note, after a word on the methods that came to nothing."""
-    if not failed:
-        return note
-    lost = f"{' and '.join(failed)} did not get through these numbers"
-    return f"{lost}; {note or 'this is what other methods prove'}"
-
-
-def _meant(state: SolveState) -> str:
-    # An optimum is one of a class; where jobs may share, the usual one is not the largest.
-    if state.instance.interference is None or state.schedule_class != EXCLUSIVE:
-        return ""
-    return "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"

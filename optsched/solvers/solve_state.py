@@ -150,12 +150,8 @@ class SolveState:
             return False
         if self.bound >= self.value:
             return True
-        return not self._strict and self.value - self.bound <= self._rounding
-
-    @property
-    def _strict(self) -> bool:
-        """Does float64 hold all times and values of left-shifted schedules exactly?"""
-        return self.step is not None and self.grid is not None and self.grid.exact
+        exact = self.step is not None and self.grid is not None and self.grid.exact  # all times and values in float64
+        return not exact and self.value - self.bound <= self._rounding
 
     @cached_property
     def at_stake(self) -> Fraction:
@@ -211,20 +207,18 @@ class SolveState:
         if isinstance(bound, float):
             if not math.isfinite(bound):  # a solver that was stopped before it had one
                 return
-            bound = self._rounded_up(Fraction(bound))
+            bound = Fraction(bound)
+            if (
+                self.step is not None
+            ):  # the least value on the grid that it still proves, giving way 1e-6 of what is at stake
+                slack = Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
+                bound = self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
         if self.value is not None and self.horizon is None:
             bound = min(bound, self.value)  # the optimum is at most the value; what is above is rounding
         if self.bound is None or bound > self.bound:
             self.bound, self.bound_by = bound, by
             if tell:
                 self.report()
-
-    def _rounded_up(self, bound: Fraction) -> Fraction:
-        """The least value on the grid that a solver's float bound still proves, giving way 1e-6 of what is at stake."""
-        if self.step is None:
-            return bound
-        slack = Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
-        return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
 
     def steps(self, value: Fraction) -> int:
         """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""

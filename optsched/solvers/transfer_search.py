@@ -14,7 +14,7 @@ takes some 25 microseconds, more in fractions.
 
 **`two_transfer_optimum`**: the closed form that follows for two, exact in fractions, O(1).
 
-**`best_event_order`**: `optsched.solvers.event_orders` over the (2n)! / 2^n orders of starts and ends (6, 90, 2,520, 113,400
+**`best_event_order`**: `optsched.solvers.event_search` over the (2n)! / 2^n orders of starts and ends (6, 90, 2,520, 113,400
 for n = 2..5), any set of transfers active. Exact, to the tolerance of the LP solver; some 0.15 ms an order.
 **Reference**: own methods, for the contention of Wang, Shi, Wang and Chu, arXiv 2002.10105 (2020).
 """
@@ -31,8 +31,7 @@ from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.sharing_least import srpt_stay
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.event_orders import EventOrders, LeastOrder
-from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On
+from optsched.solvers.event_search import EventOrders, EventSearch, LeastOrder, Left, Moment, Number, On
 
 MOST = 16  # transfers; a node has up to 2**n children
 MOST_ORDERED = 5  # transfers; 7,484,400 orders for 6
@@ -149,11 +148,9 @@ class _Search(EventSearch[int]):
         return ((some, ()) for size in range(len(at.waits) + 1) for some in combinations(at.waits, size))
 
     def begun(self, start: int) -> tuple[int, Number]:
-        """b M_j."""
         return start, self.alone[start]
 
     def slowdowns(self, left: Left, on: On) -> dict[int, Number]:
-        """By those on the busiest link."""
         return slowdowns(self.problem, left, self.penalty)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:

@@ -29,7 +29,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule, node_first
 from optsched.solvers.linear_program import Size
-from optsched.solvers.round_packing import RoundPacking, pack_rounds
+from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.round_places import Placed
 from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
@@ -74,7 +74,10 @@ class UtilitySolve:
             enough = float(np.quantile(seconds_alone(relative), 0.25)) / SHORT
             seconds = math.inf
             while count <= MOST and seconds > enough and not (self.best and self.deadline.passed):
-                problem = _in_rounds(relative, count)
+                rounds = rounds_of(
+                    relative, round=rounds_of(relative, rounds=1).seconds / count
+                )  # enough for everybody
+                problem = round_problem(relative, rounds.seconds * rounds.rounds / count, count)
                 self._try(problem)
                 count, seconds = count * FINER, problem.seconds
         return self.so_far(NOTE)
@@ -83,7 +86,15 @@ class UtilitySolve:
         relative = self.instance.relative
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
         self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
-        self._prove(packed)
+        if self.certificate is not None and problem.n * problem.rounds * problem.types <= PROVED:
+            # what the packing's prices prove: prices by type, of a second; all devices of a round cost what they cost there
+            moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
+            worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
+            prices: Floats = worth / np.maximum(problem.devices.sum(axis=0) * problem.seconds, problem.seconds)
+            proved = priced_certificate(relative, self.goal.name, CLASS, moments, prices)
+            if proved is not None and proved.value < self.certificate.value:
+                proved.verify(relative)
+                self.certificate = proved
         if not all(packed.chosen):
             return
         schedule = schedule_of(relative, problem, packed.chosen)
@@ -94,16 +105,6 @@ class UtilitySolve:
         if self.best is None or value > self.best[0]:
             self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"
         self._report()
-
-    def _prove(self, packed: RoundPacking) -> None:
-        """What the packing's prices prove, where it is more and can be proved again in seconds."""
-        relative, problem = self.instance.relative, packed.problem
-        if self.certificate is None or problem.n * problem.rounds * problem.types > PROVED:
-            return
-        proved = priced_certificate(relative, self.goal.name, CLASS, *_prices(relative, packed))
-        if proved is not None and proved.value < self.certificate.value:
-            proved.verify(relative)
-            self.certificate = proved
 
     def _report(self) -> None:
         value = float(self.best[0]) if self.best else float("nan")
@@ -136,23 +137,6 @@ class UtilitySolve:
         return solution.on_clock(self.instance).named()
 
 
-def _prices(instance: Instance, packed: RoundPacking) -> tuple[Floats, Floats]:
-    """The packing's prices by type, of a second: all devices of a round cost what they cost there."""
-    problem = packed.problem
-    moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
-    count = problem.devices.sum(axis=0)
-    worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
-    prices: Floats = worth / np.maximum(count * problem.seconds, problem.seconds)
-    return moments, prices
-
-
-def _in_rounds(instance: Instance, count: int) -> RoundProblem:
-    """About so many rounds, enough for everybody."""
-    whole = rounds_of(instance, rounds=1).seconds
-    enough = rounds_of(instance, round=whole / count)
-    return round_problem(instance, enough.seconds * enough.rounds / count, count)
-
-
 def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Schedule:
     """Schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round."""
     rows = list[Row]()
@@ -160,7 +144,9 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
     for j, rounds in enumerate(placed):
         left = float(problem.work[j])
         for t, cells in rounds:
-            rate = _rate(problem, j, cells)
+            alone = problem.together is not None and len({h for h, _, _ in cells}) == 1
+            table = problem.together if alone and problem.together is not None else problem.speed
+            rate = float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)  # the slowest type rules
             last = left <= rate * length / ENOUGH
             done, end = (
                 (left, min(t * length + left / rate, (t + 1) * length)) if last else (rate * length, (t + 1) * length)
@@ -193,10 +179,3 @@ def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> li
             free[h, r] = [ended[j]] * k + sorted(free[h, r])[k:]
         found.append((j, begin, ended[j], work, cells))
     return found
-
-
-def _rate(problem: RoundProblem, j: int, cells: tuple[tuple[int, int, int], ...]) -> float:
-    """Units of work a second of the gang on these devices: the slowest type rules."""
-    alone = problem.together is not None and len({h for h, _, _ in cells}) == 1
-    table = problem.together if alone and problem.together is not None else problem.speed
-    return float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)

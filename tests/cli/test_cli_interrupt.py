@@ -24,7 +24,7 @@ from optsched.guarantees import evaluate
 from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
-from optsched.solvers.local_search import improve_order
+from optsched.solvers.generation import improve_order
 from optsched.solvers.sequence_search import improve_sequence
 
 pty = pytest.importorskip("pty")

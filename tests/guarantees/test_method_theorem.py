@@ -17,7 +17,7 @@ from optsched.guarantees.suites import suite
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
-from optsched.solvers.lp_schedule import LpSchedule
+from optsched.solvers.methods.lp_order import LpSchedule
 
 
 def check_suite(name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loaded_optimum import loaded_optimum
 
 from optsched.models import hadar_primal
-from optsched.models.hadar_packing import Packing
+from optsched.models.hadar_rounds import Packing
 
 
 def packing_value(packing: Packing, *, integer: bool = False) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.models.hadar_packing import JobSchedule, Packing
-from optsched.models.hadar_rounds import RoundProblem
+from optsched.models.hadar_rounds import JobSchedule, Packing, RoundProblem
 
 SECONDS = 360.0
 

@@ -250,13 +250,8 @@ def _fluid_by_grid() -> float:
     ("make", "error", "word"),
     [
         (lambda: fork_jobs([1.0], [[0.0, 0.0]]), InfeasibleError, "job 0"),
-        (lambda: fork_jobs([1.0], [[-1.0]]), InputError, "speed"),
-        (lambda: fork_jobs([1.0, 2.0], [[1.0]]), InputError, "speed"),
-        (lambda: fork_jobs([0.0], [[1.0]]), InputError, "work"),
         (lambda: fork_jobs([], np.zeros((0, 2))), InputError, "work"),
         (lambda: mixed_jobs([1.0], [3], [[1.0, 1.0]], [1, 1]), InfeasibleError, "job 0"),
-        (lambda: ModeJobs((1.0,), ((WorkMode(0.0, ((0, 1),)),),), (1,)), InputError, "rate"),
-        (lambda: ModeJobs((1.0,), ((WorkMode(1.0, ((0, 1),)),),), (0,)), InputError, "use"),
     ],
 )
 def test_data_that_are_not_legal(make: Callable[[], ModeJobs], error: type[Exception], word: str) -> None:

@@ -141,7 +141,7 @@ def test_milp_is_the_enumerated_program_is_everything_tried(problem: RoundProble
 @given(problem=tiny_problems(together=False))
 def test_its_relaxation_is_no_better_than_the_packing_lp(problem: RoundProblem) -> None:
     if any(problem.modes):
-        relaxed = Session(compile(build(problem, relax=True))).solve().value
+        relaxed = Session(compile(build(problem)), relax=True).solve().value
         assert relaxed is not None
         assert relaxed >= packing_value(problem.packing()) - EXACT
 

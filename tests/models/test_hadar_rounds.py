@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from packing_value import packing_value
 from round_brute_force import best_utility, every_schedule, tiny_problems
 
 from optsched.errors import InputError
+from optsched.models import hadar_rounds
 from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
@@ -43,9 +45,8 @@ def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: Roun
             done = [iterations for _, iterations in used.values()]
             if all(sum(done) - one < problem.work[j] for one in done):
                 cells = [(problem.resource(t, h, r), k) for t, (way, _) in used.items() for h, r, k in way]
-                last = max(used)
-                expected.add((float(problem.utility[j, last]), tuple(sorted(cells)), last + 1))
-        found = [(one.utility, one.demand, one.finish) for one in problem.job_schedules(j)]
+                expected.add((float(problem.utility[j, max(used)]), tuple(sorted(cells))))
+        found = [(one.utility, one.demand) for one in problem.job_schedules(j)]
         assert len(found) == len(set(found))
         assert set(found) == expected
 
@@ -66,7 +67,6 @@ def test_gangs_are_whole(problem: RoundProblem) -> None:
             for q, devices in one.demand:
                 held[q // a_round] += devices
             assert set(held.tolist()) <= {0, int(problem.tasks[j])}
-            assert one.finish == np.flatnonzero(held).max() + 1
 
 
 def test_the_slowest_type_rules() -> None:
@@ -98,40 +98,24 @@ def test_rounding_does_not_cost_a_round() -> None:
     # 0.1 in floats three times is more than 0.3, 0.7 three times is less than 2.1
     for speed, work in ((0.1, 0.3), (0.7, 2.1)):
         problem = plain(work=[work], speed=[[speed]], seconds=1.0, utility=[[1.0, 1.0, 1.0, 1.0]])
-        assert min(one.finish or 0 for one in problem.packing().flat) == 3
+        assert min(one.demand[-1][0] for one in problem.packing().flat) == 2  # the last of three rounds
 
 
-def test_many_schedules_are_refused() -> None:
+def test_many_schedules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hadar_rounds, "MOST_SCHEDULES", 1000)
     many = plain(work=[80.0], tasks=[4], devices=[[4] * 3] * 2, speed=[[1.0] * 3], utility=[[1.0] * 8])
     with pytest.raises(InputError, match="too many schedules"):
-        many.packing(most_schedules=1000)
-    assert len(plain().packing(most_schedules=2).flat) == 2
-    with pytest.raises(InputError, match="at most 1"):
-        plain().packing(most_schedules=1)
+        many.packing()
+    for most, refused in ((2, False), (1, True)):
+        monkeypatch.setattr(hadar_rounds, "MOST_SCHEDULES", most)
+        with pytest.raises(InputError, match="at most 1") if refused else nullcontext():
+            assert len(plain().packing().flat) == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"work": [0.0]}, "work"),
-        ({"work": [math.inf]}, "work"),
-        ({"tasks": [0]}, "tasks"),
-        ({"speed": [[-1.0]]}, "speed"),
-        ({"speed": [[1.0, 1.0]]}, "speed"),
-        ({"together": [[math.nan]]}, "together"),
-        ({"together": [[1.0], [1.0]]}, "together"),
-        ({"devices": [[-1]]}, "devices"),
-        ({"arrival": [-1]}, "arrival"),
-        ({"arrival": [0, 0]}, "arrival"),
-        ({"seconds": 0.0}, "seconds"),
-        ({"utility": [[1.0, 2.0]]}, "not increasing"),
-        ({"utility": [[1.0, -2.0]]}, "utility"),
-    ],
-)
-def test_data_that_are_not_legal(changes: dict[str, object], word: str) -> None:
-    with pytest.raises(InputError, match=word) as refusal:
-        plain(**changes)
-    assert "\n" not in str(refusal.value)
+@pytest.mark.parametrize("utility", [[[1.0, 2.0]], [[1.0, -2.0]], [[math.inf, 1.0]]])
+def test_utilities_that_are_none(utility: list[list[float]]) -> None:
+    with pytest.raises(InputError, match=r"utility.*not increasing"):
+        plain(utility=utility)
 
 
 def test_memory_is_refused_on_an_instance() -> None:

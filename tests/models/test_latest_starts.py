@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InputError
-from optsched.models.latest_starts import latest_completions, latest_starts
-from optsched.models.left_shift import in_sequence, left_shift, starts_of
+from optsched.models.latest_starts import in_sequence, latest_completions, latest_starts, left_shift, starts_of
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule

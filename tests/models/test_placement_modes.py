@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from optsched.errors import InputError
-from optsched.models.placement_modes import Mode, consolidated, modes_of_classes, splits
+from optsched.models.mapped_modes import Mode, consolidated, modes_of_classes, splits
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
 sizes_and_gang = st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(

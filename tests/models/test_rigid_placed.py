@@ -16,7 +16,7 @@ from tiny_instances import instance_of, tiny_jobs
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.models import rigid_placed, rigid_time_indexed
-from optsched.models.placement_modes import modes_of_classes
+from optsched.models.mapped_modes import modes_of_classes
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.schedule import Schedule
 

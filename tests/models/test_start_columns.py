@@ -12,7 +12,7 @@ from tiny_instances import instance_of, tiny_jobs
 
 from optsched.errors import InfeasibleError
 from optsched.models import rigid_time_indexed
-from optsched.models.start_columns import StartBlocks, StartColumns, least_maximum
+from optsched.models.start_model import StartBlocks, StartColumns, least_maximum
 from optsched.models.time_grid import TimeGrid, time_grid
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
@@ -34,7 +34,7 @@ def columns_of(draw: st.DrawFn) -> tuple[list[TinyJob], Instance, StartColumns]:
 @given(columns_of())
 def test_ranges_against_the_definition(case: tuple[list[TinyJob], Instance, StartColumns]) -> None:
     _, _, columns = case
-    keys = columns.keys()
+    keys = list(zip(columns.block.tolist(), columns.slot.tolist(), strict=True))
     expected = [(b, t) for b in range(columns.job.size) for t in range(columns.first[b], columns.last[b] + 1)]
     assert keys == expected
     for slot in range(int(columns.end.max()) + 2):
@@ -77,7 +77,7 @@ def test_costs_and_constant_add_up_to_the_objective(
     least = [cost(objective, job, job.release + job.duration) for job in jobs]
     assert constant == sum(least)
     first = min(job.release for job in jobs)
-    for column, (block, slot) in enumerate(columns.keys()):
+    for column, (block, slot) in enumerate(zip(columns.block.tolist(), columns.slot.tolist(), strict=True)):
         j = columns.job[block]
         end = first + slot * columns.grid.unit + jobs[j].duration
         assert costs[column] == cost(objective, jobs[j], end) - least[j]

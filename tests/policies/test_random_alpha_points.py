@@ -21,7 +21,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
-from optsched.solvers.lp_schedule import LpSchedule
+from optsched.solvers.methods.lp_order import LpSchedule
 from optsched.solvers.solve import solve
 from policies.exponential_density import ExponentialDensity
 

@@ -121,7 +121,7 @@ def test_cvxpy_arrays_have_the_problems_own_sign_and_offset() -> None:
     assert (program.sense, program.offset) == (-1, 5)
     outcome = Session(program).solve()
     assert outcome.value == pytest.approx(problem.solve(solver=cp.HIGHS)) == pytest.approx(13.0)
-    program.load(np.zeros(program.column_count))
+    program.load(np.zeros(len(program.c)))
     program.load(outcome.x)
     assert problem.value == pytest.approx(13.0)
     assert x.value == pytest.approx([4, 0])
@@ -132,33 +132,20 @@ def test_cvxpy_arrays_have_the_problems_own_sign_and_offset() -> None:
     assert program.values()[1].all()
 
 
-def test_cvxpy_duals_have_cvxpys_signs() -> None:
-    x = cp.Variable(2, nonneg=True)
-    equal, most = cp.sum(x) == 4, x[0] <= 1
-    problem = cp.Problem(cp.Minimize(x[0] + 3 * x[1]), [equal, most])
-    problem.solve(solver=cp.HIGHS)
-    expected = (float(equal.dual_value), float(most.dual_value))
-    program = compile(problem)
-    session = Session(program)
-    outcome = session.solve()
-    # HiGHS: one more unit of the equality costs 3, one more unit of the inequality saves 2
-    assert sorted(session.duals()) == [-2, 3]
-    program.load(outcome.x, session.duals())
-    assert (float(equal.dual_value), float(most.dual_value)) == expected == (-3.0, 2.0)
-
-
-def test_cvxpy_duals_of_a_maximisation_have_cvxpys_signs() -> None:
+@pytest.mark.parametrize("maximise", [False, True])
+def test_cvxpy_duals_have_cvxpys_signs(maximise: bool) -> None:
     x = cp.Variable(2, nonneg=True)
     equal, most = x[0] + x[1] == 4, x[0] <= 1
-    problem = cp.Problem(cp.Maximize(3 * x[0] + x[1]), [equal, most])
+    problem = cp.Problem(cp.Maximize(3 * x[0] + x[1]) if maximise else cp.Minimize(x[0] + 3 * x[1]), [equal, most])
     problem.solve(solver=cp.HIGHS)
     expected = (float(equal.dual_value), float(most.dual_value))
     program = compile(problem)
     session = Session(program)
     outcome = session.solve()
+    # HiGHS: one more unit of the equality costs 3, or earns 1, one more unit of the inequality saves, or earns, 2
+    assert sorted(session.duals()) == ([1, 2] if maximise else [-2, 3])
     program.load(outcome.x, session.duals())
-    assert (float(equal.dual_value), float(most.dual_value)) == expected
-    assert expected[1] == 2.0
+    assert (float(equal.dual_value), float(most.dual_value)) == expected == (expected[0] if maximise else -3.0, 2.0)
 
 
 def test_cvxpy_epigraph_columns_belong_to_nobody() -> None:

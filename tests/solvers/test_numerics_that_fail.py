@@ -38,7 +38,7 @@ def told_in_words(instance: Instance, solution: Solution) -> bool:
 
 
 def test_a_solver_that_fails_leaves_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "_run", fails)
+    monkeypatch.setattr(Session, "solve", fails)
     instance = one_machine(*JOBS)
     solution = solve(instance, "total_weighted_completion_time")
     assert told_in_words(instance, solution)
@@ -48,7 +48,7 @@ def test_a_solver_that_fails_leaves_the_interval(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_next_method_that_applies_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "_run", fails)
+    monkeypatch.setattr(Session, "solve", fails)
     whole = one_machine((0, 3, 1), (1, 2, 3), (1, 7, 1), (4, 1, 5))
     solution = solve(whole, "total_weighted_completion_time", model="disjunctive")
     assert told_in_words(whole, solution)
@@ -58,7 +58,7 @@ def test_the_next_method_that_applies_is_taken(monkeypatch: pytest.MonkeyPatch) 
 
 def test_jobs_that_share_have_a_schedule_whatever_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance([Job("a", 0, 1, 4), Job("b", 0, 1, 4)], "1x1", interference=Interference(1.25))
-    monkeypatch.setattr(Session, "_run", fails)
+    monkeypatch.setattr(Session, "solve", fails)
     solution = solve(instance, "total_flow_time", model="gpu-sharing")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model, solution.value_exact) == ("optimal", "sharing-branching", Fraction(10))

@@ -14,7 +14,7 @@ from optsched.deadline import NEVER, Deadline
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
-from optsched.solvers import gang_times
+from optsched.solvers import start_prices
 from optsched.solvers.methods.partial_schedules import Search, search_states
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
@@ -81,7 +81,7 @@ def real_valued(draw: st.DrawFn) -> Instance:
 @settings(max_examples=examples(80))
 def test_times_are_finer_than_slots(instance: Instance, objective: str, slots: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gang_times, "MOST_SLOTS", slots)
+        patch.setattr(start_prices, "MOST_SLOTS", slots)
         solution, best = solve(instance, objective, model="partial-schedules"), optimum(instance, objective)
     assert solution.status == "optimal"
     assert solution.value_exact is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -53,7 +54,7 @@ def test_row_duals_are_the_change_of_the_optimum() -> None:
     duals, reduced = session.duals(), session.reduced_costs()
     assert np.all(duals >= -1e-9)
     assert reduced == pytest.approx(program.c - program.A.T @ duals)
-    for i in range(program.row_count):
+    for i in range(len(program.row_lower)):
         lower = program.row_lower.copy()
         lower[i] += 1e-6
         session.set_rows(lower, program.row_upper)
@@ -74,25 +75,25 @@ def test_changes_on_the_live_solver_equal_a_rebuild() -> None:
     session = Session(program)
     session.solve()
     c, lower = program.c[::-1].copy(), program.row_lower * 1.5
-    upper = np.full(program.column_count, 4.0)
+    upper = np.full(len(program.c), 4.0)
     session.set_cost(c)
     session.set_rows(lower, program.row_upper)
-    session.set_bounds(np.zeros(program.column_count), upper)
-    rebuilt = LinearProgram.from_arrays(c, program.A, lower, program.row_upper, upper=upper, offset=3.0)
+    session.set_bounds(np.zeros(len(program.c)), upper)
+    rebuilt = replace(program, c=c, row_lower=lower, upper=upper)
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value)
     some = np.array([0, 3])
     session.set_cost(np.array([0.1, 0.2]), some)
     session.set_rows(np.array([0.0]), np.array([INF]), np.array([2]))
     c2, lower2 = c.copy(), lower.copy()
     c2[some], lower2[2] = [0.1, 0.2], 0.0
-    rebuilt = LinearProgram.from_arrays(c2, program.A, lower2, program.row_upper, upper=upper, offset=3.0)
+    rebuilt = replace(program, c=c2, row_lower=lower2, upper=upper)
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value)
 
 
 def test_added_columns_equal_a_rebuild() -> None:
     program = covering()
     rng = np.random.default_rng(5)
-    block, cost = sp.csc_array(rng.random((program.row_count, 3)) * 3), np.array([0.5, 0.4, 0.6])
+    block, cost = sp.csc_array(rng.random((len(program.row_lower), 3)) * 3), np.array([0.5, 0.4, 0.6])
     session = Session(program)
     before = session.solve().value
     assert session.add_columns(cost, block).tolist() == [9, 10, 11]
@@ -112,8 +113,8 @@ def test_added_columns_equal_a_rebuild() -> None:
 
 def brute_force(program: LinearProgram) -> float:
     best = -INF
-    for bits in range(1 << program.column_count):
-        x = np.array([bits >> j & 1 for j in range(program.column_count)], dtype=float)
+    for bits in range(1 << len(program.c)):
+        x = np.array([bits >> j & 1 for j in range(len(program.c))], dtype=float)
         if np.all(program.A @ x <= program.row_upper):
             best = max(best, program.value(x))
     return best
@@ -133,7 +134,7 @@ def test_relaxed_session_solves_the_lp() -> None:
     program = knapsack()
     session = Session(program, relax=True)
     assert session.solve().value >= Session(program).solve().value
-    assert session.duals().size == program.row_count
+    assert session.duals().size == len(program.row_lower)
 
 
 def test_mips_have_no_duals() -> None:
@@ -175,10 +176,7 @@ def test_mip_start_is_used_completed_and_kept() -> None:
 def test_a_known_step_rounds_the_bound_and_ends_the_proof_sooner() -> None:
     program, knowing = hard()
     assert program.objective_step == 1
-    blind = LinearProgram.from_arrays(
-        program.c + 1e-9, program.A, program.row_lower, program.row_upper,
-        upper=program.upper, integrality=program.integrality, sense=-1,
-    )  # fmt: skip
+    blind = replace(program, c=program.c + 1e-9)
     assert blind.objective_step is None
     not_knowing = Session(blind).solve()
     assert knowing.bound == round(knowing.value)
@@ -236,14 +234,8 @@ def test_an_iis_is_irreducible() -> None:
 
 
 def test_an_iis_names_column_bounds() -> None:
-    program = LinearProgram.from_arrays(
-        np.ones(1),
-        sp.csc_array(np.array([[1.0]])),
-        np.array([3.0]),
-        np.array([INF]),
-        upper=np.array([2.0]),
-        columns=["x"],
-    )
+    one, most = sp.csc_array(np.array([[1.0]])), np.array([2.0])
+    program = LinearProgram.from_arrays(np.ones(1), one, np.array([3.0]), np.array([INF]), upper=most, columns=["x"])
     session = Session(program)
     assert session.solve().status == "infeasible"
     assert session.iis()[1] == (0,)
@@ -290,10 +282,8 @@ def test_the_clock_of_a_limit_starts_anew_with_every_solve() -> None:
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**-30, 2.0**40, 2.0**90])
 def test_the_unit_of_the_objective_changes_nothing_but_the_unit(unit: float) -> None:
     # HiGHS's tolerances are absolute: unscaled, costs of 1e-9 are all optimal and costs of 1e20 infinite
-    plain, other = covering(3), covering(3)
-    other = LinearProgram.from_arrays(
-        other.c * unit, other.A, other.row_lower, other.row_upper, upper=other.upper, offset=other.offset * unit
-    )
+    plain = covering(3)
+    other = replace(plain, c=plain.c * unit, offset=plain.offset * unit)
     one, two = Session(plain), Session(other)
     first, second = one.solve(), two.solve()
     assert first.value is not None
@@ -309,15 +299,7 @@ def test_the_unit_of_the_objective_changes_nothing_but_the_unit(unit: float) -> 
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
 def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
     plain = knapsack(1)
-    other = LinearProgram.from_arrays(
-        plain.c * unit,
-        plain.A,
-        plain.row_lower,
-        plain.row_upper,
-        upper=plain.upper,
-        integrality=plain.integrality,
-        sense=plain.sense,
-    )
+    other = replace(plain, c=plain.c * unit)
     first, seen = Session(plain).solve(objective_step=1), []
     second = Session(other).solve(objective_step=Fraction(unit), progress=seen.append)
     assert first.value is not None
@@ -330,22 +312,16 @@ def test_a_proof_is_the_same_in_any_unit(unit: float) -> None:
 def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> None:
     program = covering()
     rng = np.random.default_rng(7)
-    extra, bound = rng.random((2, program.column_count)) + 0.1, rng.random(2) + 3
+    extra, bound = rng.random((2, len(program.c))) + 0.1, rng.random(2) + 3
     session = Session(program)
     before = session.solve().value
     rows = session.add_rows(sp.csr_array(extra), bound, np.full(2, INF))
-    assert rows.tolist() == [program.row_count, program.row_count + 1]
+    assert rows.tolist() == [len(program.row_lower), len(program.row_lower) + 1]
     columns = np.array([0, 4])
     session.set_coefficients(rows, columns, np.array([9.0, 0.0]))
     extra[0, 0], extra[1, 4] = 9.0, 0.0
-    rebuilt = LinearProgram.from_arrays(
-        program.c,
-        sp.csc_array(sp.vstack([program.A, sp.csr_array(extra)])),
-        np.concatenate([program.row_lower, bound]),
-        np.full(program.row_count + 2, INF),
-        upper=program.upper,
-        offset=program.offset,
-    )
+    lower, upper = np.concatenate([program.row_lower, bound]), np.full(len(program.row_lower) + 2, INF)
+    rebuilt = replace(program, A=sp.csc_array(sp.vstack([program.A, extra])), row_lower=lower, row_upper=upper)
     assert session.solve().value == pytest.approx(Session(rebuilt).solve().value, rel=1e-9)
     assert session.solve().value > before + 1e-6
 

@@ -22,7 +22,7 @@ from optsched.models.shared_jobs import SharedJobs, on_events, one_gang_set, sha
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
-from optsched.solvers.event_orders import EventOrder, EventOrders
+from optsched.solvers.event_search import EventOrder, EventOrders
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_search import SharingOptimum, sharing_optimum
 from optsched.speeds.sharing_pair import sharing_pair

@@ -15,15 +15,14 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.solvers import sequence_paths, single_machine
-from optsched.solvers.methods.sequence_branching import machine_of
-from optsched.solvers.prices import prices_of_multipliers
+from optsched.solvers.lp_bound import SlotJobs
+from optsched.solvers.methods.sequence_branching import machine_of, prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
 from optsched.solvers.sequence_search import improve_sequence
 from optsched.solvers.single_machine import SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_program import SlotJobs
 from solvers.rigid_instances import SUMS, one_machine
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import NotInstalledError, OptschedError
-from optsched.models.left_shift import starts_of
+from optsched.models.latest_starts import starts_of
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.solve_state import SolveState
@@ -92,7 +92,10 @@ def _run(state: SolveState) -> MethodReport:
         last: dict[str, Any] = {}
         for line in worker.stdout:
             last = json.loads(line)
-            _hear(state, last)
+            if last["starts"] is not None:
+                state.offer_starts(there(state.grid).seconds(np.array(last["starts"], dtype=np.int64)), NAME)
+            bound = state.values_from + math.ceil(last["bound"] - 1e-6) * there(state.step)
+            state.raise_bound(bound, "solver")
         failed = worker.stderr.read()
         if not last.get("done"):
             raise OptschedError(f"the CP-SAT worker ended without an answer: {failed.strip()[-300:]}")
@@ -103,14 +106,6 @@ def _run(state: SolveState) -> MethodReport:
             pipe.close()
     note = "" if last["status"] == "OPTIMAL" else "the time limit came first"
     return MethodReport("CP-SAT", Size(columns=state.instance.n, rows=1), note=note)
-
-
-def _hear(state: SolveState, line: dict[str, Any]) -> None:
-    grid, step = there(state.grid), there(state.step)
-    if line["starts"] is not None:
-        state.offer_starts(grid.seconds(np.array(line["starts"], dtype=np.int64)), NAME)
-    bound = state.values_from + math.ceil(line["bound"] - 1e-6) * step
-    state.raise_bound(bound, "solver")
 
 
 add_method(NAME, _applies, _run)

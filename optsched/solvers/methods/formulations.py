@@ -46,14 +46,26 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
     if formulation.in_seconds:
         clock = WorkingClock.of(state.instance, state.goal.name)
     try:
-        model = formulation.build(clock.instance, state.goal.name, horizon=_horizon(formulation, state, clock))
+        # latest completions in units: the horizon asked for, and what a schedule better than the incumbent needs
+        horizon: Any = None if state.horizon is None else clock.units(state.horizon)
+        if formulation.exact and state.value is not None:
+            latest = latest_completions(clock.instance, state.goal.name, float(state.value / clock.unit))
+            limited = np.isfinite(latest)
+            latest[limited] += ULPS * np.spacing(np.abs(latest[limited]))
+            horizon = latest if horizon is None else np.minimum(latest, horizon)
+        model = formulation.build(clock.instance, state.goal.name, horizon=horizon)
         program = compile(model)
     except InfeasibleError as error:
         if state.horizon is None:  # there is the incumbent: no proof of anything
             raise OptschedError(ROUNDED_AWAY) from None
         return MethodReport(Session.solver, status="infeasible", note=f"{error} of {state.horizon_shown} s")
     session = Session(program)
-    _warm_start(formulation, state, model, session)
+    if formulation.warm_start is not None and state.schedule is not None:
+        with contextlib.suppress(
+            InputError
+        ):  # it is no more than a hint: it may not fit the windows that rounding left
+            formulation.warm_start(model, state.schedule)
+            session.mip_start(*program.values())
     unit = float(clock.unit)
 
     def listen(event: Progress) -> None:
@@ -85,26 +97,6 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
     return MethodReport(Session.solver, size, outcome.nodes, duals, note, status="feasible")
 
 
-def _warm_start(formulation: Formulation, state: SolveState, model: Any, session: Session) -> None:
-    """Give the solver the incumbent, where it fits into the windows that rounding left: it is no more than a hint."""
-    if formulation.warm_start is None or state.schedule is None:
-        return
-    with contextlib.suppress(InputError):
-        formulation.warm_start(model, state.schedule)
-        session.mip_start(*session.program.values())
-
-
-def _horizon(formulation: Formulation, state: SolveState, clock: WorkingClock) -> Any:
-    """Latest completions in units: the horizon asked for, and what a schedule better than the incumbent needs."""
-    asked = None if state.horizon is None else clock.units(state.horizon)
-    if not formulation.exact or state.value is None:
-        return asked
-    latest = latest_completions(clock.instance, state.goal.name, float(state.value / clock.unit))
-    limited = np.isfinite(latest)
-    latest[limited] += ULPS * np.spacing(np.abs(latest[limited]))
-    return latest if asked is None else np.minimum(latest, asked)
-
-
 # `WorkingClock`: an instance in units of time that fit a solver whose tolerances are absolute numbers.
 #
 # HiGHS takes 1e-9 of anything for nothing. A model whose rows hold times (`Formulation.in_seconds`) is therefore built in
@@ -129,11 +121,17 @@ class WorkingClock:
     @classmethod
     def of(cls, instance: Instance, objective: str) -> WorkingClock:
         """The clock for an instance whose time counts from its first arrival; O(n)."""
-        own = cls(instance, Fraction(1))
         if objective not in REGULAR or not np.isfinite(instance.duration).all():
-            return own
-        unit = _common_unit(instance) or _power_of_two(instance)
-        return own if unit == 1 else cls(_in_units(instance, unit), unit)
+            return cls(instance, Fraction(1))
+        due = instance.due[np.isfinite(instance.due)]
+        unit = _unit(instance, [*instance.arrival.tolist(), *instance.duration.tolist(), *due.tolist()])
+        if unit == 1:
+            return cls(instance, unit)
+        table = instance.table
+        for name in ("arrival", "duration", "due"):
+            times = [None if time is None else float(Fraction(time) / unit) for time in table[name].to_list()]
+            table = table.with_columns(pl.Series(name, times, dtype=pl.Float64))
+        return cls(instance.replace(jobs=table, optimum=None), unit)
 
     def units(self, seconds: float) -> float:
         """A time in units, rounded up."""
@@ -142,34 +140,14 @@ class WorkingClock:
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _times(instance: Instance) -> list[float]:
-    due = instance.due[np.isfinite(instance.due)]
-    return [*instance.arrival.tolist(), *instance.duration.tolist(), *due.tolist()]
-
-
-def _common_unit(instance: Instance) -> Fraction | None:
-    try:
+def _unit(instance: Instance, times: list[float]) -> Fraction:
+    with contextlib.suppress(InputError):
         unit = time_grid(instance).unit
-    except InputError:
-        return None
-    in_units = [Fraction(time) / unit for time in _times(instance)]
-    fits = all(time.denominator == 1 and abs(time) <= FEW for time in in_units)
-    return unit if fits else None
-
-
-def _power_of_two(instance: Instance) -> Fraction:
+        if all(time.denominator == 1 and abs(time) <= FEW for time in (Fraction(time) / unit for time in times)):
+            return unit
     longest = float(instance.duration.max())
     if PLAIN[0] <= longest <= PLAIN[1]:
         return Fraction(1)
     unit = Fraction(2) ** (math.frexp(longest)[1] - 7)
-    times = [abs(Fraction(time)) / unit for time in _times(instance) if time]
-    return unit if times and min(times) >= SHORTEST and max(times) <= LONGEST else Fraction(1)
-
-
-def _in_units(instance: Instance, unit: Fraction) -> Instance:
-    def units(name: str) -> pl.Series:
-        times = [None if time is None else float(Fraction(time) / unit) for time in instance.table[name].to_list()]
-        return pl.Series(name, times, dtype=pl.Float64)
-
-    table = instance.table.with_columns(units(name) for name in ("arrival", "duration", "due"))
-    return instance.replace(jobs=table, optimum=None)
+    sizes = [abs(Fraction(time)) / unit for time in times if time]
+    return unit if sizes and min(sizes) >= SHORTEST and max(sizes) <= LONGEST else Fraction(1)

@@ -8,6 +8,7 @@ of GPUs; that is proved optimal for two jobs, and otherwise where a certificate 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from optsched.errors import InputError
@@ -26,7 +27,7 @@ FIRST_NODES = 2_000  # of the search for an incumbent of the program
 NODES = 400_000  # of the search itself: about a minute and a half
 
 
-def _reason(state: SolveState, most: int) -> str | None:
+def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] = lambda _: None) -> str | None:
     if state.horizon is not None:
         return "it knows no horizon"
     reason = objective_reason(state.instance, state.goal.name, COMPLETION)
@@ -35,18 +36,7 @@ def _reason(state: SolveState, most: int) -> str | None:
     if state.instance.n > most:
         return f"it is for at most {most} jobs, there are {state.instance.n}"
     try:
-        SharedJobs.of(state.instance)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _orders_reason(state: SolveState) -> str | None:
-    reason = _reason(state, MOST_ORDERS)
-    if reason is not None:
-        return reason
-    try:
-        choices(SharedJobs.of(state.instance))
+        more(SharedJobs.of(state.instance))
     except InputError as error:
         return str(error)
     return None
@@ -68,9 +58,8 @@ def _solve_program(state: SolveState) -> MethodReport:
         state.offer(schedule(model))
     if outcome.bound is not None:
         state.raise_bound(Fraction(outcome.bound) - _before(state), "solver")
-    size = program.size
     note = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else ""
-    return MethodReport(Session.solver, size, outcome.nodes, note=note)
+    return MethodReport(Session.solver, program.size, outcome.nodes, note=note)
 
 
 def _solve_orders(state: SolveState) -> MethodReport:
@@ -106,7 +95,13 @@ add_method(
     SHARING,
     "two jobs a GPU: one mixed-integer program over events",
 )
-add_method(ORDERS, _orders_reason, _solve_orders, SHARING, "two jobs a GPU: a linear program for every order of events")
+add_method(
+    ORDERS,
+    lambda state: _reason(state, MOST_ORDERS, choices),
+    _solve_orders,
+    SHARING,
+    "two jobs a GPU: a linear program for every order of events",
+)
 add_method(
     BRANCHING,
     lambda state: _reason(state, MOST),

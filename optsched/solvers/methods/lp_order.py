@@ -1,6 +1,6 @@
 """The method ``lp-order``: jobs in an order of a linear program on one machine, within 1.7451 of it; no more is proved.
 
-**Problem** 1 | r_j | sum w_j C_j. **Program** that in mean busy times M_j (`optsched.solvers.lp_schedule`).
+**Problem** 1 | r_j | sum w_j C_j. **Program** that in mean busy times M_j (`LpSchedule`).
 **Orders** By M_j: every prefix S of that order has p(S) M_j >= sum_{k in S} p_k M_k >= p(S)^2 / 2 for its last job j, and
 r_k <= M_k <= M_j, so that C_j <= max r_k + p(S) <= 3 M_j. By alpha points, for every alpha that gives another order: of
 alpha drawn from the density e^alpha / (e^delta - 1) on [0, delta] the expectation is within 1.7451 of the program
@@ -11,14 +11,113 @@ al., SIAM J. Discrete Math. 15 (2002), 165-192.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from optsched.problem.schedule import Schedule
-from optsched.solvers.lp_schedule import LpSchedule, leading_digits, smith_ranks
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
+
+DIGITS = 12  # of 15 that a float has
+
+
+@dataclass(frozen=True)
+class ServedPiece:
+    """``job`` is served in [``start``, ``end``); a fraction ``before`` of it had been done, ``after`` has."""
+
+    job: int
+    start: Fraction
+    end: Fraction
+    before: Fraction
+    after: Fraction
+
+    def point(self, alpha: Fraction) -> Fraction:
+        """When a fraction ``alpha``, in [before, after], of the job is done."""
+        return self.start + (self.end - self.start) * (alpha - self.before) / (self.after - self.before)
+
+
+@dataclass(frozen=True)
+class LpSchedule:
+    """The schedule of 1 | r_j, pmtn | sum w_j M_j, M_j the mean of the times at which j is served: its mean busy time.
+
+    Preemptive WSPT: the released job with the least p_j / w_j runs. **Guarantee** optimal; no schedule, with or without
+    preemption, has sum w_j C_j less than sum w_j (M_j + p_j / 2). O(n log n). Goemans et al.
+    ``release`` r_j, ``seconds`` p_j > 0 of n jobs, ``pieces`` in order of time; in fractions.
+    """
+
+    release: tuple[Fraction, ...]
+    seconds: tuple[Fraction, ...]
+    pieces: tuple[ServedPiece, ...]
+
+    @classmethod
+    def of(cls, release: Sequence[float], seconds: Sequence[float], rank: Sequence[float]) -> LpSchedule:
+        """Serve the released job of the least ``rank`` (p_j / w_j is that of the program), ties by index. O(n log n)."""
+        r, p = tuple(map(Fraction, release)), tuple(map(Fraction, seconds))
+        coming, left, now = sorted(range(len(r)), key=lambda j: (r[j], j)), list(p), Fraction(0)
+        waiting, pieces, next_one = list[tuple[float, int]](), list[ServedPiece](), 0
+        while waiting or next_one < len(coming):
+            if not waiting:
+                now = max(now, r[coming[next_one]])
+            while next_one < len(coming) and r[coming[next_one]] <= now:
+                heapq.heappush(waiting, (rank[coming[next_one]], coming[next_one]))
+                next_one += 1
+            j = waiting[0][1]
+            end = now + left[j] if next_one == len(coming) else min(now + left[j], r[coming[next_one]])
+            before, left[j] = 1 - left[j] / p[j], left[j] - (end - now)
+            if pieces and pieces[-1].job == j and pieces[-1].end == now:
+                now, before = pieces[-1].start, pieces.pop().before
+            pieces.append(ServedPiece(j, now, end, before, 1 - left[j] / p[j]))
+            if not left[j]:
+                heapq.heappop(waiting)
+            now = end
+        return cls(r, p, tuple(pieces))
+
+    @cached_property
+    def of_job(self) -> tuple[tuple[ServedPiece, ...], ...]:
+        """The pieces of every job."""
+        found: list[list[ServedPiece]] = [[] for _ in self.seconds]
+        for piece in self.pieces:
+            found[piece.job].append(piece)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def mean_busy(self) -> tuple[Fraction, ...]:
+        """M_j."""
+        return tuple(
+            sum(((each.end - each.start) * (each.start + each.end) / 2 for each in mine), Fraction(0)) / p
+            for mine, p in zip(self.of_job, self.seconds, strict=True)
+        )
+
+    def value(self, weight: Sequence[float]) -> Fraction:
+        """sum w_j (M_j + p_j / 2): no schedule has less sum w_j C_j, if the rank was p_j / w_j."""
+        parts = zip(weight, self.mean_busy, self.seconds, strict=True)
+        return sum((Fraction(w) * (m + p / 2) for w, m, p in parts), Fraction(0))
+
+    def points(self, alpha: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """When a fraction ``alpha[j]`` in (0, 1] of every job is done."""
+        return tuple(
+            next(each for each in mine if share <= each.after).point(share)
+            for mine, share in zip(self.of_job, alpha, strict=True)
+        )
+
+    def one_after_the_other(self, order: Sequence[int]) -> tuple[Fraction, ...]:
+        """Completions without preemption in ``order``, each as soon as it has come and the one before is done."""
+        done, now = [Fraction(0)] * len(order), Fraction(0)
+        for j in order:
+            now = max(now, self.release[j]) + self.seconds[j]
+            done[j] = now
+        return tuple(done)
+
+
+def leading_digits(value: float | Fraction) -> float:
+    """Rounded to `DIGITS` significant digits: between two that are equal in exact numbers rounding must not choose."""
+    return float(f"{float(value):.{DIGITS}g}")
+
 
 NAME = "lp-order"
 OBJECTIVES = ("total_completion_time", "total_weighted_completion_time")
@@ -47,7 +146,8 @@ def _run(state: SolveState) -> MethodReport:
     instance = state.instance
     weight = instance.weight.tolist() if state.goal.weighted else [1.0] * instance.n
     seconds = fixed_durations(instance).tolist()
-    program = LpSchedule.of(instance.arrival.tolist(), seconds, smith_ranks(seconds, weight))
+    rank = [leading_digits(p / w) if w else math.inf for p, w in zip(seconds, weight, strict=True)]
+    program = LpSchedule.of(instance.arrival.tolist(), seconds, rank)
     orders = list(lp_orders(program))
     pairs = (zip(map(Fraction, weight), program.one_after_the_other(order), strict=True) for order in orders)
     cost = [sum((w * c for w, c in each), Fraction(0)) for each in pairs]

@@ -214,8 +214,15 @@ class MachineBranching:
             if not self.deadline.passed:
                 self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
-        ticket = count()
-        nodes = [_Node.of(self.lower, 0, next(ticket), self.jobs.open_starts(), self._first_prices())]
+        ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
+        # at first a job costs what the best schedule would save without it: its cost, and its length of all that comes after
+        weight, length = self.jobs.weight, self.jobs.length
+        after = np.zeros(self.jobs.n)
+        for i in range(self.jobs.machines):
+            here = self.machine == i
+            after[here] = weight[here].sum() - np.cumsum(weight[here])
+        first = np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
+        nodes = [_Node(self.lower, 0, next(ticket), whole, first)]
         while nodes and not self.closed and not self.deadline.passed:
             node = heapq.heappop(nodes)
             if node.bound >= self.upper:
@@ -233,15 +240,6 @@ class MachineBranching:
         if bound > self.lower:
             self.lower = min(bound, self.upper)
             self._tell()
-
-    def _first_prices(self) -> Floats:
-        """What the best schedule would save without a job: its own cost, and its length of all that comes after it."""
-        weight, length = self.jobs.weight, self.jobs.length
-        after = np.zeros(self.jobs.n)
-        for i in range(self.jobs.machines):
-            here = self.machine == i
-            after[here] = weight[here].sum() - np.cumsum(weight[here])
-        return np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
 
     def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
         """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""
@@ -347,11 +345,6 @@ class _Node:
     ticket: int
     bits: bytes = field(compare=False)  # of its open starts
     price: Floats = field(compare=False)
-
-    @classmethod
-    def of(cls, bound: int, depth: int, ticket: int, open_start: Bools, price: Floats) -> _Node:
-        """With its bits packed."""
-        return cls(bound, depth, ticket, np.packbits(open_start).tobytes(), price)
 
 
 def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:

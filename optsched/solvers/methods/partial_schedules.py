@@ -14,13 +14,12 @@ from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificat
 from optsched.compiled import njit
 from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.gang_times import Clock, Times, alike
 from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
 from optsched.solvers.lp_bound import lp_bound
 from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
+from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs, Times, alike
 
 # Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.
 #
@@ -37,7 +36,7 @@ from optsched.solvers.start_prices import BEYOND, StartBounds, StartJobs
 # the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
 # is the schedule of a beam search.
 # **Times** of states are in fine units, prices those of slots of as many units as need be: a schedule stays one when all its
-# times are rounded down, and costs no more (`optsched.solvers.gang_times`).
+# times are rounded down, and costs no more (`optsched.solvers.start_prices`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
 # **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
 # and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
@@ -89,7 +88,12 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
     level.free[:], level.bound[:] = times.release.min(), bounds.value
     path: list[tuple[Ints, Ints]] = []
     for _ in range(n):
-        after, count, cut = bounds.after(_in_all(level.gone, n)), 0, limit + 1
+        common, job = (
+            np.bitwise_and.reduce(level.gone, axis=0),
+            np.arange(n),
+        )  # the jobs that have started in every state
+        gone = np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
+        after, count, cut = bounds.after(gone), 0, limit + 1
         table[:] = -1
         for begin in range(0, level.cost.size, TOGETHER):
             if deadline.passed:
@@ -107,22 +111,11 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
-    return Searched(_order(path), int(level.cost[0]), left_out, True)
-
-
-def _in_all(gone: Ints, n: int) -> Bools:
-    """The jobs that have started in every state."""
-    common, job = np.bitwise_and.reduce(gone, axis=0), np.arange(n)
-    return np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
-
-
-def _order(path: list[tuple[Ints, Ints]]) -> Ints:
-    """The jobs of the first state of the last level, by start."""
-    order, at = [], 0
+    order, at = [], 0  # of the first state of the last level
     for parent, job in reversed(path):
         order.append(int(job[at]))
         at = int(parent[at])
-    return np.array(order[::-1], dtype=np.int64)
+    return Searched(np.array(order[::-1], dtype=np.int64), int(level.cost[0]), left_out, True)
 
 
 # --- compiled ------------------------------------------------------------------------------------------------------------

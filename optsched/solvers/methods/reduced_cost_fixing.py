@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.models.latest_starts import latest_completions
-from optsched.models.left_shift import starts_of
-from optsched.models.rigid_time_indexed import count_columns
-from optsched.models.start_columns import StartColumns
+from optsched.models.latest_starts import latest_completions, starts_of
+from optsched.models.rigid_time_indexed import blocks
+from optsched.models.start_model import StartColumns
 from optsched.problem.arrays import Ints
 from optsched.solvers.list_schedule import FEW
+from optsched.solvers.lp_bound import SlotJobs, polish, thin
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
-from optsched.solvers.reduced_cost_fixing import polish, thin
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_program import SlotJobs, StartProgram
 
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
@@ -26,7 +24,7 @@ LATE = "the time limit came in an LP, or before it"
 
 def _columns(state: SolveState) -> StartColumns:
     value = None if state.value is None else latest_completions(state.instance, state.goal.name, float(state.value))
-    return count_columns(state.instance, state.goal.name, value)
+    return blocks(state.instance).columns(state.instance, state.goal.name, value)[0]
 
 
 def _applies(state: SolveState) -> str | None:
@@ -67,10 +65,7 @@ def _run(state: SolveState) -> MethodReport:
         return MethodReport(Session.solver, note="" if reduced.finished else LATE)
     if not reduced.finished:
         return MethodReport(Session.solver, reduced.program.program.size, note=LATE)
-    return _branch(state, reduced.program)
-
-
-def _branch(state: SolveState, program: StartProgram) -> MethodReport:
+    program = reduced.program
     # presolve takes seconds for a program that is thin already, and the bound is higher without it
     session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.lp_dual import price_certificate
+from optsched.bounds.lp_dual import PriceRow, Prices, integers, price_certificate
 from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import Size
+from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.method import MethodReport, add_method, there
-from optsched.solvers.prices import prices_of_multipliers
+from optsched.solvers.sequence_paths import QUANTUM, cheapest_paths
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState
-from optsched.solvers.start_program import SlotJobs
 
 NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
@@ -86,6 +86,42 @@ def _run(state: SolveState) -> MethodReport:
     note = "" if proof.proved else f"the time limit came after {proof.stages} stages"
     arcs = int(np.sum(horizon + 1 - grid.duration - grid.release))
     return MethodReport("dynamic programming", Size(columns=arcs), proof.stages, note=note)
+
+
+def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: Floats, step: Fraction) -> Prices:
+    """Prices from job multipliers u of a single machine: the fall of the shortest path's length with time.
+
+    Let V(t) be the length of a shortest path from 0 to t with arcs of cost ``c_js - u_j`` and free waiting. V never
+    rises, and ``V(s) - V(s + p_j) >= u_j - c_js`` for every arc: with ``pi_t = V(t) - V(t + 1)`` this is dual
+    feasibility, with the value ``sum u - sum pi = sum u + V(H)``. Multipliers of a machine that never waits are only
+    known up to a multiple of p_j (all paths have the same length), which is found by a search on that concave value.
+
+    ``machine`` reaches one job length beyond the last completion; its costs are in units of ``step``.
+    """
+    alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
+    alive &= np.arange(machine.horizon + 1) >= machine.release[:, None]
+    length = machine.length.astype(np.float64)
+    path = np.empty(machine.horizon + 1)
+
+    def value(shift: int) -> float:
+        u = multipliers + shift * length
+        cheapest_paths(machine.cost, u, machine.length, alive, True, path)
+        return float(u.sum() + path[-1])
+
+    low, high = 0, int(machine.cost[:, -1].max()) + 1
+    while low < high:
+        middle = (low + high) // 2
+        if value(middle) < value(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    value(low)
+    amount = np.maximum(np.round((path[:-1] - path[1:]) * QUANTUM), 0.0)
+    quantum = step / int(QUANTUM)
+    # steps of decimal times, such as 0.1 as float64 has it, have numerators that no 64 bits hold when multiplied
+    price = integers([int(units) * quantum.numerator for units in amount.tolist()])
+    row = PriceRow(np.ones(length.size, dtype=np.int64), price)
+    return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, quantum.denominator, (row,))
 
 
 add_method(NAME, _applies, _run)
