@@ -1,17 +1,22 @@
-"""Ratios over a suite: what they are ratios to, worst and mean, and what became of the theorems."""
+"""Ratios over suites, folders and seeds of a recipe: what they are ratios to, worst, mean and percentiles, what is kept."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guarantees.theorems import false_theorem, filed
 from optsched.errors import InputError
-from optsched.guarantees.evaluate import ratios
+from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, ratios
 from optsched.guarantees.list_scheduling import blocked_long_job
-from optsched.guarantees.suites import suites
+from optsched.guarantees.optimum_bounds import BoundShown
+from optsched.guarantees.suites import drawn, suite, suites
+from optsched.io.index import shipped
 from optsched.io.sources import load
+from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 
@@ -110,3 +115,106 @@ def test_a_table_of_ratios_is_a_frame_and_says_the_worst() -> None:
         mine = frame.filter(frame["policy"] == policy.policy)
         assert mine["ratio"].to_list() == [value / bound for value, bound in mine.select("value", "bound").iter_rows()]
         assert f"{policy.policy} {mine['ratio'].max():.3f}" in repr(table)
+
+
+# -- seeds of a recipe, and instances that are kept to be run again -------------------------------------------------------
+
+
+def test_a_suite_is_drawn_from_a_recipe() -> None:
+    suite = drawn("rigid", 3, jobs=4)
+    assert [instance.digest for _, instance in suite.instances()] == [
+        generate("rigid", seed, jobs=4).digest for seed in (1, 2, 3)
+    ]
+    with pytest.raises(InputError, match="seeds = 0"):
+        drawn("rigid", 0)
+    with pytest.raises(InputError, match="jobs"):
+        drawn("rigid", 1, jobs=-1)
+
+
+def test_percentiles_are_ratios_that_were_measured() -> None:
+    def measured(value: float) -> MeasuredRatio:
+        return MeasuredRatio("i", "makespan", "p", value, BoundShown(1.0, "volume", "gang", exact=True))
+
+    row = PolicyRatios("p", tuple(measured(value) for value in (4.0, 1.0, 3.0, 2.0)))
+    assert [row.percentile(share) for share in (0, 25, 50, 51, 75, 90, 100)] == [1, 1, 2, 3, 3, 4, 4]
+    assert PolicyRatios("p", ()).percentile(50) is None
+
+
+def test_the_worst_instance_of_every_policy_is_kept(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command(
+        "ratio", "rigid", "--set", "jobs=5", "--seeds", "6", "-p", "fifo", "-p", "srtf", "-o", "kept", "--json"
+    )
+    rows = done.json["policies"]
+    assert json.loads(Path("kept/ratios.json").read_text()) == done.json
+    for row in rows:
+        kept = Path(f"kept/worst-{row['policy']}.json")
+        assert f"again: optsched ratio {kept} -p {row['policy']}" in done.err
+        assert row["percentiles"]["p50"] <= row["percentiles"]["p90"] <= row["percentiles"]["p99"] == row["worst"]
+        (again,) = ratios(str(kept), row["policy"]).policies
+        assert again.worst == row["worst"]
+        assert load(str(kept)).digest == generate("rigid", int(row["worst_instance"][-1]), jobs=5).digest
+
+
+def test_settings_need_seeds(command: Any) -> None:
+    done = command("ratio", "rigid", "--set", "jobs=5", "-p", "fifo").mistake
+    assert "--set: goes with a recipe and --seeds N" in done
+
+
+# -- suites ---------------------------------------------------------------------------------------------------------------
+
+
+def test_every_shipped_instance_is_in_its_family_and_in_all() -> None:
+    found = suites()
+    names = [each.name for each in shipped()]
+    families = [name for name in found if name not in ("all", "small")]
+    assert sorted(member for name in families for member in found[name].members) == sorted(names)
+    assert list(found["all"].members) == names
+    assert set(found["small"].members) == {each.name for each in shipped() if each.optimum is not None}
+    assert {"single", "rigid", "rigid-makespan", "wide-gangs", "machines", "tardiness"} <= set(families)
+    assert all(each.summary for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("machines-2-06-1", "machines"), ("rigid-weighted-08-2", "rigid-weighted"), ("cluster-week", "cluster-week")],
+)
+def test_an_instance_is_in_the_suite_that_the_index_names(name: str, expected: str) -> None:
+    assert name in suites()[expected].members
+
+
+def test_suites_of_the_library_that_are_no_files_are_suites_too_and_in_no_other() -> None:
+    every = suites()["all"].members
+    found = suite("graphs")
+    assert found.members
+    assert not set(found.members) & set(every)
+    name, instance = found.instances()[0]
+    assert (instance.name, instance.objective) == (name, "total_completion_time")
+
+
+def test_members_come_with_the_objective_of_the_index() -> None:
+    stated = {each.name: each.objective for each in shipped()}
+    for name, instance in suites()["small"].instances():
+        assert instance.objective == stated[name]
+
+
+def test_a_folder_a_file_and_a_name_are_suites(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        Instance([Job("x", duration=3)], "1x1", name=name).save(tmp_path / f"{name}.json")
+    (tmp_path / "notes.txt").write_text("no instance")
+    folder = suite(str(tmp_path))
+    assert [Path(member).name for member in folder.members] == ["a.json", "b.json"]
+    assert [instance.name for _, instance in folder.instances()] == ["a", "b"]
+    assert suite(str(tmp_path / "a.json")).members == (str(tmp_path / "a.json"),)
+    assert suite("single-06-1").members == ("single-06-1",)
+
+
+def test_what_is_no_suite(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rigid"):
+        suite("rigd")
+    with pytest.raises(InputError, match="no instances in this folder"):
+        suite(str(tmp_path))
+    with pytest.raises(InputError, match=r"none\.json"):
+        suite(str(tmp_path / "none.json")).instances()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,19 +95,22 @@ def test_srpt_holds_up_to_rounding_with_real_times(rows: list[tuple[float, float
     assert Fraction(judgement.bound) <= OptimumBounds(instance).lower(theorem.objective)  # type: ignore[operator]
 
 
-@settings(max_examples=examples(15))
-@given(released, st.integers(1, 2))
-def test_wspt_with_preemption(rows: list[tuple[int, int]], m: int) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows)[:4], f"1x{m}")
-    best = preemptive_optimum(instance, "total_weighted_completion_time")
-    kept("preemptive-wspt", "preemptive-wspt", instance, best)
+RELEASED = [  # theorem, policy, largest number of machines, optimum of the class
+    ("preemptive-wspt", "preemptive-wspt", 2, preemptive_optimum),
+    ("delayed-spt", "delayed-spt", 1, optimum),
+    ("srpt-parallel-machines", "srtf", 2, preemptive_optimum),
+    ("srpt-order", "a-srpt:overtake=0", 1, preemptive_optimum),
+]
 
 
+@pytest.mark.parametrize(("name", "text", "m", "best"), RELEASED, ids=[name for name, *_ in RELEASED])
 @settings(max_examples=examples(15))
-@given(released)
-def test_delayed_spt(rows: list[tuple[int, int]]) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows))
-    kept("delayed-spt", "delayed-spt", instance, optimum(instance, "total_completion_time"))
+@given(released, st.booleans())
+def test_jobs_released_over_time(
+    name: str, text: str, m: int, best: Any, rows: list[tuple[int, int]], one: bool
+) -> None:
+    instance = one_gpu_jobs(first_at_zero(rows), f"1x{m if name == 'srpt-parallel-machines' or not one else 1}")
+    kept(name, text, instance, best(instance, GUARANTEES.get(name).objective))
 
 
 def test_delayed_spt_waits_for_the_clock_of_the_shortest_job() -> None:
@@ -161,21 +165,6 @@ def test_gangs(rows: list[tuple[int, int]], text: str) -> None:
     kept("fifo-gangs", "fifo", instance, best)
     if any(g > 1 for g, _ in rows):
         kept("garey-graham", text, instance, best)
-
-
-@settings(max_examples=examples(15))
-@given(released)
-def test_srpt_on_two_machines(rows: list[tuple[int, int]]) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows)[:4], "1x2")
-    kept("srpt-parallel-machines", "srtf", instance, preemptive_optimum(instance, "total_completion_time"))
-
-
-@settings(max_examples=examples(15))
-@given(released)
-def test_in_the_order_of_srpt(rows: list[tuple[int, int]]) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows)[:4])
-    best = preemptive_optimum(instance, "total_completion_time")
-    kept("srpt-order", "a-srpt:overtake=0", instance, best)
 
 
 def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() -> None:

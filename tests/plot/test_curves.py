@@ -1,22 +1,36 @@
-"""Distributions, bars and lines: what the artists of a figure hold against numbers that are computed without them."""
+"""Distributions, bars, lines, steps and two schedules above each other, against numbers computed without them."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import io
+import math
 import statistics
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, strategies as st
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import optsched as osd
 from optsched.errors import InputError
+from optsched.plot.difference import GAIN, LOSE
+from optsched.plot.gantt import GREY
+from optsched.plot.ratios import ratios
+from optsched.plot.timeline import bin_means, levels
 from optsched.problem.instance import Instance, Job
+from optsched.report.comparison import evaluate
+
+# -- Distributions, bars and lines: what the artists of a figure hold against numbers that are computed without them ------
+
 
 pytestmark = pytest.mark.release
 
@@ -185,3 +199,150 @@ def test_a_long_key_has_its_place() -> None:
     legend = figure.axes[0].get_legend()
     assert legend is not None
     assert legend.get_window_extent().x1 <= figure.bbox.x1
+
+
+# -- Step functions against sums in fractions -----------------------------------------------------------------------------
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(-3, 3)), max_size=12)
+
+
+@given(STEPS, st.integers(1, 9))
+def test_means_over_bins_are_integrals(steps: list[tuple[int, int, int]], bins: int) -> None:
+    row, time, change = (np.array([step[k] for step in steps], dtype=np.int64) for k in range(3))
+    drawn = bin_means(row, time.astype(float), change.astype(float), 3, 5.0, 35.0, bins)
+    for r in range(3):
+        for k in range(bins):
+            low, high = 5 + Fraction(30 * k, bins), 5 + Fraction(30 * (k + 1), bins)
+            area = sum((c * (high - min(max(Fraction(t), low), high)) for q, t, c in steps if q == r), Fraction(0))
+            assert abs(drawn[r, k] - float(area / (high - low))) < 1e-9
+
+
+@given(STEPS)
+def test_levels_are_running_sums_at_distinct_times(steps: list[tuple[int, int, int]]) -> None:
+    when, level = levels(np.array([t for _, t, _ in steps], float), np.array([c for *_, c in steps], float))
+    assert when.tolist() == sorted({t for _, t, _ in steps})
+    assert level.tolist() == [sum(c for _, t, c in steps if t <= now) for now in when.tolist()]
+
+
+# -- Two schedules above each other: who gains and who loses, against completions by hand ---------------------------------
+
+
+JOBS = Instance([Job("a", duration=10), Job("b", duration=2), Job("c", arrival=20, duration=3)], "1x1", name="three")
+
+
+def both() -> tuple[osd.Schedule, osd.Schedule]:
+    # C = 10, 12, 23 and 12, 2, 23: b gains 10 s, a loses 2 s, c keeps its place
+    return osd.Schedule.from_starts(JOBS, [0, 10, 20], policy="long"), osd.Schedule.from_starts(
+        JOBS, [2, 0, 20], policy="short"
+    )
+
+
+def test_jobs_are_coloured_by_gain_and_arrows_go_from_completion_to_completion() -> None:
+    above, below, moves = osd.plot.compare(*both()).axes
+    for ax in (above, below):
+        [blocks] = [each for each in ax.collections if each.get_label() == "_blocks"]
+        colours = {to_hex(colour) for colour in np.asarray(blocks.get_facecolor())}
+        assert colours == {GAIN.lower(), LOSE.lower(), GREY}
+    arrows = {text.xyann[1]: (text.xyann[0], text.xy[0]) for text in moves.texts if not text.get_text()}  # type: ignore[attr-defined]
+    assert arrows == {0: (10, 12), 1: (12, 2)}
+    assert [label.get_text() for label in moves.get_yticklabels()] == ["a", "b"]
+    assert moves.get_title(loc="left") == "short instead of long: 1 job completes earlier, by 10 s; 1 later, by 2 s"
+    assert above.get_xlim() == below.get_xlim() == moves.get_xlim() == (0, 23)
+
+
+def test_files_are_compared_with_their_instance_and_equal_schedules_say_so(tmp_path: Path) -> None:
+    one, _ = both()
+    one.save(tmp_path / "one.json")
+    figure = osd.plot.compare(tmp_path / "one.json", one, JOBS)
+    assert figure.axes[2].get_title(loc="left") == "long instead of long: every job completes when it did"
+    with pytest.raises(InputError, match="expected: the SOURCE"):
+        osd.plot.compare(tmp_path / "one.json", one)
+    with pytest.raises(InputError, match="schedules of two instances"):
+        osd.plot.compare(one, osd.simulate("rigid-06-1", "fifo"))
+
+
+def test_large_clusters_are_compared_by_node() -> None:
+    jobs = [Job(f"{k}", duration=5 + k) for k in range(400)]
+    wide = Instance(jobs, "50x8")
+    figure = osd.plot.compare(osd.simulate(wide, "fifo"), osd.simulate(wide, "sjf"))
+    assert [len(ax.images) for ax in figure.axes[:3]] == [1, 1, 0]
+
+
+# -- The bars of `ratios` against the document of `optsched run --json` ---------------------------------------------------
+
+
+RESULT: dict[str, Any] = {
+    "instance": {"name": "three", "jobs": 1200, "gpus": 8, "skipped_rows": 0},
+    "objective": "total_flow_time",
+    "runs": [
+        {
+            "policy": "fifo",
+            "value": 7200.0,
+            "bound": {"value": 3600.0, "exact": False},
+            "ratio": 2.0,
+            "ratio_to": "bound",
+        },
+        {"policy": "$best", "value": 3600.0, "bound": {"value": 3600.0}, "ratio": 1.0, "ratio_to": "optimum"},
+        {"policy": "stuck", "value": None, "bound": {"value": 3600.0}, "ratio": None, "ratio_to": None},
+        {"policy": "free", "value": 5400, "bound": None, "ratio": None, "ratio_to": None},
+    ],
+}
+
+
+def widths(ax: Axes) -> list[list[float]]:
+    return [[bar.get_width() for bar in container] for container in ax.containers]
+
+
+def test_a_bar_is_the_value_and_its_dark_part_the_bound() -> None:
+    ax = ratios(RESULT)
+    assert widths(ax) == [[7200, 3600, 0, 5400], [3600, 3600, 3600]]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["fifo", "$best", "stuck", "free"]
+    assert [text.get_text() for text in ax.texts] == [
+        "120 min   2.000 × bound",
+        "60 min   1.000 × optimum",
+        "not all jobs finished",
+        "90 min",
+    ]
+    assert ax.get_xlabel() == "total flow time (min)"
+    assert ax.get_title(loc="left") == "three: 1,200 jobs, 8 GPUs"
+    assert ax._repr_png_().startswith(b"\x89PNG")
+
+
+def test_an_objective_that_is_not_a_time_has_no_unit() -> None:
+    ax = ratios({**RESULT, "objective": "total_utility"})
+    assert ax.get_xlabel() == "total utility"
+    assert ax.texts[0].get_text() == "7,200   2.000 × bound"
+
+
+def test_draws_what_a_report_says() -> None:
+    inst = Instance([Job(f"j{k}", arrival=k, gpus=1 + k % 2, duration=4 - k % 3) for k in range(6)], "1x2")
+    report = evaluate(inst, ["fifo", "srtf"])
+    ax = ratios(report.to_json())
+    assert np.allclose(widths(ax)[0], [line.value for line in report.lines])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["runs"], [], "runs: no runs to draw"),
+        (["runs"], None, "runs: no runs"),
+        (["objective"], 3, "objective = 3"),
+        (["runs", 0], 7, r"runs\[0\] = 7"),
+        (["runs", 1, "policy"], None, r"runs\[1\]\.policy"),
+        (["runs", 0, "value"], "many", r"runs\[0\]\.value = 'many'.*a finite number >= 0, or null"),
+        (["runs", 0, "value"], -1, r"runs\[0\]\.value = -1"),
+        (["runs", 0, "value"], True, r"runs\[0\]\.value = True"),
+        (["runs", 0, "bound", "value"], math.inf, r"runs\[0\]\.bound\.value = inf"),
+        (["runs", 0, "bound"], 5, r"runs\[0\]\.bound = 5"),
+        (["runs", 0, "ratio"], [1], r"runs\[0\]\.ratio"),
+    ],
+)
+def test_a_broken_document_names_the_field(path: list[Any], value: Any, message: str) -> None:
+    document = copy.deepcopy(RESULT)
+    place: Any = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(InputError, match=message):
+        ratios(document)

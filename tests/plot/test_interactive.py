@@ -1,10 +1,13 @@
-"""The page to zoom into: its rectangles and facts against the schedule, in one file that asks for nothing else."""
+"""The page to zoom into, windows of time and sliders."""
 
 from __future__ import annotations
 
+import base64
+import builtins
 import importlib.util
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,19 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError, NotInstalledError
+from optsched.plot.canvas import new_axes, new_figure
+from optsched.plot.gantt import gantt
 from optsched.plot.interactive import interactive
+from optsched.plot.occupancy import occupancy
+from optsched.plot.rows import busy_share
+from optsched.plot.sliders import WIDGET
+from optsched.plot.time_axis import moment
+from optsched.plot.timeline import Timeline
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
+
+# -- The page to zoom into: its rectangles and facts against the schedule, in one file that asks for nothing else ---------
+
 
 pytestmark = pytest.mark.release
 
@@ -140,3 +153,151 @@ def test_a_browser_zooms_and_shows_the_job_under_the_pointer(gangs: Schedule, tm
     assert wrong == []
     assert "job: a arrival: 00:00:00 completion: 00:01:40 JCT: 00:01:40 GPUs: 4 nodes: 0 V100, 1 V100" in said
     assert "here from: 00:00:00 here to: 00:01:40" in said
+
+
+# -- A window of time: in Python, and as ``optsched plot --from --to`` ----------------------------------------------------
+
+
+def labelled(ax: object, label: str) -> list[tuple[float, float]]:
+    paths = [p.vertices for c in ax.collections if c.get_label() == label for p in c.get_paths()]  # type: ignore[attr-defined]
+    return [(float(v[:, 0].min()), float(v[:, 0].max())) for v in map(np.asarray, paths)]
+
+
+def test_only_what_happens_in_the_window_is_drawn(gangs: Schedule) -> None:
+    ax = gantt(gangs, start=55, end=79)
+    assert ax.get_xlim() == (55, 79)
+    assert sorted(set(labelled(ax, "_blocks"))) == [(0, 100), (50, 80)]  # b is preempted from 50 to 80
+    assert labelled(ax, "_waits") == [(55, 79)]
+    assert labelled(ax, "_arrivals") == []  # the last job had arrived at 20
+    assert ax.get_title(loc="left") == "mine on by hand: 3 jobs, 8 GPUs, 55 to 79 s"
+    assert gantt(gangs, start=15).get_xlim() == (15, 105)
+    assert gantt(gangs, end=15).get_xlim() == (0, 15)
+    assert gantt(gangs, start=0, end=3600, by="node").get_title(loc="left").endswith("0 to 60 min")
+
+
+def test_ids_stand_in_the_middle_of_what_is_seen(gangs: Schedule) -> None:
+    ax = gantt(gangs, start=60, end=70)
+    assert {text.get_position()[0] for text in ax.texts if text.get_text() in ("a", "c")} == {65}
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.0, 30.0), (12.5, 61.0), (81.0, None)])
+def test_curves_and_shares_are_those_of_the_whole(gangs: Schedule, start: float, end: float | None) -> None:
+    window = Timeline.of(gangs).within(start, end)
+    low, high = window.span
+    share, _ = busy_share(window, low, high, bins=200)
+    whole, _ = busy_share(Timeline.of(gangs), low, high, bins=200)
+    assert np.allclose(share, whole)
+    middle = low + (np.arange(200) + 0.5) * (high - low) / 200
+    for node in (0, 1):
+        held = [sum(p[0] == node for s in gangs.segments() if s.start <= t < s.end for p in s.gpus) for t in middle]
+        assert np.abs(share[node] * 4 - held).max() <= 4 * 0.51
+        assert np.mean(np.abs(share[node] * 4 - held)) < 0.1
+    busy, waiting = occupancy(gangs, start=start, end=end)
+    assert busy.get_xlim() == waiting.get_xlim() == (low, high)
+
+
+def test_a_short_window_of_a_long_run_shows_blocks() -> None:
+    run = osd.simulate("cluster-week", "srtf")
+    whole, day = Timeline.of(run), Timeline.of(run).within(86400, 86400 + 3600)
+    seen = (run.schedule.start < 90000) & (run.schedule.end > 86400)
+    assert day.job.tolist() == run.schedule.job[seen].tolist()
+    assert day.gpu_offset[-1] == day.node.size == run.schedule.gangs[seen].sum()
+    assert day.job.size < whole.job.size / 10
+
+
+@pytest.mark.parametrize(("start", "end"), [(50, 50), (60, 50), (105, None), (None, 0), (200, 300), (float("nan"), 3)])
+def test_a_window_in_which_nothing_lies_is_an_error(gangs: Schedule, start: float | None, end: float | None) -> None:
+    with pytest.raises(
+        InputError, match=r"nothing to show \(expected: start < end, seconds, in part within 0 \.\. 105\)"
+    ):
+        gantt(gangs, start=start, end=end)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(None, None), (90, 90), ("90", 90), ("90s", 90), ("1.5 h", 5400), ("2d", 172800), ("1e3", 1e3)],
+)
+def test_moments_are_seconds_or_have_a_unit(text: str | None, seconds: float | None) -> None:
+    assert moment(text, "from") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "2 weeks", "1:30", "nan", "--"])
+def test_what_is_no_moment_is_told(text: str) -> None:
+    with pytest.raises(InputError, match=r"from = .*: not a time \(expected: seconds, or a number with s, min, h, d\)"):
+        moment(text, "from")
+
+
+def test_the_command_line_draws_a_window(gangs: Schedule, tmp_path: Path, command: Any) -> None:
+    place, picture = tmp_path / "mine.json", tmp_path / "mine.svg"
+    gangs.save(place)
+    gangs.instance.save(tmp_path / "instance.json")
+    plot = ("plot", place, "--instance", tmp_path / "instance.json", "-o", picture)
+    assert command(*plot, "--from", "0.5min", "--to", "1min").code == 0
+    assert "3 jobs, 8 GPUs, 30 to 60 s" in picture.read_text()
+    assert "from = 'soon': not a time" in command(*plot, "--from", "soon").mistake
+
+
+# -- Sliders: a picture everywhere, a widget where there is one, and each place drawn once --------------------------------
+
+
+drawn: list[tuple[int, str]] = []
+
+
+def draw(height: int = 2, colour: str = "red") -> Any:
+    drawn.append((height, colour))
+    axes = new_axes(new_figure(2, height))
+    axes.plot([0, 1], color=colour)
+    return axes
+
+
+def size(png: bytes) -> tuple[int, int]:
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def test_it_starts_at_the_default_and_draws_every_place_once() -> None:
+    drawn.clear()
+    picture = osd.plot.sliders(draw, height=[1, 2, 3], colour=["blue", "red"])
+    assert picture.start == {"height": 2, "colour": "red"}
+    assert size(picture.png()) == (200, 200)
+    assert size(picture.png(height=3)) == (200, 300)
+    picture.png(height=2, colour="red")
+    assert drawn == [(2, "red"), (3, "red")]
+    assert osd.plot.sliders(draw, colour=["blue"]).start == {"colour": "blue"}, (
+        "a default that is no choice is no start"
+    )
+
+
+def test_a_page_without_widgets_gets_the_picture_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] == "ipywidgets":
+            raise ModuleNotFoundError(name)
+        return imported(name, *rest)
+
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr(builtins, "__import__", without)
+    picture = osd.plot.sliders(draw, height=[1, 2])
+    shown = picture._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "image/png"}
+    assert base64.b64decode(shown["image/png"]) == picture.png()
+
+
+def test_a_slider_that_moves_changes_the_picture() -> None:
+    pytest.importorskip("ipywidgets")
+    picture = osd.plot.sliders(draw, height=[1, 2])
+    shown = picture._repr_mimebundle_()
+    assert {"image/png", WIDGET} <= set(shown)
+    knob, output = picture._widget().children
+    for height in (1, 2):
+        knob.value = height
+        assert base64.b64decode(output.outputs[0]["data"]["image/png"]) == picture.png(height=height)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [({"width": [1]}, "choices = 'width'.*parameters of draw"), ({"height": []}, "height.*at least one value")],
+)
+def test_what_cannot_be_moved_is_said(choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(osd.InputError, match=message):
+        osd.plot.sliders(draw, **choices)

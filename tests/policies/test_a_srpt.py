@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 from examples import explored
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.placements.heavy_edge import map_job
 from optsched.policies.simulate import simulate, specify
@@ -247,23 +245,6 @@ def test_no_head_idles_for_more_than_tau_p_and_what_overtakes_stays_within_the_b
     assert most > 0.9
 
 
-@pytest.mark.parametrize("place", ["first-fit", "heavy-edge"])
-def test_without_tau_and_overtaking_it_is_a_plain_queue_of_virtual_completions(place: str) -> None:
-    rng = random.Random(6)
-    for seed in range(200, 225):
-        instance = small_ddl(rng, seed)
-        run = simulate(instance, f"a-srpt:tau=0,overtake=0+{place}")
-        start, point, end = started(run), run.notes["eligible"], run.schedule.completion
-        clock, before = 0.0, list[int]()
-        for j in sorted(range(instance.n), key=lambda j: (point[j], j)):
-            clock = max(clock, point[j])
-            room = instance.cluster.gpus - instance.gpus[j]
-            moments = sorted({clock, *(float(end[k]) for k in before if end[k] > clock)})
-            clock = next(t for t in moments if sum(int(instance.gpus[k]) for k in before if end[k] > t) <= room)
-            assert start[j] == clock
-            before.append(j)
-
-
 class Said:
     """A predictor that says what it was told to say."""
 
@@ -356,34 +337,3 @@ def test_jobs_shorter_than_the_clock_can_tell_are_not_forgotten() -> None:
         run = simulate(instance, f"a-srpt:overtake={overtake}")
         assert run.unfinished == []
         assert run.schedule.completion.tolist() == pytest.approx([1e9, 1e9], rel=1e-15)
-
-
-def test_the_nominal_alpha_of_heavy_edge_is_that_of_an_idle_cluster() -> None:
-    rng = random.Random(8)
-    for seed in range(300, 312):
-        instance = small_ddl(rng, seed)
-        run = simulate(instance, "a-srpt:virtual_alpha=heavy-edge")
-        network = Network.of(instance.cluster)
-        names = instance.table["profile"].to_list()
-        idle = [map_job(instance.profiles[name], network, network.gpus.tolist())[1] for name in names]
-        expected = instance.gpus * instance.work * np.array(idle) / instance.cluster.gpus
-        assert run.notes["virtual_length"].tolist() == pytest.approx(expected.tolist(), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ("beta=0", "beta"),
-        ("beta=1.5", "beta"),
-        ("tau=-1", "tau"),
-        ("tau=inf", "tau"),
-        ("overtake=-1", "overtake"),
-        ("overtake=nan", "overtake"),
-        ("virtual_alpha=mean", "virtual_alpha"),
-        ("predictor=forrest", "forest"),
-    ],
-)
-def test_what_is_not_legal_is_said_in_a_line(parameters: str, says: str) -> None:
-    with pytest.raises(InputError, match=says) as error:
-        simulate(Instance([Job("a", duration=1)], "1x1"), f"a-srpt:{parameters}")
-    assert "\n" not in str(error.value)

@@ -20,10 +20,9 @@ from optsched.contract.levels import WHOLE, Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import names_nodes, simulate, specify
-from optsched.problem.instance import Instance, Job
+from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
-from policies.delays import delay_alone
 from policies.levels import whole_job_policies
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
@@ -212,11 +211,6 @@ def test_decisions_do_not_depend_on_what_cannot_be_known(spec: str) -> None:
     assert changed > 5 or getattr(specify(spec).policy, "round", 0) > 100
 
 
-@pytest.mark.parametrize("name", POLICIES.names())
-def test_a_policy_names_the_knowledge_that_it_assumes(name: str) -> None:
-    assert isinstance(Knowledge(POLICIES.get(name)().knowledge), Knowledge)
-
-
 @pytest.mark.parametrize("name", [name for name in POLICIES.names() if hasattr(POLICIES.get(name), "order")])
 def test_an_order_asks_for_no_more_than_the_knowledge_it_names(name: str) -> None:
     policy: Any = POLICIES.get(name)()
@@ -236,6 +230,7 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
     kind = POLICIES.get(name)
     policy: Any = kind()
     assert policy.name == name
+    assert policy.knowledge in set(Knowledge)
     assert dataclasses.is_dataclass(kind)
     methods = ("order", "decide", "tasks")
     assert [hasattr(policy, method) for method in methods].count(True) == 1
@@ -268,12 +263,3 @@ def test_one_policy_a_file_that_is_no_table(file: Path) -> None:
     assert len(rows) + len(registered) <= 1 or file.stem in TABLES
     for mark in (each.decorator_list[0] for each in (*rows, *registered)):
         assert file.stem in TABLES or file.stem == ast.unparse(mark).split("'")[1].replace("-", "_")
-
-
-@pytest.mark.parametrize("cluster", ["1x1", "64x1"])
-def test_a_single_job_runs_at_once_alone(cluster: str) -> None:
-    instance = Instance([Job("a", arrival=8, duration=3)], cluster)
-    for spec, _ in MADE:
-        assert run(instance, spec).schedule.completion.tolist() == [
-            11 + delay_alone(spec, 3, 1, instance.cluster.gpus)
-        ], spec

@@ -11,7 +11,6 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from simulation.elastic_instances import elastic_instance
 
 from optsched.check.referee import check_schedule
-from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.simulate import simulate
@@ -144,9 +143,3 @@ def test_runs_are_legal_complete_and_above_the_bound(spec: str, seed: int) -> No
         assert run.value(objective) >= shown.value * (1 - 1e-9)
     again = simulate(instance, run.policy)
     assert np.array_equal(run.schedule.end, again.schedule.end)
-
-
-def test_bad_parameters() -> None:
-    for text, says in (("p=2", "goodput: p"), ("round=0", "goodput:round=0: round"), ("q=1", "q")):
-        with pytest.raises(InputError, match=says):
-            simulate(cluster(Scaling(0.1, 0.1), job("a")), f"goodput:{text}")

@@ -12,10 +12,9 @@ from examples import few
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
-from optsched.errors import InputError, OptschedError
+from optsched.errors import OptschedError
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar import Hadar
 from optsched.policies.hadar_auction import Auction, Bidders, Grant
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -375,16 +374,6 @@ def test_no_round_is_held_while_nothing_can_become_better(policy: str, waits: fl
     run = checked(Instance(made, "2x1"), f"{policy}{',' if ':' in policy else ':'}round=100")
     assert run.schedule.completion.tolist() == [1e9, 5e8 + 1 + waits + 1e9]  # rounds still begin at multiples of 100
     assert run.events < 20
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("utility", "speed"), ("queue", "fifo"), ("window", 0), ("window", 17), ("round", 0.0), ("round", 9e-4),
-     ("restart", -1.0), ("price_level", "rack"), ("price_exponent", "bold"), ("cost", "none"), ("comm", float("nan"))],
-)  # fmt: skip
-def test_illegal_parameters_are_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"hadar: {field}"):
-        Hadar(**{field: value})
 
 
 def test_fairness_where_the_last_job_ends_as_another_one_comes() -> None:

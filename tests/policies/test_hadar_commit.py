@@ -14,7 +14,6 @@ from simulation.instances import MIXED, random_instance
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction
-from optsched.policies.hadar_commit import HadarCommit
 from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -293,18 +292,6 @@ def test_a_boundary_that_is_put_off_until_the_cluster_is_idle_is_forgotten(clock
 def test_a_clock_too_coarse_for_its_rounds_ends_nevertheless() -> None:
     made = [Job("a", arrival=2.0**44, duration=0.03), Job("b", arrival=2.0**44, duration=0.03)]
     assert simulate(Instance(made, "1x1"), "hadar-commit:round=0.001").unfinished == []  # an ulp is 0.004 s
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("utility", "speed"), ("price_level", "rack"), ("price_exponent", "bold"), ("round", -1.0), ("round", 9e-4),
-     ("restart", 360.0), ("low", -1.0), ("high", math.inf)],
-)  # fmt: skip
-def test_illegal_parameters_are_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"hadar-commit: {field}"):
-        HadarCommit(**{field: value})
-    with pytest.raises(InputError, match="hadar-commit: low"):
-        HadarCommit(low=2.0, high=1.0)
 
 
 def test_more_rounds_than_can_be_kept_are_refused() -> None:

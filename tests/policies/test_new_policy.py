@@ -94,7 +94,6 @@ def test_its_decisions_depend_on_what_they_may() -> None:
 def test_it_is_written_and_found_as_the_others_are(toy: Path) -> None:
     assert specify("last-come:patient=true").policy.patient
     assert "last-come" in whole_job_policies()
-    contract.test_a_policy_names_the_knowledge_that_it_assumes("last-come")
     contract.test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_name("last-come")
     contract.test_the_docstring_has_its_sections("last-come")
     contract.test_one_policy_a_file_that_is_no_table(toy)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -98,19 +97,6 @@ def test_the_orders_differ() -> None:
     assert order["wcs-duration"] == order["spjf"]
     assert order["wcs-workload"] == order["spwf"]
     assert order["wcs-subtime"] == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("name", [name for name, (_, conserving) in RULES.items() if conserving])
-def test_no_gpus_stand_idle_beside_a_job_that_fits(name: str) -> None:
-    for seed in range(20):
-        instance = generate("a-srpt-small", seed, jobs=15, gpus=8, latest=20)
-        run = simulate(instance, name)
-        start, end = np.array(started(run)), run.schedule.completion
-        moments = np.unique(np.concatenate([start, end]))
-        for now, _ in pairwise(moments.tolist()):
-            used = instance.gpus[(start <= now) & (end > now)].sum()
-            waits = (instance.arrival <= now) & (start > now)
-            assert (instance.gpus[waits] > instance.cluster.gpus - used).all()
 
 
 def test_they_say_that_they_rest_on_predictions() -> None:

@@ -88,12 +88,6 @@ def test_a_placement_is_named_once() -> None:
         specify("fifo+count", "consolidated")
 
 
-@pytest.mark.parametrize("text", ["srtf:restart=-1", "srtf:restart=nan", "srtf:restart=inf", "tiresias:round=-5"])
-def test_illegal_numbers_are_refused_when_the_policy_runs(text: str) -> None:
-    with pytest.raises(InputError, match=r"invalid \(expected: a finite number of seconds >= 0\)"):
-        simulate(Instance([Job("a", duration=1)], "1x1"), text)
-
-
 def test_parameters_of_lists_what_text_can_set() -> None:
     assert parameters_of(fifo) == {"skip": False}
     assert parameters_of(list_scheduling) == {"by": "given"}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 
@@ -48,12 +45,6 @@ def test_the_restart_counts_as_service() -> None:
         "a": [(0, 4), (6, 10), (12, 15)],
         "b": [(4, 6), (10, 12), (15, 22)],
     }
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "nan"])
-def test_an_illegal_threshold_is_one_line(value: str) -> None:
-    with pytest.raises(InputError, match=r"tiresias.*: threshold = .*: invalid \(expected: GPU-seconds > 0"):
-        simulate(Instance([Job("a", duration=1)], "1x1"), f"tiresias:threshold={value}")
 
 
 def test_the_default_threshold_is_that_of_the_paper() -> None:

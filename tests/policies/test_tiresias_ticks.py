@@ -16,8 +16,7 @@ from optsched.io.traces.named_models import with_scalings
 from optsched.problem.instance import Instance, Job
 from optsched.speeds.scaling_files import read_scalings
 from policies import tiresias_ticks
-from policies.pollux_steps import jobs_of
-from policies.tiresias_ticks import Rules, TickJob
+from policies.tiresias_ticks import Rules, TickJob, jobs_of
 
 ARTIFACT = "tiresias:round=60,restart=30,first=true,requeue=true+most-free"
 

@@ -1,4 +1,4 @@
-"""The virtual machine of A-SRPT against SRPT in unit slots, against a scan from event to event, and against the optimum."""
+"""The virtual machine of A-SRPT against SRPT by a scan from event to event, in fractions, and against the optimum."""
 
 from __future__ import annotations
 
@@ -36,25 +36,6 @@ def drive(release: list[float], length: list[float], beta: float) -> tuple[list[
     return point, order
 
 
-def in_slots(rows: list[tuple[int, int]], beta: Fraction) -> list[Fraction]:
-    """One second at a time; the job in service keeps the machine unless another has strictly less left."""
-    left, point, serving, now = [p for _, p in rows], [Fraction(-1)] * len(rows), -1, 0
-    while any(left):
-        here = [j for j, (r, _) in enumerate(rows) if r <= now and left[j] > 0]
-        if here:
-            least = min(here, key=lambda j: (left[j], j))
-            if serving not in here:  # an end: of equal ones who waited goes before who arrives at this moment
-                serving = min([j for j in here if rows[j][0] < now] or here, key=lambda j: (left[j], j))
-            if left[least] < left[serving]:
-                serving = least
-            left[serving] -= 1
-            behind = (1 - beta) * rows[serving][1]
-            if point[serving] < 0 and left[serving] <= behind:
-                point[serving] = now + 1 - (behind - left[serving])
-        now += 1
-    return point
-
-
 @given(ROWS, st.sampled_from(BETAS))
 @example([(0, 4), (2, 2)], Fraction(1))  # equal remaining: no preemption
 @example([(0, 4), (2, 1), (2, 1), (3, 1)], Fraction(1, 2))
@@ -63,14 +44,13 @@ def in_slots(rows: list[tuple[int, int]], beta: Fraction) -> list[Fraction]:
 @example([(0, 1), (1, 1), (0, 1)], Fraction(1, 4))
 def test_it_is_srpt_with_beta_points(rows: list[tuple[int, int]], beta: Fraction) -> None:
     release, length = [float(r) for r, _ in rows], [float(p) for _, p in rows]
-    expected = in_slots(rows, beta)
+    expected = srpt_points([r for r, _ in rows], [Fraction(p) for _, p in rows], beta)
     point, order = drive(release, length, float(beta))
     # With 1/10 an end may round to just before an arrival, and of two equal jobs the other goes first.
     assert sorted(point) == pytest.approx(sorted(map(float, expected)), rel=1e-14)
     if beta.denominator != 10:  # dyadic: not a single rounding
         assert [Fraction(x) for x in point] == expected
         assert [point[j] for j in order] == sorted(point)
-    assert srpt_points([r for r, _ in rows], [Fraction(p) for _, p in rows], beta) == expected
 
 
 @given(ROWS, st.sampled_from(BETAS))

@@ -1,9 +1,10 @@
-"""`Instance`: what it holds, what it refuses, what its digest covers."""
+"""`Instance`: what it holds, what it refuses, what its digest covers, where its clock begins."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from optsched.errors import InputError, RowErrors
 from optsched.io.sources import load
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
+from optsched.problem.epoch import epoch_of
 from optsched.problem.instance import Instance, Job
 
 FULL = Job(
@@ -380,3 +382,45 @@ def test_an_instance_without_jobs_is_legal() -> None:
         assert (empty.n, empty.ids, empty.jobs, empty.integral, empty.unrestricted) == (0, (), [], True, True)
         assert empty.arrival.shape == empty.job_class.shape == (0,)
         assert len(empty.digest) == 64
+
+
+# -- Where the clock of an instance begins: without rounding, and the same moment in every binary unit --------------------
+
+
+NEVER = np.array([np.inf])
+
+
+def test_it_is_the_first_arrival_where_nothing_is_rounded() -> None:
+    assert epoch_of(np.array([1.7e9 + 5, 1.7e9]), NEVER) == 1.7e9
+    assert epoch_of(np.array([0.25, 7.5]), NEVER) == 0.25
+    assert epoch_of(np.zeros(0), np.zeros(0)) == 0
+
+
+def test_times_that_are_as_far_apart_as_they_are_late_keep_their_clock() -> None:
+    assert epoch_of(np.array([0.1, 0.9]), NEVER) == 0
+    assert epoch_of(np.array([0.3, 1e9]), NEVER) == 0
+
+
+@given(
+    late=st.sampled_from([0.0, 1.0, 1e3, 1.7e9]),
+    times=st.lists(st.floats(0, 1e4), min_size=1, max_size=6),
+    early=st.floats(-3, 50),
+    power=st.integers(-20, 20),
+)
+def test_no_time_is_rounded_and_a_binary_unit_moves_it_along(
+    late: float, times: list[float], early: float, power: int
+) -> None:
+    arrival = late + np.array(times)
+    due = np.array([np.inf, late + early])
+    epoch = epoch_of(arrival, due)
+    for t in (*arrival.tolist(), late + early):
+        assert Fraction(t - epoch) == Fraction(t) - Fraction(epoch)
+    assert epoch <= arrival.min()
+    assert epoch_of(arrival * 2.0**power, due * 2.0**power) == epoch * 2.0**power
+
+
+def test_an_optimum_on_a_clock_of_its_own_is_written() -> None:
+    optimum = {"objective": "makespan", "class": "gang-nonpreemptive", "value": 6.5, "proved_by": ["me"]}
+    instance = Instance([Job("a", arrival=5, duration=1.5)], "1x1", optimum=optimum)
+    assert instance.relative.to_json()["optimum"]["value"] == 1.5
+    assert type(instance.relative.to_json()["optimum"]["value"]) is float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.documents import short_number
 from optsched.problem.instance import Instance, Job
 from optsched.problem.instance_file import json_schema
+from optsched.problem.schedule import Schedule
 
 SCHEMA = Path(__file__).parents[2] / "instances" / "schema.json"
 CLUSTER = Cluster(
@@ -40,6 +42,7 @@ WHOLE = Instance(
     {"name": "by hand", "seed": None, "parameters": {"n": 4}},
     {"objective": "makespan", "class": "gang", "value": 24, "proved_by": ["eye"], "note": "an extra field"},
 )
+EMPTY = Schedule.from_segments(WHOLE, [])
 DOCUMENT: dict[str, Any] = {
     "format": "optsched-instance/1",
     "cluster": {"nodes": [{"gpus": 8}]},
@@ -331,9 +334,10 @@ def test_a_bad_row_of_a_parquet_file_is_one_line(tmp_path: Path, columns: dict[s
 
 
 @pytest.mark.parametrize("name", ["missing.json", "missing.parquet"])
-def test_a_missing_file_is_one_line(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("load", [Instance.load, lambda path: Schedule.load(path, WHOLE)])
+def test_a_missing_file_is_one_line(tmp_path: Path, load: Callable[[Path], Any], name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: no such file$"):
-        Instance.load(tmp_path / name)
+        load(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["folder.json", "folder.parquet"])
@@ -348,7 +352,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["instance.txt", "instance"])
 def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(TEXT)
-    for act in (Instance.load, WHOLE.save):
+    for act in (Instance.load, WHOLE.save, EMPTY.save):
         with pytest.raises(InputError, match=r"cannot tell the format .* \(expected: .json or .parquet\)"):
             act(tmp_path / name)
     assert (tmp_path / name).read_text() == TEXT
@@ -357,22 +361,33 @@ def test_the_name_says_the_format(tmp_path: Path, name: str) -> None:
 # -- whole or not at all --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_a_failing_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+FULL = "No space left on device"
+
+
+@pytest.mark.parametrize("save", [WHOLE.head(1).save, EMPTY.save])
+@pytest.mark.parametrize(
+    ("suffix", "error"),
+    [
+        (".json", OSError(errno.ENOSPC, FULL)),
+        (".parquet", OSError(errno.ENOSPC, FULL)),
+        (".parquet", pl.exceptions.ComputeError(f"parquet: underlying IO error: {FULL} (os error {errno.ENOSPC})")),
+    ],
+)
+def test_a_full_disk_leaves_the_old_file_and_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Callable[[Path], None], suffix: str, error: Exception
 ) -> None:
     path = tmp_path / f"i{suffix}"
     WHOLE.save(path)
     before = path.read_bytes()
 
     def full(*args: Any, **kwargs: Any) -> None:
-        raise OSError(28, "No space left on device")
+        next(each for each in args if isinstance(each, Path)).open("wb").close()
+        raise error
 
     monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
-    with pytest.raises(InputError, match="No space left on device") as caught:
-        WHOLE.head(1).save(path)
-    assert str(path) in str(caught.value)
+    with pytest.raises(InputError, match=rf"i\{suffix}: cannot write: {FULL}$"):
+        save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 

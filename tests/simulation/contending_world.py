@@ -17,7 +17,7 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.profile import Profile, Stage
-from optsched.problem.scaling import Scaling
+from optsched.problem.scaling import Scaling, SubBatch
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.speeds.network import Network
 from optsched.speeds.scaling import iteration_seconds
@@ -112,12 +112,16 @@ class World:
                 made.profiles[name], replace(network, cross=network.cross * math.inf), who.nodes
             )
         else:
-            scaling, gang = made.scalings[name], int(made.gpus[j])
-            (sub,) = (each for each in made.sub_batches(j) if each.steps == who.steps)
-            pace = iteration_seconds(scaling, sub.size, sub.steps, gang, spans)
+            scaling, sub = made.scalings[name], self.split(who)
+            pace = iteration_seconds(scaling, sub.size, sub.steps, len(who.gpus), spans)
             compute_time = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
         assert made.contention is not None
         return pace, max(0.0, pace - compute_time - made.contention.latency) / pace if spans else 0.0
+
+    def split(self, who: Present) -> SubBatch:
+        """How a replica of a job at a scaling profile does its part of the batch."""
+        (sub,) = (each for each in self.instance.sub_batches(who.job) if each.steps == who.steps)
+        return sub
 
     def seconds(self, present: Sequence[Present]) -> list[float]:
         """Seconds of a unit of everybody's work."""
@@ -162,18 +166,10 @@ def _met(share: list[float], step: float) -> list[float]:
 class ElasticWorld(World):
     """The same where a job at a scaling profile has any gang, each replica its part of the job's own batch."""
 
-    def _alone(self, who: Present) -> tuple[float, float]:
-        made, j, replicas = self.instance, who.job, len(who.gpus)
-        name = made.table["profile"][j]
-        if name not in made.scalings:
-            return super()._alone(who)
-        scaling, spans = made.scalings[name], len(set(who.nodes)) > 1
-        splits = scaling.sub_batches(made.table["batch_size"][j], replicas)
-        sub = next((each for each in splits if each.memory <= made.gpu_memory[j]), splits[0])
-        pace = iteration_seconds(scaling, sub.size, sub.steps, replicas, spans)
-        compute_time = sub.steps * (scaling.compute + scaling.per_sample * sub.size)
-        assert made.contention is not None
-        return pace, max(0.0, pace - compute_time - made.contention.latency) / pace if spans else 0.0
+    def split(self, who: Present) -> SubBatch:
+        made, j = self.instance, who.job
+        splits = made.scalings[made.table["profile"][j]].sub_batches(made.table["batch_size"][j], len(who.gpus))
+        return next((each for each in splits if each.memory <= made.gpu_memory[j]), splits[0])
 
 
 def worth(instance: Instance, schedule: Schedule, of_worlds: type[World] = World) -> tuple[list[float], list[float]]:

@@ -26,3 +26,23 @@ class OneByOne:
 
     def choose(self, view: Any, job: int) -> Start | None:
         raise NotImplementedError
+
+
+class FirstFree(OneByOne):
+    """Every job in order of arrival on the first free GPUs, counted by node; who does not fit is passed over."""
+
+    name, knowledge = "first-free", "non-clairvoyant"
+
+    def __init__(self, *uses: str) -> None:
+        self.uses = uses  # type: ignore[assignment]
+
+    def key(self, view: Any, job: int) -> float:
+        return float(view.arrival(job))
+
+    def choose(self, view: Any, job: int) -> Start | None:
+        missing, on = view.gpus(job), []
+        for node, free in enumerate(view.free.tolist()):
+            if free and missing:
+                on.append((node, min(free, missing)))
+                missing -= on[-1][1]
+        return None if missing else Start(job, on=tuple(on))

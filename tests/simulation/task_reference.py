@@ -27,6 +27,7 @@ import numpy as np
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Segment
 from optsched.problem.task_log import TaskLog, TaskSchedule
+from simulation.transfer_reference import now_is_better
 
 Number = Any  # Fraction, or float where `exact` is False
 Gpu = tuple[int, int]
@@ -276,25 +277,10 @@ class World:
             theta = self.b / (2 * (self.b + self.eta))
             return all(self.message[job] / each.left < theta for on_node in beside for each in on_node)
         if self.rule == "k-way":
-            return all(self.gains([each.left for each in on_node], self.message[job]) for on_node in beside if on_node)
+            left = [[each.left for each in on_node] for on_node in beside if on_node]
+            return all(now_is_better(each, self.message[job], self.b, self.eta) for each in left)
         _, k = self.rule
         return most < k
-
-    def gains(self, running: list[Number], new: Number) -> bool:
-        """Is the sum of completion times on a link strictly smaller if ``new`` starts now, not at the next completion?"""
-        wait = min(running) * (len(running) * self.b + (len(running) - 1) * self.eta)
-        left = [size - min(running) for size in running]
-        later = sum(self.drain([*(size for size in left if size > 0), new])) + wait * (len(running) + 1)
-        return bool(sum(self.drain([*running, new])) < later)
-
-    def drain(self, sizes: list[Number]) -> list[Number]:
-        clock, done, ends = 0, 0, []
-        for position, size in enumerate(sorted(sizes)):
-            k = len(sizes) - position
-            clock += (size - done) * (k * self.b + (k - 1) * self.eta)
-            done = size
-            ends.append(clock)
-        return ends
 
     def running(self, node: int) -> list[Transfer]:
         return [each for each in self.transfers.values() if node in each.nodes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -216,20 +215,6 @@ def test_the_same_run_twice_and_without_a_log(seed: int) -> None:
     bare = run_iterations(instance, srsf(2), chosen.placement, record=False)
     assert bare.schedule.completion.tolist() == first.schedule.completion.tolist()
     assert bare.schedule.tasks is None  # type: ignore[attr-defined]
-
-
-def test_times_far_from_zero_lose_nothing_but_the_digits_of_the_clock() -> None:
-    instance = random_task_instance(3)
-    late = Instance(
-        [dataclasses.replace(job, arrival=job.arrival + 2**30) for job in instance.jobs],
-        instance.cluster,
-        tasks=instance.tasks,
-        contention=instance.contention,
-    )
-    for spec in ("srsf:k=2", "srsf:k=3+first-fit"):
-        here, there = ran(instance, spec), ran(late, spec)
-        assert np.allclose(there.schedule.completion - 2**30, here.schedule.completion, atol=1e-5)
-        assert check_schedule(late, there.schedule) == []
 
 
 @pytest.mark.parametrize("spec", ["fifo", "hadar-e", "a-srpt", "gavel"])

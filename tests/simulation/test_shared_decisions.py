@@ -16,18 +16,6 @@ from optsched.problem.throughputs import Throughput, Throughputs
 XI = 1.5
 
 
-class FirstFit:
-    """Shortest first, on idle GPUs and then beside others, wherever there is room."""
-
-    name, knowledge, uses = "first-fit-sharing", "clairvoyant", ("sharing",)
-
-    def decide(self, view: Any) -> Iterator[Start]:
-        for j in sorted(view.waiting, key=lambda j: (view.duration(j), j)):
-            gpus = [*view.idle(j), *view.open(j)][: view.gpus(j)]
-            if len(gpus) == view.gpus(j):
-                yield Start(j, gpus=gpus)
-
-
 class Scripted:
     """Decides what a list says, at the first time that it is asked."""
 
@@ -128,7 +116,7 @@ def test_only_who_shares_may_name_gpus_or_ask_for_neighbours() -> None:
     with pytest.raises(KnowledgeError, match="does not say that it uses sharing"):
         simulate(pair(), Curious())
     with pytest.raises(InputError, match="nothing says what that costs"):
-        simulate(Instance([Job("a", duration=1)], "1x1"), FirstFit())
+        simulate(Instance([Job("a", duration=1)], "1x1"), Scripted())
 
 
 def test_types_preemption_and_sharing_in_one_policy() -> None:

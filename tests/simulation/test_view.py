@@ -12,7 +12,7 @@ from examples import few
 
 from optsched.errors import KnowledgeError, SimulationError
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge, Policy, Start, Stop, View, Wake
@@ -328,16 +328,6 @@ def test_wake_asks_again_at_every_time_named_and_other_events_do_not_cancel_it()
     assert made.events == 6 + 3  # at 6 an arrival and the policy's own clock
 
 
-def test_a_policy_that_always_wakes_ends_when_all_jobs_are_done() -> None:
-    def restless(view: View) -> Iterator[Any]:
-        yield from greedy(view)
-        yield Wake(view.now + 0.25)
-
-    made = run(THREE, Asked(restless))
-    assert made.unfinished == []
-    assert made.schedule.completion.tolist() == [4, 3, 7]
-
-
 def test_waking_never_is_allowed() -> None:
     assert run(THREE, Asked(lambda view: [*greedy(view), Wake(math.inf)])).unfinished == []
 
@@ -356,3 +346,38 @@ def test_progress_is_reported() -> None:
     )
     assert len(seen) == 2
     assert all(n == 1500 and 0 < done <= 1500 for done, n in seen)
+
+
+# -- Policies see seconds since the first arrival; what people read is on the log's clock ---------------------------------
+
+
+UNIX = 1.7e9
+JOBS = [Job("a", arrival=UNIX, duration=3), Job("b", arrival=UNIX + 2, duration=1, due=UNIX + 5)]
+
+
+@dataclass
+class Looks:
+    """Starts what it can, and writes down what it sees."""
+
+    seen: list[tuple[float, ...]]
+    stops: bool = False
+    name: str = "looks"
+    knowledge: Knowledge = Knowledge.CLAIRVOYANT
+
+    def decide(self, view: View) -> Iterator[Any]:
+        self.seen += [(view.now, view.epoch, view.arrival(j), view.due(j)) for j in view.arrived]
+        if self.stops and view.now > 2:
+            yield Stop(1)
+        yield from (Start(j) for j in view.waiting if view.fits(j))
+
+
+def test_a_view_counts_from_the_first_arrival_and_says_when_that_was() -> None:
+    policy = Looks([])
+    made = simulate(Instance(JOBS, "1x1"), policy)
+    assert policy.seen == [(0.0, UNIX, 0.0, float("inf")), (2.0, UNIX, 2.0, 5.0)]
+    assert (made.schedule.start - UNIX).tolist() == [0.0, 3.0]
+
+
+def test_an_error_of_a_policy_is_told_on_the_clock_of_the_log() -> None:
+    with pytest.raises(SimulationError, match="at 1700000003 s: job 'b' is stopped but does not run"):
+        simulate(Instance(JOBS, "1x1"), Looks([], stops=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulation.one_by_one import FirstFree
 
 import optsched as osd
 from optsched.check.referee import check_schedule
@@ -24,7 +24,6 @@ from optsched.problem.instance_file import json_schema
 from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces
-from optsched.simulation.policy import Start, View
 from optsched.speeds.duration import paces, seconds_alone, segment_paces, solo_times
 from optsched.speeds.speed_tables import pace, speed_tables
 from optsched.speeds.type_speeds import type_speeds
@@ -188,28 +187,12 @@ def test_the_compiled_formula_is_the_readable_one(compiled: bool) -> None:
     assert np.isnan(segment_paces(made, np.array([0]), np.array([0, 2]), np.array([0, 0])))  # not its gang
 
 
-class Eager:
-    """Starts whoever fits, on the first free GPUs, decided in plain Python."""
-
-    name, knowledge, uses = "eager", "clairvoyant", ("nodes",)
-
-    def decide(self, view: View) -> Iterator[Start]:
-        for j in view.waiting:
-            on, left = [], view.gpus(j)
-            for node, free in enumerate(view.free.tolist()):
-                if left and free:
-                    on.append((node, min(left, free)))
-                    left -= on[-1][1]
-            if not left:
-                yield Start(j, tuple(on))
-
-
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "fifo:skip=true+consolidated", "plain"])
 def test_runs_are_accepted_by_the_referee_and_bounded(policy: str, compiled: bool) -> None:
     made = mixed()
     with without_interpreting() if compiled else nullcontext():
-        run = osd.simulate(made, Eager() if policy == "plain" else policy)
+        run = osd.simulate(made, FirstFree("nodes") if policy == "plain" else policy)
     assert check_schedule(made, run.schedule, preemptive=True) == []
     assert not run.unfinished
     hasty = replace(run.schedule, end=run.schedule.start + 0.9 * (run.schedule.end - run.schedule.start))

@@ -11,7 +11,6 @@ import pytest
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.problem.cluster import Cluster
-from optsched.problem.instance import Instance
 
 HEAD = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 Reader = Callable[..., TraceRead]
@@ -115,15 +114,6 @@ def test_a_trace_says_how_it_was_derived(read: Reader) -> None:
     assert found.recipe["parameters"]["file"] == "log.csv"
     assert found.recipe["parameters"]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert found.recipe["parameters"]["limit"] == 1
-
-
-def test_the_instance_survives_a_file(read: Reader, tmp_path: Path) -> None:
-    instance = read("philly", HEAD + row(10) + row(20)).instance()
-    for suffix in (".json", ".parquet"):
-        instance.save(tmp_path / f"copy{suffix}")
-        again = Instance.load(tmp_path / f"copy{suffix}")
-        assert again.digest == instance.digest
-        assert again.recipe == instance.recipe
 
 
 def test_wrong_dialect_names_the_one_that_fits(read: Reader) -> None:

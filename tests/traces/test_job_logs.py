@@ -1,4 +1,4 @@
-"""Dialects philly, tiresias and muri, a job a row: columns and units; and what every dialect does with bad rows."""
+"""Dialects philly, tiresias, muri, gavel and pollux: columns and units; and what every dialect does with bad rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from optsched.errors import RowErrors
+import optsched as osd
+from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import TraceRead
+from optsched.io.traces.named_models import with_scalings
+from optsched.problem.scaling import Scaling
+from optsched.speeds.scaling_files import built_in_scalings
 
 Reader = Callable[..., TraceRead]
 TIRESIAS = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
@@ -113,3 +117,162 @@ def test_bad_rows_are_named_all_at_once_or_left_out(dialect: str, read: Reader, 
         assert "bert, cifar10" in caught.value.problems[1].legal
     found = read(dialect, text, skip_bad=True, **options)
     assert (found.table.height, found.skipped_rows) == (1, len(bad))
+
+
+# -- Dialect gavel: four variants told apart by the number of columns; a command is never more than text ------------------
+
+
+JOB = "ResNet-18 (batch size 128)"
+
+
+def line(*fields: object) -> str:
+    return "\t".join(str(field) for field in fields) + "\n"
+
+
+def today(
+    steps: object = 925982, gpus: object = 4, weight: object = 2.5, slo: object = "-1.000000", arrival: object = 7
+) -> str:
+    return line(JOB, "python3 main.py", "cifar10", "--num_steps", 1, steps, gpus, weight, slo, arrival)
+
+
+def test_today_s_ten_columns(read: Reader) -> None:
+    found = read("gavel", today() + line("A3C", "x", "rl", "--max-steps", 0, 25832, 1, 1, -1, 43.5))
+    instance = found.instance()
+    assert instance.ids == ("1", "2")
+    assert instance.table["profile"].to_list() == [JOB, "A3C"]
+    assert instance.table["model"].to_list() == ["ResNet-18", "A3C"]
+    assert instance.iterations.tolist() == [925982.0, 25832.0]
+    assert instance.gpus.tolist() == [4, 1]
+    assert instance.weight.tolist() == [2.5, 1.0]
+    assert instance.arrival.tolist() == [7.0, 43.5]
+    assert instance.table["due"].null_count() == 2
+    assert instance.table["duration"].null_count() == 2
+
+
+def test_nine_columns(read: Reader) -> None:
+    found = read("gavel", line(JOB, "cmd", "-step", 1, 100, 2, 5, -1, 3))
+    assert found.table.select("iterations", "gpus", "weight", "arrival").row(0) == (100.0, 2, 5.0, 3.0)
+    assert found.recipe["parameters"]["columns_in_file"] == 9
+
+
+def test_shockwave_s_twelve_columns_bring_a_duration_and_due_dates(read: Reader) -> None:
+    head = (JOB, "cmd", "dir", "--steps", 1, 134583, 1, "gns", 1)
+    found = read("gavel", line(*head, "-1.000000", 1418, 55) + line(*head, "1.5", 100, 10))
+    instance = found.instance()
+    assert instance.duration.tolist() == [1418.0, 100.0]
+    assert instance.arrival.tolist() == [55.0, 10.0]
+    assert instance.table["due"].to_list() == [None, 160.0]  # arrival + SLO x duration
+    assert instance.iterations.tolist() == [134583.0, 134583.0]
+    assert instance.table["profile"].null_count() == 2  # the duration counts
+
+
+def test_an_slo_without_a_run_time_is_counted_as_not_kept(read: Reader) -> None:
+    found = read("gavel", today(slo=1.2) + today() + today(slo=10))
+    assert found.table.height == 3
+    assert "due" not in found.table.columns
+    assert found.recipe["parameters"]["slo_not_kept"] == 2
+
+
+def test_quotes_and_shell_in_a_command_are_data(read: Reader, tmp_path: Path) -> None:
+    witness = tmp_path / "executed"
+    command = f'echo "$(touch {witness})"; touch {witness} && `touch {witness}` \'x'
+    found = read("gavel", line(JOB, command, "d", "-n", 1, 10, 1, 1, -1, 0) + today())
+    assert found.table.height == 2
+    assert not witness.exists()
+
+
+def test_an_unknown_number_of_columns_is_another_dialect(read: Reader) -> None:
+    with pytest.raises(InputError, match=r"columns = 3: wrong dialect\?.*7, 9, 10, 12 tab-separated"):
+        read("gavel", line("a", "b", "c") * 3)
+
+
+# -- Dialect pollux: iterations come from a second file, linear between batch sizes ---------------------------------------
+
+
+HEAD = "name,time,application,num_replicas,batch_size\n"
+ITERATIONS = "application,batch_size,iterations\ncifar10,256,20000\ncifar10,128,40000\nbert,12,900\n"
+
+
+def test_iterations_are_linear_between_batch_sizes(read: Reader, tmp_path: Path) -> None:
+    (tmp_path / "iterations.csv").write_text(ITERATIONS)
+    found = read("pollux", HEAD + "a,107,cifar10,6,128\nb,110,cifar10,1,160\nc,120.5,bert,2,12\n")
+    instance = found.instance()
+    assert instance.ids == ("a", "b", "c")
+    assert instance.arrival.tolist() == [107.0, 110.0, 120.5]
+    assert instance.gpus.tolist() == [6, 1, 2]
+    assert instance.iterations.tolist() == [40000.0, 35000.0, 900.0]  # 160 is a quarter of the way
+    assert instance.table["profile"].to_list() == [
+        "cifar10 (batch size 128)",
+        "cifar10 (batch size 160)",
+        "bert (batch size 12)",
+    ]
+    assert instance.table["model"].to_list() == ["cifar10", "cifar10", "bert"]
+
+
+@pytest.mark.parametrize(
+    "content", [ITERATIONS + "bert,12,800\n", ITERATIONS + "bert,x,1\n", ITERATIONS + "bert,16,0\n"]
+)
+def test_a_bad_iterations_file_is_reported_as_that_file(read: Reader, tmp_path: Path, content: str) -> None:
+    (tmp_path / "iterations.csv").write_text(content)
+    with pytest.raises(RowErrors, match=r"iterations\.csv"):
+        read("pollux", HEAD + "a,107,cifar10,6,128\n")
+
+
+# -- Scaling profiles for a trace that names applications and batch sizes -------------------------------------------------
+
+
+TEXT = "name,time,application,num_replicas,batch_size\na,0,cifar10,4,256\nb,5,vgg,1,64\nc,9,bert,6,32\n"
+ITERATIONS_SCALED_MODELS = "application,batch_size,iterations\ncifar10,256,200\nvgg,64,10\nbert,32,30\n"
+
+
+@pytest.fixture
+def trace(read: Reader, tmp_path: Path) -> TraceRead:
+    (tmp_path / "iterations.csv").write_text(ITERATIONS_SCALED_MODELS)
+    return read("pollux", TEXT)
+
+
+def test_known_applications_run_at_their_profiles_and_others_stay_as_they_are(trace: TraceRead) -> None:
+    said: list[str] = []
+    found = with_scalings(trace, None, "t.csv", say=said.append)
+    assert found.table["profile"].to_list() == ["cifar10", "vgg (batch size 64)", "bert"]
+    assert found.scalings == {name: built_in_scalings()[name] for name in ("bert", "cifar10")}
+    assert len(said) == 1
+    assert said[0].startswith("bert, cifar10: iteration times by formulas")
+    instance = found.instance()
+    assert instance.jobs_at("scalings").tolist() == [0, 2]
+    assert instance.table["batch_size"].to_list() == [256, 64, 32]
+    first = [instance.sub_batches(j)[0] for j in (0, 2)]
+    assert [(each.size, each.steps) for each in first] == [(64, 1), (6, 1)]
+    with pytest.raises(InputError, match="vgg"):
+        osd.simulate(instance, "fifo")
+
+
+def test_given_profiles_are_used_alone_and_without_a_word(trace: TraceRead) -> None:
+    said: list[str] = []
+    given = {"vgg": Scaling(1.0, 0.0), "unused": Scaling(1.0, 0.0)}
+    found = with_scalings(trace, given, "t.csv", say=said.append)
+    assert found.table["profile"].to_list() == ["cifar10 (batch size 256)", "vgg", "bert (batch size 32)"]
+    assert list(found.scalings) == ["vgg"]
+    assert said == []
+
+
+def test_profiles_that_know_nothing_of_the_trace_are_an_error_and_built_in_ones_are_not(trace: TraceRead) -> None:
+    with pytest.raises(InputError, match=r"t\.csv, profiles: .*know no application.*bert, cifar10, vgg"):
+        with_scalings(trace, {"x": Scaling(1.0, 0.0)}, "t.csv")
+    other = TraceRead(trace.table.filter(trace.table["model"] == "vgg"), "t", cluster=trace.cluster)
+    assert with_scalings(other, None, "t.csv") is other
+    plain = TraceRead(trace.table.drop("batch_size"), "t")
+    assert with_scalings(plain, None, "t.csv") is plain
+    with pytest.raises(InputError, match="names an application and a batch size"):
+        with_scalings(plain, built_in_scalings(), "t.csv")
+
+
+def test_a_whole_trace_runs(trace: TraceRead) -> None:
+    kept = TraceRead(trace.table.filter(trace.table["model"] != "vgg"), "t", cluster=osd.Cluster.parse("2x4"))
+    run = osd.simulate(with_scalings(kept, None, "t.csv").instance(), "fifo+consolidated")
+    assert run.unfinished == []
+    cifar = built_in_scalings()["cifar10"]
+    expected = 0.01866 + 0.00068 * 64, 0.0154 + 2 * 4.7e-8
+    step = (expected[0] ** 1.28 + expected[1] ** 1.28) ** (1 / 1.28)
+    assert cifar.overlap == 1.28
+    assert run.schedule.completion[0] == pytest.approx(200 * step, rel=1e-9)

@@ -122,12 +122,6 @@ def test_two_predictors_of_one_kind_do_not_share_what_they_learned(instance: Ins
             assert other.predict(job, now) == expected[job]
 
 
-@pytest.mark.parametrize("text", LEARNERS)
-def test_a_learner_is_not_told_the_truth(text: str) -> None:
-    assert not getattr(predictor(text), "oracle", False)
-    replay(workload((0, 1, "a", "x")), text)  # JobFacts would raise KnowledgeError
-
-
 def test_perfect_is_perfect() -> None:
     instance = generate("recurring", seed=3, jobs=200, plain=True)
     found = errors(instance.work, replay(instance, "perfect"))

@@ -1,4 +1,4 @@
-"""``shrinkage``, ``boosting`` and ``conformal``: by hand, and that they do what they are for on fresh seeds."""
+"""The predictors by hand, within what they promise, and that they do what they are for on fresh seeds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,117 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from optsched.io.traces.generate import generate
+from optsched.policies.predictors import predictor
 from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts
 
-from .workloads import errors, replay, workload
+from .workloads import errors, replay, workload, workloads
+
+# -- global-mean and group-mean -------------------------------------------------------------------------------------------
+
+
+# (arrival, seconds, group, user); every job completes before the next arrives
+JOBS = [
+    (0, 1, "a", "x"),
+    (10, 7, "b", "x"),
+    (20, 3, "a", "y"),
+    (30, 5, "c", "y"),
+    (40, 2, "c", "z"),
+    (50, 2, None, None),
+]
+
+
+def test_global_mean() -> None:
+    instance = workload(*JOBS)
+    assert replay(instance, "global-mean/mean=arithmetic").tolist() == [3600, 1, 4, 11 / 3, 4, 18 / 5]
+    # 1 + n: 2, 8, 4, 6, 3, so the geometric means minus 1 are 1, 3, 3, ...
+    expected = [3600, 1, 3, 3, 384 ** (1 / 4) - 1, 1152 ** (1 / 5) - 1]
+    assert replay(instance, "global-mean").tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_group_mean_falls_back_on_the_user_then_on_everybody_then_on_the_prior() -> None:
+    instance = workload(*JOBS)
+    #                         prior; user x; group a; user y; group c; everybody
+    assert replay(instance, "group-mean/mean=arithmetic/prior=50").tolist() == [50, 1, 1, 3, 5, 18 / 5]
+    found = replay(instance, "group-mean/prior=50").tolist()
+    assert found == pytest.approx([50, 1, 1, 3, 5, 1152 ** (1 / 5) - 1], rel=1e-12)
+
+
+def test_jobs_without_a_group_or_a_user_are_no_group_and_no_user() -> None:
+    instance = workload((0, 1, None, None), (10, 5, None, "x"), (20, 9, None, "x"), (30, 1, None, None))
+    assert replay(instance, "group-mean/mean=arithmetic").tolist() == [3600, 1, 5, 5]
+
+
+def test_iterations_and_seconds_never_meet() -> None:
+    profile = Profile.of_stages([Stage(1, 1.0, 1.0)])
+    jobs = [
+        Job("0", 0, iterations=10, profile="p", group="a", user="x"),
+        Job("1", 100, duration=70, group="a", user="x"),
+        Job("2", 200, iterations=30, profile="p", group="a", user="x"),
+        Job("3", 300, duration=5, group="b", user="x"),
+    ]
+    instance = Instance(jobs, "1x1", profiles={"p": profile})
+    for text in ("group-mean", "global-mean", "forest"):
+        assert replay(instance, text).tolist() == pytest.approx([3600, 3600, 10, 70], rel=1e-12), text
+
+
+def test_a_prediction_is_never_zero() -> None:
+    # the shortest job there may be: on the scale log(1 + n) it is nearly nothing, and must not become nothing
+    tiny = workload((0, 1e-12, "a", "x"), (1, 1, "a", "x"))
+    assert replay(tiny, "group-mean/prior=1")[1] == pytest.approx(1e-12)
+
+
+# -- noisy ----------------------------------------------------------------------------------------------------------------
+
+
+ROUNDING = 1 + 1e-12
+
+
+@given(instance=workloads(), error=st.floats(1, 100), seed=st.integers(0, 2**32))
+def test_it_stays_within_its_factor(instance: Instance, error: float, seed: int) -> None:
+    found = errors(instance.work, replay(instance, f"noisy/error={error}/seed={seed}"))
+    assert max(found.over, found.under) <= error * ROUNDING
+
+
+def test_it_reaches_nearly_its_factor_on_both_sides() -> None:
+    instance = generate("recurring", seed=1, jobs=500, plain=True)
+    found = errors(instance.work, replay(instance, "noisy/error=3"))
+    assert 2.9 < found.over <= 3 * ROUNDING
+    assert 2.9 < found.under <= 3 * ROUNDING
+    assert found.p50 == pytest.approx(3**0.5, rel=0.1)  # |u| is uniform in [0, 1]
+
+
+def test_no_error_is_the_truth() -> None:
+    instance = generate("recurring", seed=1, jobs=50, plain=True)
+    assert replay(instance, "noisy/error=1").tolist() == instance.work.tolist()
+
+
+def test_a_job_has_the_same_luck_whatever_comes_before_after_or_is_asked_first() -> None:
+    instance = generate("recurring", seed=1, jobs=60, plain=True)
+    u = np.log2(replay(instance, "noisy") / instance.work)
+    fewer = instance.head(20)
+    assert np.log2(replay(fewer, "noisy") / fewer.work) == pytest.approx(u[:20], abs=1e-12)
+    assert np.log(replay(instance, "noisy/error=7") / instance.work) / np.log(7) == pytest.approx(u, abs=1e-12)
+    made = predictor("noisy")
+    made.begin(JobFacts(instance, revealed=True))
+    backwards = [made.predict(job, 0.0) for job in reversed(range(60))]
+    assert backwards[::-1] == replay(instance, "noisy").tolist()
+    assert not np.allclose(replay(instance, "noisy/seed=1"), replay(instance, "noisy"))
+
+
+def test_its_name_always_says_how_wrong_it_is() -> None:
+    assert predictor("noisy").name == "noisy/error=2"
+    assert predictor("noisy/error=1.5/seed=3").name == "noisy/error=1.5/seed=3"
+
+
+# -- shrinkage, boosting and conformal ------------------------------------------------------------------------------------
+
 
 SEEDS = (401, 402, 403)  # the parameters were chosen on 101-103
 
