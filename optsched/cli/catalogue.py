@@ -215,7 +215,11 @@ def entry(kind: str, name: str) -> Entry:
         near = near_matches(name, list(texts), kind=singular)
         raise InputError(f"there is no {singular} of this name", value=name, legal=near)
     if KINDS[kind].sign:
-        return _documented_entry(kind, name)
+        thing = KINDS[kind].known.get(name)
+        _, _, about = (inspect.getdoc(thing) or "").partition("\n")
+        parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
+        written = _written(KINDS[kind].sign.format(name), parameters)
+        return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
     return _OF_KIND.get(kind, Entry)(name, texts[name])
 
 
@@ -346,14 +350,6 @@ _OF_KIND: dict[str, Callable[[str, str], Entry]] = {
     "guarantees": _of_guarantee,
     "families": _of_family,
 }
-
-
-def _documented_entry(kind: str, name: str) -> Entry:
-    thing = KINDS[kind].known.get(name)
-    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
-    parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
-    written = _written(KINDS[kind].sign.format(name), parameters)
-    return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
 
 
 def _paragraphs(text: str) -> str:

@@ -83,7 +83,13 @@ def sweep(
         heard = _hearing("cell", reached, shown.step(f"running the sweep {file.stem}"))
         table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
-        _write(table, output)
+        from optsched.problem.files import suffix_of, write_atomic
+        from optsched.problem.parquet import write_parquet
+
+        if suffix_of(output) == ".parquet":
+            write_parquet(table, output, {})
+        else:
+            write_atomic(output, table.write_csv())
     if as_json:
         print_json({"sweep": file.stem, "cells": table.to_dicts()})
     else:
@@ -112,16 +118,6 @@ def _say_cost(cost: Cost, words: str, *, as_json: bool) -> None:
         print_json(asdict(cost))
     else:
         show(words)
-
-
-def _write(table: pl.DataFrame, output: Path) -> None:
-    from optsched.problem.files import suffix_of, write_atomic
-    from optsched.problem.parquet import write_parquet
-
-    if suffix_of(output) == ".parquet":
-        write_parquet(table, output, {})
-    else:
-        write_atomic(output, table.write_csv())
 
 
 def summary(table: pl.DataFrame) -> Sheet:

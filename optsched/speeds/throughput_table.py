@@ -157,11 +157,8 @@ def completed(
     -------
     The rows of ``table`` and the derived ones (``measured`` False).
 
-    Raises
-    ------
-    InputError
-        A job type that is not in the table; a GPU type whose performance is needed and not known; a gang whose throughput is
-        zero on every GPU type; with ``strict`` the first row that is missing.
+    Raises `InputError`: a job type that is not in the table; a GPU type whose performance is needed and not known; a gang
+    whose throughput is zero on every GPU type; with ``strict`` the first row that is missing.
     """
     gaps = _Gaps(table, strict)
     types = tuple({gpu.casefold(): gpu for gpu in gpu_types}.values())
