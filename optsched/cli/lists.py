@@ -42,7 +42,12 @@ def list_names(
     optsched list policies; optsched list recipes philly-like
     """
     if kind is None:
-        _show_kinds(as_json)
+        if as_json:
+            print_json({"kinds": [{"name": kind, "text": each.summary} for kind, each in KINDS.items()]})
+            return
+        wide = max(map(len, KINDS))
+        every = "\n".join(f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items())
+        write(f"Usage: optsched list KIND [NAME]\n\nKinds:\n{every}\n\nExamples:{EXAMPLES}")
         return
     found = None if name is None else entry(kind, name)
     rows = catalogue(kind) if found is None else []
@@ -53,12 +58,3 @@ def list_names(
     from optsched.cli.tables import entry_view, names_view
 
     show(names_view(kind, rows) if found is None else entry_view(found))
-
-
-def _show_kinds(as_json: bool) -> None:
-    if as_json:
-        print_json({"kinds": [{"name": kind, "text": each.summary} for kind, each in KINDS.items()]})
-        return
-    wide = max(map(len, KINDS))
-    lines = [f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items()]
-    write("Usage: optsched list KIND [NAME]\n\nKinds:\n" + "\n".join(lines) + f"\n\nExamples:{EXAMPLES}")

@@ -328,13 +328,9 @@ class Instance(JobColumns):
         """
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
-        return Instance(**{**self._parts, **changes})
-
-    @property
-    def _parts(self) -> dict[str, Any]:
-        # What the constructor takes and what a file holds.
         parts = {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
-        return {**parts, **{model.name: model.given for model in self.models if model.document is not None}}
+        given = {model.name: model.given for model in self.models if model.document is not None}
+        return Instance(**{**parts, **given, **changes})
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """The same jobs on another cluster; a proven optimum does not carry over."""
