@@ -1,4 +1,4 @@
-"""``list``: the names of everything registered, each with a line on what it is; and all that is known of one of them."""
+"""``list``: the names of everything registered, each with a line on what it is; with a name, all that is known of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
+from typer import Argument, Context
+
+from optsched.cli.options import AsJson, names
+from optsched.cli.output import print_json, show, write
 from optsched.errors import InputError
 from optsched.registry import Registry, legal_of, near_matches, parameters_of
-
-if TYPE_CHECKING:
-    from optsched.solvers.method import Method
 
 
 def _first_line(thing: Any) -> str:
@@ -44,23 +45,19 @@ def _models() -> list[tuple[str, str]]:
         name: f"{f.graham}; {'exact' if f.exact else 'bound'}, class {f.schedule_class}"
         for name, f in FORMULATIONS.items()
     }
-    others = {
-        name: f"{method.statement or _own_line(method)}; {'exact' if method.exact else 'schedule'}, class "
-        f"{method.schedule_class}"
-        for name, method in METHODS.items()
-        if name not in rows
-    }
+    others = {}
+    for name, method in METHODS.items():
+        if name not in rows:
+            # "The method cp-sat: OR-Tools' ..." says its name once more than a table of names needs
+            own = _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {name}: ").rstrip(".")
+            kind = "exact" if method.exact else "schedule"
+            others[name] = f"{method.statement or own}; {kind}, class {method.schedule_class}"
     programs = {
         name: _with_parameters(f"{p.notation}; {p.value}, class {p.schedule_class}", parameters_of(p.data))
         for name, p in PROGRAMS.items()
         if name not in others
     }
     return sorted((rows | others | programs).items())
-
-
-def _own_line(method: Method) -> str:
-    # "The method cp-sat: OR-Tools' ..." says its name once more than a table of names needs.
-    return _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {method.name}: ").rstrip(".")
 
 
 def _guarantees() -> list[tuple[str, str]]:
@@ -362,3 +359,55 @@ def catalogue(kind: str) -> list[tuple[str, str]]:
     if kind not in KINDS:
         raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
     return KINDS[kind].lines()
+
+
+# --- the command --------------------------------------------------------------------------------------------------------
+
+EXAMPLES = """
+  optsched list policies             what may follow -p
+  optsched list policies a-srpt      its parameters, and what it promises
+  optsched list recipes philly-like  what may follow --set
+"""
+
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+def _names(ctx: Context, incomplete: str) -> list[str]:
+    kind = ctx.params.get("kind")
+    known = names(kind) if kind in ("policies", "placements", "recipes", "dialects", "instances") else []
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def list_names(
+    kind: Annotated[
+        str | None, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
+    ] = None,
+    name: Annotated[
+        str | None,
+        Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Names that can be used, each with a line on what it is.
+
+    optsched list policies; optsched list recipes philly-like
+    """
+    if kind is None:
+        if as_json:
+            print_json({"kinds": [{"name": kind, "text": each.summary} for kind, each in KINDS.items()]})
+            return
+        wide = max(map(len, KINDS))
+        every = "\n".join(f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items())
+        write(f"Usage: optsched list KIND [NAME]\n\nKinds:\n{every}\n\nExamples:{EXAMPLES}")
+        return
+    found = None if name is None else entry(kind, name)
+    rows = catalogue(kind) if found is None else []
+    if as_json:
+        lines = [{"name": name, "text": text} for name, text in rows]
+        print_json({kind: lines if found is None else [found.to_json()]})
+        return
+    from optsched.cli.tables import entry_view, names_view
+
+    show(names_view(kind, rows) if found is None else entry_view(found))

@@ -217,21 +217,16 @@ class Command:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(LOOK)
         finally:
-            _end(process)
+            if sys.platform == "win32":  # with all that it started
+                process.kill()
+            else:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         if process.returncode != 0:
             said.seek(max(0, said.seek(0, os.SEEK_END) - KEPT))
             last = said.read().decode(errors="replace").strip()
             raise SimulationError(f"{shlex.join(self.words)}: exit code {process.returncode}\n{last}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # with all that it started
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def read_schedule(path: Path, instance: Instance) -> Schedule:
