@@ -124,11 +124,8 @@ def robustness_curves(
     policies : default: all that take a predictor (`assisted`). They may not name theirs: it is what varies.
     errors : factors from 1 on; ``draws``: how many draws of the noise at each, seeds 0 .. draws - 1.
 
-    Raises
-    ------
-    InputError
-        A policy without a predictor, or with one of its own choice; an error or a number of draws that is invalid; what
-        `ratios` refuses.
+    Raises `InputError`: a policy without a predictor, or with one of its own choice; an error or a number of draws that is
+    invalid; what `ratios` refuses.
     """
     check_legal(draws >= 1, "draws", draws, "an integer >= 1")
     asked = [specify(each) for each in several(assisted() if policies is None else policies)]

@@ -102,12 +102,8 @@ def load(
     job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
     say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
 
-    Raises
-    ------
-    RowErrors
-        All bad rows of the file at once.
-    InputError
-        No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+    Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
+    cluster, or an option that does not apply.
 
     >>> import optsched as osd
     >>> osd.load("rigid-10-1")

@@ -75,10 +75,8 @@ def gantt(
     -------
     The axes; ``gantt(...).figure.savefig(...)`` writes the picture.
 
-    Raises
-    ------
-    InputError
-        For an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn on the cluster.
+    Raises `InputError` for an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn
+    on the cluster.
 
     Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
 

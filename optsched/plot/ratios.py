@@ -52,10 +52,7 @@ def ratios(
     title : default: instance, jobs and GPUs.
     file : named in errors.
 
-    Raises
-    ------
-    InputError
-        When a field of the contract is missing or not of its type.
+    Raises `InputError` when a field of the contract is missing or not of its type.
 
     >>> import optsched as osd
     >>> axes = osd.plot.ratios(osd.evaluate("rigid-06-1", ["fifo", "srtf"]).to_json())
@@ -161,10 +158,7 @@ def robustness(
     title : default: the suite and its objective.
     file : named in errors.
 
-    Raises
-    ------
-    InputError
-        When a field is missing or not of its type.
+    Raises `InputError` when a field is missing or not of its type.
 
     >>> import optsched as osd
     >>> axes = osd.plot.robustness(osd.guarantees.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())

@@ -162,12 +162,8 @@ def evaluate(
     strong : bounds that take up to a minute, too (`optsched.bound`).
     progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
-    Raises
-    ------
-    InputError
-        Unknown policies or objective; a stated optimum that a run or the bound refutes.
-    SimulationError
-        The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
+    Raises `InputError`: unknown policies or objective; a stated optimum that a run or the bound refutes. `SimulationError`:
+    the referee rejects a schedule (a defect of optsched, or of a policy of one's own).
 
     >>> import optsched as osd
     >>> report = osd.evaluate("rigid-06-1", ["fifo", "srtf"])

@@ -280,7 +280,7 @@ def resource_interference(
 def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:
     """`RESOURCE_TIMES` of the models in a trace of Muri's columns: means over their jobs of one GPU.
 
-    Raises `RowErrors`: every row of one GPU whose times are no numbers, or invalid; `InputError`: no such file, columns that
+    Raises `RowErrors`: every row of one GPU whose times are no numbers, or invalid. `InputError`: no such file, columns that
     are missing, no job of one GPU.
     """
     rows = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")), skipinitialspace=True)

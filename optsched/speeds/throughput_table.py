@@ -65,11 +65,8 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
     ``"('model (batch size n)', number of GPUs)"``. The worker type ``v100_unconsolidated`` holds the rates of ``v100``
     spread over nodes; where only those are given they hold on one node, too. Pairs spread over nodes are checked, not kept.
 
-    Raises
-    ------
-    InputError
-        Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
-        not finite or no number, a file that is no such document.
+    Raises `InputError` naming file, worker type and key, value and what is legal: for a key that is none, a rate that is
+    negative, not finite or no number, a file that is no such document.
 
     >>> import json, optsched as osd
     >>> with open("rates.json", "w") as file:
