@@ -61,17 +61,14 @@ def _models() -> list[tuple[str, str]]:
 
 
 def _guarantees() -> list[tuple[str, str]]:
-    from optsched.guarantees import GUARANTEES, Guarantee
-    from optsched.guarantees.judge import METHOD_THEOREMS
-    from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
+    from optsched.guarantees.describe import theorems
+    from optsched.guarantees.judge import MethodTheorem
 
-    every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
-    every += [theorem for _, theorem in SPEED_THEOREMS.items()]
-    about = [(g.id, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}") for g in every]
-    methods = [t for _, t in METHOD_THEOREMS.items()]
-    return sorted(
-        about + [(t.id, f"{t.statement} ({t.source}); method: {t.method}; on {t.objective}") for t in methods]
-    )
+    rows = []
+    for name, each in theorems().items():
+        of = f"method: {each.method}" if isinstance(each, MethodTheorem) else f"policies: {', '.join(each.policies)}"
+        rows.append((name, f"{each.statement} ({each.source}); {of}; on {each.objective}"))
+    return sorted(rows)
 
 
 def _suites() -> list[tuple[str, str]]:
@@ -319,13 +316,9 @@ def _of_recipe(name: str, _: str) -> Entry:
 
 
 def _of_guarantee(name: str, _: str) -> Entry:
-    from optsched.guarantees import GUARANTEES
-    from optsched.guarantees.describe import facts_of
-    from optsched.guarantees.judge import METHOD_THEOREMS
-    from optsched.guarantees.speed import SPEED_THEOREMS
+    from optsched.guarantees.describe import facts_of, theorems
 
-    others: tuple[Registry[Any], ...] = (SPEED_THEOREMS, METHOD_THEOREMS)
-    theorem = next((each for each in others if name in each), GUARANTEES).get(name)
+    theorem = theorems()[name]
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 
 

@@ -35,7 +35,7 @@ def warm_up(quiet: Annotated[bool, Option("--quiet", "-q", help="no line a step"
 
 
 def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
-    from optsched.compiled import FUNCTIONS
+    from optsched.compiled import FUNCTIONS, Function
     from optsched.policies import POLICIES
     from optsched.policies.placements import PLACEMENTS
     from optsched.policies.simulate import simulate
@@ -53,7 +53,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"exact methods, {kind}", partial(_solve, instance)
     yield "strong bounds", partial(_proved, kinds["durations"], "total_flow_time", "gang", strong=True)
     yield "predictors", partial(_attempt, partial(simulate, kinds["stage profiles"], "a-srpt:predictor=forest"))
-    yield "rules of one form", lambda: [function.prepare() for function in FUNCTIONS]
+    yield "rules of one form", lambda: list(map(Function.prepare, FUNCTIONS))
 
 
 def _instances() -> dict[str, Any]:

@@ -150,9 +150,7 @@ def completed(
     strict : refuse to derive anything.
     say : takes one line per rule that was used, naming what it derived.
 
-    Returns
-    -------
-    The rows of ``table`` and the derived ones (``measured`` False).
+    Returns the rows of ``table`` and the derived ones (``measured`` False).
 
     Raises `InputError`: a job type that is not in the table; a GPU type whose performance is needed and not known; a gang
     whose throughput is zero on every GPU type; with ``strict`` the first row that is missing.
