@@ -217,20 +217,11 @@ def _cells(record: Mapping[str, Any]) -> dict[str, str]:
     worst, before = record["worst"], record.get("before")
     grown = 100 * (worst / before - 1) if worst is not None and before else None
     change = "" if grown is None else f"{grown:+.2f} %" if abs(grown) >= SEEN else "none"
+    ratios = {"worst": worst, "mean": record["mean"], "limit": record.get("limit"), "baseline": before}
     return {
-        "policy": record["policy"],
-        "suite": record["suite"],
-        "objective": record["objective"],
-        "worst": _ratio(worst),
+        **{name: record[name] for name in ("policy", "suite", "objective", "test")},
+        **{name: "" if value is None else f"{value:.4f}" for name, value in ratios.items()},
         "on": record["worst_instance"] or "",
-        "mean": _ratio(record["mean"]),
-        "limit": _ratio(record.get("limit")),
-        "baseline": _ratio(before),
         "change": change,
         "guarantee": record.get("guarantee", ""),
-        "test": record["test"],
     }
-
-
-def _ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"

@@ -17,10 +17,10 @@ from typer import Option
 
 from optsched import __version__
 from optsched.cli.attack import attack, check_policy
+from optsched.cli.catalogue import list_names
 from optsched.cli.compile_all import warm_up
 from optsched.cli.files import convert, fit, generate, library, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
-from optsched.cli.lists import list_names
 from optsched.cli.options import SourceKeepingCommand
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.run import bound, ratio, run, solve

@@ -15,6 +15,7 @@ from optsched.cli.interrupt import due, shield_processes, telling
 from optsched.cli.options import AsJson, Seed, complete_policy, output
 from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
 from optsched.errors import check_legal
+from optsched.problem.files import check_writable, write_atomic
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -75,7 +76,6 @@ def attack(
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
     from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
-    from optsched.problem.files import check_writable, write_atomic
     from optsched.progress import bars
 
     if file is not None:
@@ -187,7 +187,6 @@ def check_policy(
     optsched check-policy my_policies:Mine
     """
     from optsched.contract.examine import examine
-    from optsched.problem.files import check_writable
     from optsched.progress import bars
 
     check_writable(folder / "broken.json")

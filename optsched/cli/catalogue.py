@@ -1,4 +1,4 @@
-"""``list``: the names of everything registered, each with a line on what it is; and all that is known of one of them."""
+"""``list``: the names of everything registered, each with a line on what it is; with a name, all that is known of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
+from typer import Argument, Context
+
+from optsched.cli.options import AsJson, names
+from optsched.cli.output import print_json, show, write
 from optsched.errors import InputError
 from optsched.registry import Registry, legal_of, near_matches, parameters_of
-
-if TYPE_CHECKING:
-    from optsched.solvers.method import Method
 
 
 def _first_line(thing: Any) -> str:
@@ -44,12 +45,13 @@ def _models() -> list[tuple[str, str]]:
         name: f"{f.graham}; {'exact' if f.exact else 'bound'}, class {f.schedule_class}"
         for name, f in FORMULATIONS.items()
     }
-    others = {
-        name: f"{method.statement or _own_line(method)}; {'exact' if method.exact else 'schedule'}, class "
-        f"{method.schedule_class}"
-        for name, method in METHODS.items()
-        if name not in rows
-    }
+    others = {}
+    for name, method in METHODS.items():
+        if name not in rows:
+            # "The method cp-sat: OR-Tools' ..." says its name once more than a table of names needs
+            own = _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {name}: ").rstrip(".")
+            kind = "exact" if method.exact else "schedule"
+            others[name] = f"{method.statement or own}; {kind}, class {method.schedule_class}"
     programs = {
         name: _with_parameters(f"{p.notation}; {p.value}, class {p.schedule_class}", parameters_of(p.data))
         for name, p in PROGRAMS.items()
@@ -58,23 +60,15 @@ def _models() -> list[tuple[str, str]]:
     return sorted((rows | others | programs).items())
 
 
-def _own_line(method: Method) -> str:
-    # "The method cp-sat: OR-Tools' ..." says its name once more than a table of names needs.
-    return _first_line(inspect.getmodule(method.run)).removeprefix(f"The method {method.name}: ").rstrip(".")
-
-
 def _guarantees() -> list[tuple[str, str]]:
-    from optsched.guarantees import GUARANTEES, Guarantee
-    from optsched.guarantees.judge import METHOD_THEOREMS
-    from optsched.guarantees.speed import SPEED_THEOREMS, SpeedTheorem
+    from optsched.guarantees.describe import theorems
+    from optsched.guarantees.judge import MethodTheorem
 
-    every: list[Guarantee | SpeedTheorem] = [theorem for _, theorem in GUARANTEES.items()]
-    every += [theorem for _, theorem in SPEED_THEOREMS.items()]
-    about = [(g.id, f"{g.statement} ({g.source}); policies: {', '.join(g.policies)}; on {g.objective}") for g in every]
-    methods = [t for _, t in METHOD_THEOREMS.items()]
-    return sorted(
-        about + [(t.id, f"{t.statement} ({t.source}); method: {t.method}; on {t.objective}") for t in methods]
-    )
+    rows = []
+    for name, each in theorems().items():
+        of = f"method: {each.method}" if isinstance(each, MethodTheorem) else f"policies: {', '.join(each.policies)}"
+        rows.append((name, f"{each.statement} ({each.source}); {of}; on {each.objective}"))
+    return sorted(rows)
 
 
 def _suites() -> list[tuple[str, str]]:
@@ -215,7 +209,11 @@ def entry(kind: str, name: str) -> Entry:
         near = near_matches(name, list(texts), kind=singular)
         raise InputError(f"there is no {singular} of this name", value=name, legal=near)
     if KINDS[kind].sign:
-        return _documented_entry(kind, name)
+        thing = KINDS[kind].known.get(name)
+        _, _, about = (inspect.getdoc(thing) or "").partition("\n")
+        parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
+        written = _written(KINDS[kind].sign.format(name), parameters)
+        return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
     return _OF_KIND.get(kind, Entry)(name, texts[name])
 
 
@@ -318,13 +316,9 @@ def _of_recipe(name: str, _: str) -> Entry:
 
 
 def _of_guarantee(name: str, _: str) -> Entry:
-    from optsched.guarantees import GUARANTEES
-    from optsched.guarantees.describe import facts_of
-    from optsched.guarantees.judge import METHOD_THEOREMS
-    from optsched.guarantees.speed import SPEED_THEOREMS
+    from optsched.guarantees.describe import facts_of, theorems
 
-    others: tuple[Registry[Any], ...] = (SPEED_THEOREMS, METHOD_THEOREMS)
-    theorem = next((each for each in others if name in each), GUARANTEES).get(name)
+    theorem = theorems()[name]
     return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
 
 
@@ -348,14 +342,6 @@ _OF_KIND: dict[str, Callable[[str, str], Entry]] = {
 }
 
 
-def _documented_entry(kind: str, name: str) -> Entry:
-    thing = KINDS[kind].known.get(name)
-    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
-    parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
-    written = _written(KINDS[kind].sign.format(name), parameters)
-    return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
-
-
 def _paragraphs(text: str) -> str:
     # each on one line: how wide they are is the reader's affair
     return "\n\n".join(" ".join(part.split()) for part in text.strip().replace("``", "").split("\n\n"))
@@ -366,3 +352,55 @@ def catalogue(kind: str) -> list[tuple[str, str]]:
     if kind not in KINDS:
         raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
     return KINDS[kind].lines()
+
+
+# --- the command --------------------------------------------------------------------------------------------------------
+
+EXAMPLES = """
+  optsched list policies             what may follow -p
+  optsched list policies a-srpt      its parameters, and what it promises
+  optsched list recipes philly-like  what may follow --set
+"""
+
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+def _names(ctx: Context, incomplete: str) -> list[str]:
+    kind = ctx.params.get("kind")
+    known = names(kind) if kind in ("policies", "placements", "recipes", "dialects", "instances") else []
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def list_names(
+    kind: Annotated[
+        str | None, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
+    ] = None,
+    name: Annotated[
+        str | None,
+        Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Names that can be used, each with a line on what it is.
+
+    optsched list policies; optsched list recipes philly-like
+    """
+    if kind is None:
+        if as_json:
+            print_json({"kinds": [{"name": kind, "text": each.summary} for kind, each in KINDS.items()]})
+            return
+        wide = max(map(len, KINDS))
+        every = "\n".join(f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items())
+        write(f"Usage: optsched list KIND [NAME]\n\nKinds:\n{every}\n\nExamples:{EXAMPLES}")
+        return
+    found = None if name is None else entry(kind, name)
+    rows = catalogue(kind) if found is None else []
+    if as_json:
+        lines = [{"name": name, "text": text} for name, text in rows]
+        print_json({kind: lines if found is None else [found.to_json()]})
+        return
+    from optsched.cli.tables import entry_view, names_view
+
+    show(names_view(kind, rows) if found is None else entry_view(found))

@@ -34,9 +34,11 @@ def warm_up(quiet: Annotated[bool, Option("--quiet", "-q", help="no line a step"
     write(f"compiled what {len(todo)} steps use, in {time.perf_counter() - begun:.0f} s; kept for later runs\n")
 
 
-def _steps() -> Iterator[tuple[str, Callable[[], None]]]:
+def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
+    from optsched.compiled import FUNCTIONS, Function
     from optsched.policies import POLICIES
     from optsched.policies.placements import PLACEMENTS
+    from optsched.policies.simulate import simulate
     from optsched.simulation.entry_points import compile_all
 
     kinds = _instances()
@@ -45,13 +47,13 @@ def _steps() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"placement {name}", partial(_prepare, PLACEMENTS.get(name)())
     for name in POLICIES.names():
         for kind, instance in kinds.items():
-            yield f"policy {name}, {kind}", partial(_run, name, instance)
+            yield f"policy {name}, {kind}", partial(_attempt, partial(simulate, instance, name))
     for kind, instance in kinds.items():
         yield f"bounds, {kind}", partial(_bound, instance)
         yield f"exact methods, {kind}", partial(_solve, instance)
     yield "strong bounds", partial(_proved, kinds["durations"], "total_flow_time", "gang", strong=True)
-    yield "predictors", partial(_run, "a-srpt:predictor=forest", kinds["stage profiles"])
-    yield "rules of one form", _prepare_all
+    yield "predictors", partial(_attempt, partial(simulate, kinds["stage profiles"], "a-srpt:predictor=forest"))
+    yield "rules of one form", lambda: list(map(Function.prepare, FUNCTIONS))
 
 
 def _instances() -> dict[str, Any]:
@@ -79,25 +81,12 @@ def _prepare(placement: Any) -> None:
             place.prepare()
 
 
-def _prepare_all() -> None:
-    from optsched.compiled import FUNCTIONS
-
-    for function in FUNCTIONS:
-        function.prepare()
-
-
 def _attempt(attempt: Callable[[], Any]) -> None:
     # Not every policy, bound and method is for every kind of instance: that is what its error says.
     try:
         attempt()
     except OptschedError:
         return
-
-
-def _run(policy: str, instance: Any) -> None:
-    from optsched.policies.simulate import simulate
-
-    _attempt(lambda: simulate(instance, policy))
 
 
 def _bound(instance: Any) -> None:

@@ -15,6 +15,7 @@ from typer import Argument, Option
 from optsched.cli.options import AboutSource, AsJson, Reading, Seed, Source, completing, output, reading_source
 from optsched.cli.output import print_json, show, write
 from optsched.errors import check_legal, printable
+from optsched.problem.files import check_writable, write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -82,8 +83,6 @@ def generate(
 
     optsched generate philly-like --set jobs=500 --set cluster=8x8 --seed 1 -o made.json
     """
-    from optsched.problem.files import check_writable
-
     check_writable(file, "an instance")
     from optsched.io.traces.generate import generate as make, settings
 
@@ -98,8 +97,6 @@ def convert(source: Source, file: Annotated[Path, InstanceFile], reading: Readin
 
     optsched convert tiresias:log.csv --cluster 8x8 -o log.parquet
     """
-    from optsched.problem.files import check_writable
-
     check_writable(file, "an instance")
     reading.look(source)
     loaded = reading.load(source)
@@ -228,7 +225,6 @@ def fit(
     pairs = ratio is None or (kind == "interference" and ratio >= 1)
     check_legal(pairs, "--ratio", ratio, "a number >= 1, with interference only")
     from optsched.io.measurements import measured_contention, measured_interference, measured_scalings
-    from optsched.problem.files import check_writable, write_atomic
 
     if file is not None:
         check_writable(file, "the constants", (".json",))

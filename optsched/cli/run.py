@@ -27,7 +27,8 @@ from optsched.cli.options import (
 )
 from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
-from optsched.errors import check_legal
+from optsched.errors import InputError, check_legal
+from optsched.problem.files import check_writable
 
 if TYPE_CHECKING:
     from optsched.guarantees.evaluate import RatioTable
@@ -136,8 +137,6 @@ def solve(
 
     optsched solve rigid-10-1 -o best.json
     """
-    from optsched.problem.files import check_writable
-
     if file is not None:
         check_writable(file, "a schedule")
     reading.look(source)
@@ -203,7 +202,6 @@ def _solved_as_it_stands(
     instance: Instance, model: str, objective: str | None, deadline: Deadline, file: Path | None, as_json: bool
 ) -> bool:
     """Is ``model`` a program without a schedule? Then this prints its optimum."""
-    from optsched.errors import InputError
     from optsched.solvers.program import is_program, solve_program
 
     if not is_program(model):
@@ -250,7 +248,6 @@ def bound(
     """
     reading.look(source)
     from optsched.bounds import bound as best_bound
-    from optsched.problem.files import check_writable
     from optsched.progress import bars
 
     loaded = reading.load(source)

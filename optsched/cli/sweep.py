@@ -19,6 +19,7 @@ from typer import Argument, Option
 from optsched.cli.interrupt import shield_processes, telling, tidying
 from optsched.cli.options import AsJson
 from optsched.cli.output import print_json, say, show
+from optsched.problem.files import check_writable, suffix_of, write_atomic
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +63,6 @@ def sweep(
     optsched sweep grid.toml -o grid.parquet
     """
     from optsched.cli.tables import duration
-    from optsched.problem.files import check_writable
     from optsched.progress import bars
     from optsched.sweeps.run import estimate, sweep as run_sweep
 
@@ -83,7 +83,12 @@ def sweep(
         heard = _hearing("cell", reached, shown.step(f"running the sweep {file.stem}"))
         table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
-        _write(table, output)
+        from optsched.problem.parquet import write_parquet
+
+        if suffix_of(output) == ".parquet":
+            write_parquet(table, output, {})
+        else:
+            write_atomic(output, table.write_csv())
     if as_json:
         print_json({"sweep": file.stem, "cells": table.to_dicts()})
     else:
@@ -112,16 +117,6 @@ def _say_cost(cost: Cost, words: str, *, as_json: bool) -> None:
         print_json(asdict(cost))
     else:
         show(words)
-
-
-def _write(table: pl.DataFrame, output: Path) -> None:
-    from optsched.problem.files import suffix_of, write_atomic
-    from optsched.problem.parquet import write_parquet
-
-    if suffix_of(output) == ".parquet":
-        write_parquet(table, output, {})
-    else:
-        write_atomic(output, table.write_csv())
 
 
 def summary(table: pl.DataFrame) -> Sheet:

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from optsched.bounds import Certificate
-from optsched.cli.catalogue import Entry
 from optsched.cli.layout import Column, Sheet
 from optsched.errors import printable
 from optsched.guarantees.evaluate import RatioTable
@@ -26,6 +25,7 @@ from optsched.speeds.duration import solo_times
 
 if TYPE_CHECKING:
     from optsched.adversary.attack import Attack
+    from optsched.cli.catalogue import Entry
     from optsched.contract.examine import Examination
     from optsched.solvers.solution import Solution
 

@@ -97,12 +97,6 @@ def limits(instance: Instance, alpha: Floats) -> Floats:
     return found
 
 
-def _audit(policy: Any, run: Run) -> list[str]:
-    run = run.relative
-    limit = limits(run.instance, np.asarray(run.notes["alpha"]))
-    return late_findings(run, limit)
-
-
 def _ratio(policy: Any, run: Run) -> float:
     run = run.relative
     least = float(program_of(run.instance).value(run.instance.weight.tolist()))
@@ -148,7 +142,7 @@ RANDOM_ALPHA_POINTS = guarantee(
     policies=("random-alpha-points",),
     assumptions=all_of(one_machine, known_durations),
     ratio=_ratio,
-    audit=_audit,
+    audit=lambda policy, run: late_findings(run.relative, limits(run.instance, np.asarray(run.notes["alpha"]))),
     tight=TightFamily(
         "in expectation, up to the last digit: a short job after a long one", late_short_job, exact=False
     ),

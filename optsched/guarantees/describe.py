@@ -26,7 +26,15 @@ AGAINST = {
 AT_SPEED_1 = "the best schedule on machines of speed 1, which may preempt"
 
 
-def facts_of(theorem: Guarantee | SpeedTheorem | MethodTheorem) -> tuple[tuple[str, str], ...]:
+Theorem = Guarantee | SpeedTheorem | MethodTheorem
+
+
+def theorems() -> dict[str, Theorem]:
+    """Those that runs and solutions are held against, by name."""
+    return {**dict(GUARANTEES.items()), **dict(SPEED_THEOREMS.items()), **dict(METHOD_THEOREMS.items())}
+
+
+def facts_of(theorem: Theorem) -> tuple[tuple[str, str], ...]:
     """(heading, fact) in order; the statement and the proof are not among them."""
     if isinstance(theorem, MethodTheorem):
         against, about = AGAINST["gang"], ("method", f"optsched solve ... --model {theorem.method}")

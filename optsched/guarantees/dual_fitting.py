@@ -127,10 +127,15 @@ def prove(machines: UnrelatedMachines, dual: FlowDual) -> Fraction:
     if min(dual.alpha, default=0) < 0:
         raise InputError("some alpha is negative")
     for i, steps in enumerate(dual.beta):
-        _check(i, steps)
+        rising = bool((np.diff(steps.time) > 0).all()) and steps.time.size == steps.value.size
+        ends = not steps.value.size or (float(steps.value[-1]) == 0 and float(steps.value.min()) >= 0)
+        if not (rising and ends and np.isfinite(steps.time).all() and np.isfinite(steps.value).all()):
+            raise InputError(f"beta of machine {i} is no step function >= 0 that ends")
         times, values = (list(map(Fraction, each.tolist())) for each in (steps.time, steps.value))
-        for j, (release, weight, alpha) in enumerate(_jobs(machines, dual)):
-            p = machines.seconds(i, j)
+        for j, row in enumerate(
+            zip(machines.release.tolist(), machines.weight.tolist(), dual.alpha.tolist(), strict=True)
+        ):
+            p, (release, weight, alpha) = machines.seconds(i, j), map(Fraction, row)
             if p is None:
                 continue
             begun = [v for t, v in zip(times, values, strict=True) if t <= release]
@@ -140,18 +145,6 @@ def prove(machines: UnrelatedMachines, dual: FlowDual) -> Fraction:
                 if alpha > p * v + weight * ((1 - theta) * (t - release) + theta * p):
                     raise InputError(f"alpha of job {j} is too large on machine {i} at {float(t):.12g} s")
     return dual.value
-
-
-def _jobs(machines: UnrelatedMachines, dual: FlowDual) -> list[tuple[Fraction, Fraction, Fraction]]:
-    columns = (machines.release, machines.weight, dual.alpha)
-    return [(Fraction(r), Fraction(w), Fraction(a)) for r, w, a in zip(*map(np.ndarray.tolist, columns), strict=True)]
-
-
-def _check(i: int, steps: StepFunction) -> None:
-    rising = bool((np.diff(steps.time) > 0).all()) and steps.time.size == steps.value.size
-    ends = not steps.value.size or (float(steps.value[-1]) == 0 and float(steps.value.min()) >= 0)
-    if not (rising and ends and np.isfinite(steps.time).all() and np.isfinite(steps.value).all()):
-        raise InputError(f"beta of machine {i} is no step function >= 0 that ends")
 
 
 OBJECTIVE = "total_weighted_flow_time"
@@ -194,18 +187,14 @@ def dual_of(run: Run, speed: Fraction = Fraction(1), instance: Instance | None =
     tried = {point: dual(*point) for point in ((shown, shown), (1.0, 0.0))}
     point, best = max(tried.items(), key=lambda each: each[1].value)
     for step in STEPS:
-        for theta, factor in _around(point, step):
-            if (theta, factor) not in tried:
-                tried[theta, factor] = found = dual(theta, factor)
+        t, f = point
+        for theta, factor in ((t - step, f), (t + step, f), (t, f - step), (t, f + step)):
+            near = min(max(theta, 0.0), 1.0), max(factor, 0.0)
+            if near not in tried:
+                tried[near] = found = dual(*near)
                 if found.value > best.value:
-                    point, best = (theta, factor), found
+                    point, best = near, found
     return best
-
-
-def _around(point: tuple[float, float], step: float) -> Sequence[tuple[float, float]]:
-    theta, factor = point
-    near = [(theta - step, factor), (theta + step, factor), (theta, factor - step), (theta, factor + step)]
-    return [(min(max(t, 0.0), 1.0), max(f, 0.0)) for t, f in near]
 
 
 _last: list[tuple[Run, Fraction]] = []  # of the run that was judged last: its bound is asked for more than once

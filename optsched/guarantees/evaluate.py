@@ -212,13 +212,8 @@ def ratios(
     strong : bounds that take up to a minute an instance, too (`optsched.bound`).
     progress : called with (instances done, all instances); ``so_far``: with the table of those done.
 
-    Raises
-    ------
-    InputError
-        An unknown suite, policy or objective; a stated optimum that a run refutes; a policy that none of the instances is
-        for.
-    SimulationError
-        The referee rejects a schedule.
+    Raises `InputError`: an unknown suite, policy or objective; a stated optimum that a run refutes; a policy that none of
+    the instances is for. `SimulationError`: the referee rejects a schedule.
     """
     where = over if isinstance(over, Suite) else suite(over)
     specifications = [specify(each) for each in several(policies)]

@@ -241,11 +241,6 @@ def factor(policy: Any, run: Run) -> float:
     return max(ratio, solution.every_schedule / solution.primal)
 
 
-def _audit(policy: Any, run: Run) -> list[str]:
-    solution = _dual_solution(policy, run)
-    return list(_findings(solution)) if run.instance.n else []
-
-
 def _findings(solution: DualSolution) -> Iterator[str]:
     """What the proof says and this run does not keep."""
     run, ids = solution.run, solution.run.instance.ids
@@ -354,7 +349,7 @@ HADAR_COMMIT = guarantee(
         own_network,
     ),
     ratio=factor,
-    audit=_audit,
+    audit=lambda policy, run: list(_findings(_dual_solution(policy, run))) if run.instance.n else [],
     tight=TightFamily(
         "not known to be tight; it cannot be logarithmic in Up / Lo for jobs as large as a resource: "
         "two jobs of a whole node, worth 1 and then X, ratio X with 2 ln(Up / Lo) = 2 ln(4 X)",

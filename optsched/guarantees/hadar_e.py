@@ -98,11 +98,6 @@ def node_rounds(run: ForkedRun) -> int:
     return sum(math.ceil(Fraction(work) / seconds) for work in run.instance.work.tolist())
 
 
-def _fills_nodes(instance: Instance) -> bool:
-    nodes = instance.cluster.node_gpus
-    return bool((nodes == nodes[0]).all() and (instance.gpus == nodes[0]).all())
-
-
 def _as_many_copies_as_nodes(policy: Any, placement: Placement, instance: Instance) -> str | None:
     nodes = instance.cluster.node_count
     return None if policy.copies == 0 or policy.copies >= nodes else f"fewer copies than the {nodes} nodes"
@@ -154,7 +149,10 @@ HADAR_E = guarantee(
         all_at_once,
         known_durations,
         instance_is(lambda instance: instance.unrestricted, "some jobs may not use every node"),
-        instance_is(_fills_nodes, "a gang does not fill a node"),
+        instance_is(
+            lambda instance: np.unique([*instance.cluster.node_gpus, *instance.gpus]).size == 1,
+            "a gang does not fill a node",
+        ),
         _as_many_copies_as_nodes,
         policy_is(lambda policy: policy.rule != "payoff", "the rule is payoff"),  # lp is work on alike nodes
         policy_is(lambda policy: policy.estimate == "true", "throughputs are estimated"),

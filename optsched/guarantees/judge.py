@@ -86,7 +86,10 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
     else:
         value = schedule_value(run.instance, run.schedule, theorem.objective)
         meant = value - _missed(run, theorem.objective)
-        factor = Fraction(ratio) * (1 + _rounding(ratio, run))
+        # integers throughout: nothing was rounded, and a tight family must reach its ratio and not a bit more
+        completion = run.schedule.completion
+        integral = run.instance.integral and (completion == np.floor(completion)).all()
+        factor = Fraction(ratio) * (1 + Fraction(0 if isinstance(ratio, Fraction | int) and integral else ROUNDING))
         if lower is not None and (factor * value >= lower if gain else meant <= factor * lower):
             holds = True
         else:
@@ -123,13 +126,6 @@ def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:
 def violated(judged: Iterable[Judgement]) -> list[Judgement]:
     """Those that do not hold."""
     return [each for each in judged if each.holds is False]
-
-
-def _rounding(ratio: Fraction | float, run: Run) -> Fraction:
-    # Integers throughout: nothing was rounded, and a tight family must reach its ratio and not a bit more.
-    completion = run.schedule.completion
-    integral = run.instance.integral and (completion == np.floor(completion)).all()
-    return Fraction(0) if isinstance(ratio, Fraction | int) and integral else Fraction(ROUNDING)
 
 
 def _missed(run: Run, objective: str) -> Fraction:

@@ -124,11 +124,8 @@ def robustness_curves(
     policies : default: all that take a predictor (`assisted`). They may not name theirs: it is what varies.
     errors : factors from 1 on; ``draws``: how many draws of the noise at each, seeds 0 .. draws - 1.
 
-    Raises
-    ------
-    InputError
-        A policy without a predictor, or with one of its own choice; an error or a number of draws that is invalid; what
-        `ratios` refuses.
+    Raises `InputError`: a policy without a predictor, or with one of its own choice; an error or a number of draws that is
+    invalid; what `ratios` refuses.
     """
     check_legal(draws >= 1, "draws", draws, "an integer >= 1")
     asked = [specify(each) for each in several(assisted() if policies is None else policies)]
@@ -138,14 +135,12 @@ def robustness_curves(
     noisy = [_believing(each, error, draw) for each in asked for error in levels for draw in range(draws)]
     table = ratios(where, noisy, objective, progress=progress, so_far=so_far)
     size = len(levels) * draws
-    curves = [_curve(each.text, levels, table.policies[k * size : (k + 1) * size]) for k, each in enumerate(asked)]
+    curves = []
+    for k, each in enumerate(asked):
+        rows = table.policies[k * size : (k + 1) * size]
+        points = tuple(_point(error, rows[i * draws : (i + 1) * draws]) for i, error in enumerate(levels))
+        curves.append(RobustnessCurve(each.text, points, rows))
     return Robustness(where.name, draws, tuple(curves), table)
-
-
-def _curve(policy: str, levels: list[float], rows: tuple[PolicyRatios, ...]) -> RobustnessCurve:
-    draws = len(rows) // len(levels)
-    points = [_point(error, rows[k * draws : (k + 1) * draws]) for k, error in enumerate(levels)]
-    return RobustnessCurve(policy, tuple(points), rows)
 
 
 def _believing(each: Specification, error: float, draw: int) -> Specification:

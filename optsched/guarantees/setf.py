@@ -96,10 +96,6 @@ def _all_but_a_second(policy: Specification, n: int) -> Challenge:
     return Challenge(instance, sum(map(Fraction, shortest_first.tolist()), Fraction(0)))
 
 
-def _excuse(policy: Specification, run: Run) -> str | None:
-    return None if policy.policy.knowledge is Knowledge.NON_CLAIRVOYANT else "it knows more than what has run"
-
-
 UNKNOWN_LENGTHS = lower_bound(
     id="unknown-lengths",
     statement="1 | pmtn | sum C_j: no deterministic non-clairvoyant algorithm < (2 - 2/(n + 1)) OPT",
@@ -112,7 +108,9 @@ UNKNOWN_LENGTHS = lower_bound(
         "n T; shortest first, whatever the lengths that add up to T are, needs at most (n + 1) / 2 T."
     ),
     objective="total_completion_time",
-    excuses=_excuse,
+    excuses=lambda policy, run: (
+        None if policy.policy.knowledge is Knowledge.NON_CLAIRVOYANT else "it knows more than what has run"
+    ),
     challenge=_all_but_a_second,
     ratio=lambda n: Fraction(2 * n * WATCHED, (n + 1) * (WATCHED + 1)),
     limit="2 - 2/(n + 1)",

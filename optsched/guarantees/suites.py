@@ -149,11 +149,8 @@ def suite(text: str) -> Suite:
     """The suite of that name, the instance files of a folder, or one instance (a file, a shipped name, a member of a
     family).
 
-    Raises
-    ------
-    InputError
-        No such suite, folder, file, instance or family (with near matches); a folder without instances; parameters of a
-        family that are invalid.
+    Raises `InputError`: no such suite, folder, file, instance or family (with near matches); a folder without instances;
+    parameters of a family that are invalid.
     """
     known = suites() | beside()
     if text in known:

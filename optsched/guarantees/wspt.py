@@ -11,9 +11,8 @@ ratio is largest at L / N = m (1 + sqrt(2m/k - 1)) / (2 (m - k)); with k/m -> 1 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,60 +28,41 @@ from optsched.simulation.run import Run
 BOUND = (1 + math.sqrt(2)) / 2
 
 
-@dataclass(frozen=True)
-class _Sand:
-    """``fine`` N unit jobs a machine, then ``long`` k jobs of ``length`` L on ``machines`` m."""
+class _Sand(NamedTuple):
+    """``long`` k jobs of ``length`` L on N ``fine`` unit jobs a machine; sum w_j C_j of sand first, and at best."""
 
-    machines: int
     long: int
     fine: int
     length: int
-
-    @classmethod
-    def of(cls, m: int, grains: int) -> _Sand:
-        """``grains`` unit jobs a machine for each of m - k, so that the best schedule can spread them evenly."""
-        check_legal(m >= 2, "m", m, "an integer >= 2")
-        check_legal(grains >= 1, "grains", grains, "an integer >= 1")
-        k = max(1, round(m * (1 - math.sqrt(0.5))))
-        fine = grains * (m - k)
-        length = m * (fine * k + math.isqrt(fine * fine * k * (2 * m - k))) // (2 * k * (m - k))
-        return cls(m, k, fine, length)
-
-    @property
-    def pieces(self) -> int:
-        """sum p_j^2."""
-        return self.machines * self.fine + self.long * self.length**2
-
-    @property
-    def by_smiths_rule(self) -> Fraction:
-        """sum w_j C_j of sand first."""
-        m, k = self.machines, self.long
-        return Fraction((m - k) * self.fine**2 + k * (self.fine + self.length) ** 2 + self.pieces, 2)
-
-    @property
-    def optimum(self) -> Fraction:
-        """sum w_j C_j of loads m N / (m - k) and L."""
-        m, k = self.machines, self.long
-        return Fraction((m - k) * (m * self.fine // (m - k)) ** 2 + k * self.length**2 + self.pieces, 2)
+    by_smiths_rule: Fraction
+    optimum: Fraction
 
 
-def _lost(m: int, grains: int) -> Fraction:
-    made = _Sand.of(m, grains)
-    return made.by_smiths_rule / made.optimum
+def _sand(m: int, grains: int) -> _Sand:
+    """``grains`` unit jobs a machine for each of m - k, so that the best schedule can spread them evenly."""
+    check_legal(m >= 2, "m", m, "an integer >= 2")
+    check_legal(grains >= 1, "grains", grains, "an integer >= 1")
+    k = max(1, round(m * (1 - math.sqrt(0.5))))
+    fine = grains * (m - k)
+    length = m * (fine * k + math.isqrt(fine * fine * k * (2 * m - k))) // (2 * k * (m - k))
+    pieces = m * fine + k * length**2  # sum p_j^2
+    sand_first = (m - k) * fine**2 + k * (fine + length) ** 2 + pieces
+    best = (m - k) * (m * grains) ** 2 + k * length**2 + pieces  # loads m N / (m - k) and L
+    return _Sand(k, fine, length, Fraction(sand_first, 2), Fraction(best, 2))
 
 
 @family(
     "w_j = p_j: unit jobs, as many on every machine, then k long ones with k/m about 1 - sqrt(1/2)",
     policy="wspt",
     objective="total_weighted_completion_time",
-    ratio=_lost,
+    ratio=lambda m, grains: (made := _sand(m, grains)).by_smiths_rule / made.optimum,
     limit="(1 + sqrt 2) / 2 for many machines and grains",
     theorem="wspt-parallel-machines",
     sizes=(2, 4, 10),
 )
 def sand(m: int = 4, grains: int = 8) -> Instance:
     """m (m - k) ``grains`` unit jobs, then k long ones, w_j = p_j: Smith's rule puts the long ones on top of the sand."""
-    made = _Sand.of(m, grains)
+    made = _sand(m, grains)
     lengths = [*[1] * (m * made.fine), *[made.length] * made.long]
     jobs = [Job(f"{j}", duration=length, weight=length) for j, length in enumerate(lengths)]
     objective = "total_weighted_completion_time"

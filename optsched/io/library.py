@@ -262,7 +262,13 @@ def check_submission(path: str | os.PathLike[str]) -> Submission:
     the entry, a certificate must bound it: one for a larger class does. Raises `InputError` when the file cannot be read as
     either, or is of no instance of the library.
     """
-    head = _header(path)
+    content = read_bytes(path)
+    if content.startswith(PARQUET_MAGIC):
+        texts = [text for name, text in parquet_metadata(content, path, LEGAL).items() if name.startswith("optsched")]
+        content = texts[0].encode() if texts else b"null"
+    head = parse_json(content, path, LEGAL)
+    if not isinstance(head, dict) or not isinstance(head.get("instance"), str):
+        raise InputError("states no instance", file=path, field="instance", legal=LEGAL)
     found = next((each for each in entries() if each.digest == head["instance"]), None)
     if found is None:
         why = "the library has no such instance"
@@ -277,17 +283,6 @@ def check_submission(path: str | os.PathLike[str]) -> Submission:
         return _judged(known, kind, Certificate.load(path).value)
     schedule = read_schedule(Path(path), known.instance)
     return _judged(known, kind, schedule_value(known.instance, schedule, found.objective))
-
-
-def _header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    content = read_bytes(path)
-    if content.startswith(PARQUET_MAGIC):
-        texts = [text for name, text in parquet_metadata(content, path, LEGAL).items() if name.startswith("optsched")]
-        content = texts[0].encode() if texts else b"null"
-    head = parse_json(content, path, LEGAL)
-    if not isinstance(head, dict) or not isinstance(head.get("instance"), str):
-        raise InputError("states no instance", file=path, field="instance", legal=LEGAL)
-    return head
 
 
 def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Violation]:

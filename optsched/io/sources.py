@@ -102,12 +102,8 @@ def load(
     job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
     say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
 
-    Raises
-    ------
-    RowErrors
-        All bad rows of the file at once.
-    InputError
-        No such file, name or dialect (with near matches), no cluster, or an option that does not apply.
+    Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
+    cluster, or an option that does not apply.
 
     >>> import optsched as osd
     >>> osd.load("rigid-10-1")
@@ -261,9 +257,21 @@ def _instance_of(text: str) -> Instance:
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
     names = {each.name: each for each in entries()}
-    if text in names:
-        return _of_library(names[text])
-    raise _not_a_source(text, list(names))
+    known = names.get(text)
+    if known is None:
+        raise _not_a_source(text, list(names))
+    # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
+    if known.file:
+        with importlib.resources.as_file(instances_folder().joinpath(known.file)) as file:
+            return Instance.load(file)
+    instance = made(known)
+    if instance.digest != known.digest:
+        why = f"the recipe {known.recipe} makes another instance here than the one of the library"
+        raise OptschedError(f"{text}: {why}")
+    if not (known.solved and known.schedule_class in SCHEDULE_CLASSES):
+        return instance
+    about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
+    return instance.replace(optimum=about | {"proved_by": list(known.proved_by)})
 
 
 def check_there(source: str) -> None:
@@ -280,22 +288,6 @@ def made(known: LibraryEntry) -> Instance:
     """An instance of the library from its recipe, seed and parameters, without what is known of its optimum."""
     instance = generate(known.recipe, known.seed, **parameters_of(known.parameters))
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
-
-
-def _of_library(known: LibraryEntry) -> Instance:
-    # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
-    if known.file:
-        with importlib.resources.as_file(instances_folder().joinpath(known.file)) as file:
-            return Instance.load(file)
-    instance = made(known)
-    if instance.digest != known.digest:
-        why = f"the recipe {known.recipe} makes another instance here than the one of the library"
-        raise OptschedError(f"{known.name}: {why}")
-    optimum = None
-    if known.solved and known.schedule_class in SCHEDULE_CLASSES:
-        about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
-        optimum = about | {"proved_by": list(known.proved_by)}
-    return instance.replace(optimum=optimum)
 
 
 def _not_a_source(text: str, names: list[str]) -> InputError:

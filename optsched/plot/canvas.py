@@ -26,25 +26,23 @@ Mark = Line2D | Patch  # in a key
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
 
-class ShownAxes(Axes):
-    """Axes that a notebook shows as their picture when a cell ends with them."""
-
-    def _repr_png_(self) -> bytes:
-        return png_of(self)
-
-
-class ShownFigure(Figure):
-    """A figure that a notebook shows as its picture, also where pyplot, which else says how, was never asked for one."""
-
-    def _repr_png_(self) -> bytes:
-        return png_of(self)
-
-
 def png_of(drawn: Axes | Figure, dpi: int = DPI) -> bytes:
     """The picture as PNG: of a figure, or of the whole figure of axes."""
     buffer = io.BytesIO()
     drawn.get_figure(root=True).savefig(buffer, format="png", dpi=dpi)  # type: ignore[union-attr]
     return buffer.getvalue()
+
+
+class ShownAxes(Axes):
+    """Axes that a notebook shows as their picture when a cell ends with them."""
+
+    _repr_png_ = png_of
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook shows as its picture, also where pyplot, which else says how, was never asked for one."""
+
+    _repr_png_ = png_of
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -71,14 +71,10 @@ def gantt(
     colours : of jobs by id, to tell them apart by what they have in common; jobs not in it are grey.
     title : default: policy (of a solution: what is known of the optimum), instance, jobs, GPUs and window.
 
-    Returns
-    -------
-    The axes; ``gantt(...).figure.savefig(...)`` writes the picture.
+    Returns the axes; ``gantt(...).figure.savefig(...)`` writes the picture.
 
-    Raises
-    ------
-    InputError
-        For an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn on the cluster.
+    Raises `InputError` for an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn
+    on the cluster.
 
     Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
 

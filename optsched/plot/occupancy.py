@@ -54,9 +54,7 @@ def occupancy(
     axes : (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
     start, end : show only what happens between these times, in seconds of the schedule's clock.
 
-    Returns
-    -------
-    (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
+    Returns (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
 
     Complexity: O(K log K) for K pairs of segment and GPU.
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,20 +28,13 @@ from optsched.rounding import ratio as shown_ratio
 PROVEN, ABOVE = "#0072B2", "#a9d4ef"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One run of a result: nan or None where a number is not known."""
+class Bar(NamedTuple):
+    """One run of a result: nan where a number is not known; ``text`` behind it: the ratio is at most what is shown."""
 
     policy: str
     value: float
     bound: float
-    ratio: float
-    to: str
-
-    @property
-    def text(self) -> str:
-        """What stands behind the bar: the ratio is at most what is shown."""
-        return "" if math.isnan(self.ratio) else f"{shown_ratio(self.ratio, exact=self.to == 'optimum')} × {self.to}"
+    text: str
 
 
 def ratios(
@@ -60,10 +52,7 @@ def ratios(
     title : default: instance, jobs and GPUs.
     file : named in errors.
 
-    Raises
-    ------
-    InputError
-        When a field of the contract is missing or not of its type.
+    Raises `InputError` when a field of the contract is missing or not of its type.
 
     >>> import optsched as osd
     >>> axes = osd.plot.ratios(osd.evaluate("rigid-06-1", ["fifo", "srtf"]).to_json())
@@ -136,7 +125,8 @@ def _bars(result: Mapping[str, Any], file: Path | None) -> list[Bar]:
         check_legal(isinstance(bound, Mapping), f"{at}.bound", bound, "an object with value", file=file)
         value, ratio = number_in(run, "value", at, file), number_in(run, "ratio", at, file)
         to = "optimum" if run.get("ratio_to") == "optimum" else "bound"
-        bars.append(Bar(run["policy"], value, number_in(bound, "value", f"{at}.bound", file), ratio, to))
+        text = "" if math.isnan(ratio) else f"{shown_ratio(ratio, exact=to == 'optimum')} × {to}"
+        bars.append(Bar(run["policy"], value, number_in(bound, "value", f"{at}.bound", file), text))
     return bars
 
 
@@ -168,10 +158,7 @@ def robustness(
     title : default: the suite and its objective.
     file : named in errors.
 
-    Raises
-    ------
-    InputError
-        When a field is missing or not of its type.
+    Raises `InputError` when a field is missing or not of its type.
 
     >>> import optsched as osd
     >>> axes = osd.plot.robustness(osd.guarantees.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())

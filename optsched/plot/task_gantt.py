@@ -74,10 +74,8 @@ def tasks(
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
     title : default: policy, instance, jobs, GPUs and window.
 
-    Raises
-    ------
-    InputError
-        For a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do not exist.
+    Raises `InputError` for a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do
+    not exist.
 
     Complexity: O(R) for R tasks in the log, O(r log r) for the r tasks of the jobs in the window.
 

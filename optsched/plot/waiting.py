@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,36 +31,25 @@ def band_height(timeline: Timeline, rows: float) -> float:
 
 def draw_waiting(ax: Axes, timeline: Timeline, top: float, bottom: float, colours: Floats, names: list[str]) -> None:
     """Fill [top, bottom] (its gap included): one pale bar a wait, or the number of waiting jobs where they are many."""
-    lanes = _lanes(timeline)
+    lanes, label = _lanes(timeline), "waiting"
     top += BAND_GAP
     if lanes is None:
-        label = _count(ax, timeline, top, bottom)
+        when, waiting = waiting_curve(timeline)
+        most = float(waiting.max())
+        edge, many = bottom - waiting / most * (bottom - top), when.size > RASTER_STEPS
+        look: dict[str, Any] = {"color": QUIET, "alpha": 0.55, "lw": 0, "zorder": 2, "rasterized": many}
+        ax.fill_between(when, bottom, edge, step="post", label="_waits", **look)
+        label += f"\n(peak {most:,.0f})"
     else:
-        label = "waiting"
-        _bars(ax, timeline, lanes, top, colours, names)
+        job, since, until = timeline.waits
+        upper: Floats = top + LANE * lanes.astype(np.float64) + 0.06
+        lower: Floats = upper + (LANE - 0.12)
+        fill = paler(colours[job], 0.72)
+        style = {"facecolors": fill, "edgecolors": colours[job], "linewidths": 0.6, "zorder": 2, "label": "_waits"}
+        draw_rectangles(ax, since, until, upper, lower, **style)
+        font = min(7.0, points_per_unit(ax)[1] * (LANE - 0.12) * 0.85)
+        label_blocks(ax, [names[j] for j in job], since, until, upper, lower, fill, font)
     label_left(ax, label, (top + bottom) / 2, 5, fontsize=8, color=QUIET, linespacing=1.1)
-
-
-def _bars(ax: Axes, t: Timeline, lanes: Ints, top: float, colours: Floats, names: list[str]) -> None:
-    job, since, until = t.waits
-    upper: Floats = top + LANE * lanes.astype(np.float64) + 0.06
-    lower: Floats = upper + (LANE - 0.12)
-    fill = paler(colours[job], 0.72)
-    style = {"facecolors": fill, "edgecolors": colours[job], "linewidths": 0.6, "zorder": 2, "label": "_waits"}
-    draw_rectangles(ax, since, until, upper, lower, **style)
-    font = min(7.0, points_per_unit(ax)[1] * (LANE - 0.12) * 0.85)
-    label_blocks(ax, [names[j] for j in job], since, until, upper, lower, fill, font)
-
-
-def _count(ax: Axes, t: Timeline, top: float, bottom: float) -> str:
-    when, waiting = waiting_curve(t)
-    most = float(waiting.max())
-    upper = bottom - waiting / most * (bottom - top)
-    many = when.size > RASTER_STEPS
-    ax.fill_between(
-        when, bottom, upper, step="post", color=QUIET, alpha=0.55, lw=0, zorder=2, rasterized=many, label="_waits"
-    )
-    return f"waiting\n(peak {most:,.0f})"
 
 
 def waiting_curve(timeline: Timeline) -> tuple[Floats, Floats]:

@@ -33,11 +33,8 @@ def parse_json(
 
     Time and memory are proportional to the length of the document. ``row``: name the line where it ceases to be JSON.
 
-    Raises
-    ------
-    InputError
-        Not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate pair, or a key
-        that is given twice in an object: ``path``, what is the matter, and ``legal``.
+    Raises `InputError`: not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate
+    pair, or a key that is given twice in an object: ``path``, what is the matter, and ``legal``.
     """
     try:
         document = json.loads(content, object_pairs_hook=_once)

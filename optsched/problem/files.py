@@ -30,10 +30,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays: the file that it leads to is replaced, and keeps its mode. What is no file (a device, a pipe) is never
     replaced: what was written is copied into it.
 
-    Raises
-    ------
-    InputError
-        When the folder does not exist or cannot be written, or ``path`` is a folder.
+    Raises `InputError` when the folder does not exist or cannot be written, or ``path`` is a folder.
     """
     target = Path(path)
     if target.is_dir():

@@ -88,14 +88,10 @@ class Instance(JobColumns):
     speeds : ``profiles``, ``throughputs``, ``tasks`` and ``scalings``, and by its name what is given of any other model
         of speeds (`optsched.problem.speed_model`).
 
-    Raises
-    ------
-    RowErrors
-        Every job that is invalid, at once: duplicate ids, missing, NaN or negative times, gangs larger than what the
-        cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
-        models that run on no GPU type of the cluster, iterations of tasks that are not whole.
-    InputError
-        Messages without a contention model.
+    Raises `RowErrors`: every job that is invalid, at once: duplicate ids, missing, NaN or negative times, gangs larger than
+    what the cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
+    models that run on no GPU type of the cluster, iterations of tasks that are not whole. `InputError`: messages without a
+    contention model.
     """
 
     def __init__(
@@ -328,13 +324,9 @@ class Instance(JobColumns):
         """
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
-        return Instance(**{**self._parts, **changes})
-
-    @property
-    def _parts(self) -> dict[str, Any]:
-        # What the constructor takes and what a file holds.
         parts = {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
-        return {**parts, **{model.name: model.given for model in self.models if model.document is not None}}
+        given = {model.name: model.given for model in self.models if model.document is not None}
+        return Instance(**{**parts, **given, **changes})
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """The same jobs on another cluster; a proven optimum does not carry over."""

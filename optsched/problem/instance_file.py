@@ -209,31 +209,25 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The constructor arguments of the instance in a file; `InputError` when it is not one."""
     suffix = Path(path).suffix.lower()
     if suffix == ".parquet":
-        return _read_parquet(path)
+        metadata, table = read_parquet(path, path, f"a table written as {FORMAT}")
+        if _METADATA not in metadata:
+            raise InputError(f"a Parquet table without the key {_METADATA!r}", file=path, legal=f"format {FORMAT}")
+        header = parse_json(
+            metadata[_METADATA].encode(), path, f"format {FORMAT}", f"a JSON object under {_METADATA!r}"
+        )
+        if not isinstance(header, dict):
+            raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
+        return _parts(_validated(json.dumps({**header, "jobs": []}), path), table, path)
     if suffix == ".json":
-        return _read_json(path)
+        content = read_bytes(path)
+        parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
+        doc = _validated(content, path)
+        jobs = [job.model_dump() for job in doc.jobs]
+        for position, job in enumerate(jobs, 1):
+            job["id"] = str(position) if job["id"] is None else job["id"]
+        table = pl.DataFrame(jobs, schema=COLUMNS)
+        return _parts(doc, table, path)
     raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
-
-
-def _read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    content = read_bytes(path)
-    parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
-    doc = _validated(content, path)
-    jobs = [job.model_dump() for job in doc.jobs]
-    for position, job in enumerate(jobs, 1):
-        job["id"] = str(position) if job["id"] is None else job["id"]
-    table = pl.DataFrame(jobs, schema=COLUMNS)
-    return _parts(doc, table, path)
-
-
-def _read_parquet(path: str | os.PathLike[str]) -> dict[str, Any]:
-    metadata, table = read_parquet(path, path, f"a table written as {FORMAT}")
-    if _METADATA not in metadata:
-        raise InputError(f"a Parquet table without the key {_METADATA!r}", file=path, legal=f"format {FORMAT}")
-    header = parse_json(metadata[_METADATA].encode(), path, f"format {FORMAT}", f"a JSON object under {_METADATA!r}")
-    if not isinstance(header, dict):
-        raise InputError(f"the key {_METADATA!r} is not a JSON object", file=path, legal=f"format {FORMAT}")
-    return _parts(_validated(json.dumps({**header, "jobs": []}), path), table, path)
 
 
 def _validated(content: bytes | str, path: str | os.PathLike[str]) -> Any:

@@ -30,10 +30,6 @@ def _ratio(value: Any, field: str) -> float:
     return float(value)
 
 
-def _slowdown(value: Any, field: str) -> float | None:
-    return None if value is None else _ratio(value, field)
-
-
 @dataclass(frozen=True)
 class Interference:
     """Slow-downs xi_{A|B} >= 1 of pairs of jobs on one GPU.
@@ -55,7 +51,8 @@ class Interference:
         if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
             raise InputError("invalid", field="interference.kinds", value=kinds, legal="a list of names")
         object.__setattr__(self, "kinds", tuple(kinds))
-        object.__setattr__(self, "ratios", square("interference", self.kinds, self.ratios, _slowdown))
+        ratios = square("interference", self.kinds, self.ratios, lambda xi, at: None if xi is None else _ratio(xi, at))
+        object.__setattr__(self, "ratios", ratios)
 
     @cached_property
     def row(self) -> dict[str, int]:

@@ -47,11 +47,8 @@ def read_parquet(
 ) -> tuple[dict[str, str], pl.DataFrame]:
     """(key-value metadata, table) of a Parquet file, or of its content where that has been read already.
 
-    Raises
-    ------
-    InputError
-        No such file, longer than 2 GiB, no Parquet, damaged, or a footer that claims more rows than so many bytes hold:
-        more than 100,000 and 16 a byte.
+    Raises `InputError`: no such file, longer than 2 GiB, no Parquet, damaged, or a footer that claims more rows than so many
+    bytes hold: more than 100,000 and 16 a byte.
     """
     content = source if isinstance(source, bytes) else read_bytes(source)
     metadata = parquet_metadata(content, path, legal)

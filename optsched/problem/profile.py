@@ -56,10 +56,8 @@ class Profile:
 
     ``micro_batches`` m of a synchronous pipeline; None: so many that filling the pipeline costs nothing.
 
-    Raises
-    ------
-    InputError
-        No stage or no compute time, an edge that leads nowhere or is given twice, a cycle (named by its stages).
+    Raises `InputError`: no stage or no compute time, an edge that leads nowhere or is given twice, a cycle (named by its
+    stages).
     """
 
     stages: tuple[Stage, ...]

@@ -355,9 +355,7 @@ def assign_gpus(
     start, end : f64[S] seconds, ``start < end``.
     offset : i64[S + 1]; segment s takes ``count[k]`` GPUs of ``pool[k]`` for k in ``offset[s] .. offset[s + 1] - 1``.
 
-    Returns
-    -------
-    (gpu_offset i64[S + 1], gpu i64[K], s) where s is -1, or the first segment that does not fit.
+    Returns (gpu_offset i64[S + 1], gpu i64[K], s) where s is -1, or the first segment that does not fit.
 
     Complexity O(S log S + K), and a word of 62 GPUs at a time in large pools.
     """

@@ -108,21 +108,17 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
         times = np.array(given, dtype=np.float64).reshape(-1, 3)
         if not ({int, float}.issuperset(map(type, given)) and np.isfinite(times).all()):  # numpy takes text and true
             raise ValueError("start, end and work are finite numbers of seconds")
-        steps = _steps(rows) if header.get("sharing") is True else None
+        steps = [row.get("steps", 1) for row in rows] if header.get("sharing") is True else None
+        if steps is not None and any(type(each) is not int or each < 1 for each in steps):
+            raise ValueError("steps is an integer >= 1")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a segment is invalid: {error!r}", file=path, legal=FORMAT) from None
     offset = np.cumsum([0, *(len(gang) for gang in gangs)], dtype=np.int64)
     flat = np.concatenate([*gangs, np.zeros((0, 2), dtype=np.int64)])
     start, end, work = np.ascontiguousarray(times.T)
     pairs = flat[:, 0].copy(), flat[:, 1].copy()
-    return job, start, end, work, offset, *pairs, str(header.get("policy", "")), steps
-
-
-def _steps(rows: list[dict[str, Any]]) -> Array:
-    steps = [row.get("steps", 1) for row in rows]
-    if any(type(each) is not int or each < 1 for each in steps):
-        raise ValueError("steps is an integer >= 1")
-    return np.array(steps, dtype=np.int64)
+    split = None if steps is None else np.array(steps, dtype=np.int64)
+    return job, start, end, work, offset, *pairs, str(header.get("policy", "")), split
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -88,33 +88,21 @@ class TaskSchedule(Schedule):
                 Segment(instance.index[job], tuple((m, k) for m, k in gpus), float(start), float(end), float(work))
                 for job, gpus, start, end, work in head["gangs"]
             ]
-            _check_gangs(gangs, instance)
+            sizes = instance.cluster.node_gpus
+            for gang in gangs:
+                if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gang.gpus):
+                    raise ValueError(f"a gang on GPUs that the cluster does not have: {list(gang.gpus)}")
+                times = [gang.start, gang.end, gang.work]
+                if not np.isfinite(times).all():
+                    raise ValueError(f"times and work of a gang are {times}")
             made = cls.from_segments(instance, gangs, str(head.get("policy", "")))
-            log = TaskLog(
-                table["job"].cast(pl.Int32).to_numpy().copy(),
-                table["worker"].cast(pl.Int32).to_numpy().copy(),
-                table["start"].cast(pl.Float64).to_numpy().copy(),
-                table["end"].cast(pl.Float64).to_numpy().copy(),
-            )
-            _check_rows(log, instance)
+            kinds = {"job": pl.Int32, "worker": pl.Int32, "start": pl.Float64, "end": pl.Float64}
+            log = TaskLog(*(table[name].cast(kind).to_numpy().copy() for name, kind in kinds.items()))
+            known = (log.job >= 0) & (log.job < instance.n)
+            if not known.all():
+                raise ValueError(f"a task of job number {log.job[~known][0]}, of {instance.n} jobs")
+            if not (np.isfinite(log.start) & np.isfinite(log.end)).all():
+                raise ValueError("a task without a start or an end")
         except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise InputError(f"invalid: {error!r}", file=path, legal=FORMAT) from None
         return replace(made, tasks=log)
-
-
-def _check_gangs(gangs: list[Segment], instance: Instance) -> None:
-    sizes = instance.cluster.node_gpus
-    for gang in gangs:
-        if not all(0 <= node < sizes.size and 0 <= index < sizes[node] for node, index in gang.gpus):
-            raise ValueError(f"a gang on GPUs that the cluster does not have: {list(gang.gpus)}")
-        times = [gang.start, gang.end, gang.work]
-        if not np.isfinite(times).all():
-            raise ValueError(f"times and work of a gang are {times}")
-
-
-def _check_rows(log: TaskLog, instance: Instance) -> None:
-    known = (log.job >= 0) & (log.job < instance.n)
-    if not known.all():
-        raise ValueError(f"a task of job number {log.job[~known][0]}, of {instance.n} jobs")
-    if not (np.isfinite(log.start) & np.isfinite(log.end)).all():
-        raise ValueError("a task without a start or an end")

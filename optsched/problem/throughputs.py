@@ -60,10 +60,7 @@ class Throughputs:
     pairs : (GPU type, (job type, gang size), (other type, gang size)) to the two rates while both gangs run on the same
         GPUs of one node.
 
-    Raises
-    ------
-    InputError
-        A key that is none, a negative rate or one that is no number, a row given twice.
+    Raises `InputError`: a key that is none, a negative rate or one that is no number, a row given twice.
     """
 
     entries: Mapping[Key, Throughput]

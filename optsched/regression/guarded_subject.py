@@ -33,68 +33,19 @@ from optsched.simulation.run import Run, SharedRun
 
 
 @dataclass(frozen=True)
-class GuardedPolicy:
-    """A policy in the engine; ``written`` is the text that names it, if it was given as text."""
+class GuardedSubject:
+    """Whoever makes a schedule of an instance: a policy in the engine, or a scheduler that is not ours.
 
-    specification: Specification
-    written: str = ""
-
-    @property
-    def text(self) -> str:
-        """As in every table."""
-        return self.specification.text
-
-    def serves(self, instance: Instance) -> bool:
-        """See `optsched.policies.simulate.serves`."""
-        return serves(self.specification.policy, instance)
-
-    def run(self, instance: Instance) -> Run:
-        """Simulated."""
-        return refereed(instance, self.specification)
-
-    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
-        """Every theorem that applies."""
-        return judgements(self.specification, run, proven)
-
-    def repeated(self, instance: Path, objective: str) -> str:
-        """``optsched ratio``, for a policy that has a name."""
-        words = ["optsched", "ratio", str(instance), "-p", self.written, "--objective", objective]
-        return shlex.join(words) if self.written else ""
-
-
-@dataclass(frozen=True)
-class GuardedScheduler:
-    """A scheduler that is not ours: of the whole instance it makes a gang schedule, or a sharing one, that nobody checked.
-
-    ``command``: what repeats it on an instance file; empty where nothing does.
+    ``text``: as in every table. ``serves(instance)``. ``run(instance)``: accepted by the referee. ``judged(run, proven)``:
+    the theorems that apply, none to a scheduler that nobody here knows. ``repeated(instance file, objective)``: the command
+    that does it again, empty where nothing does.
     """
 
     text: str
-    schedule: Callable[[Instance], Schedule]
-    command: Callable[[Path], str] = lambda instance: ""
-
-    def serves(self, instance: Instance) -> bool:
-        """Whole jobs: a schedule file says nothing of tasks."""
-        return not instance.at_task_level
-
-    def run(self, instance: Instance) -> Run:
-        """What its schedule is worth, once the referee accepts it."""
-        schedule = self.schedule(instance)
-        # Whoever stops no job is compared with the best of those that stop none.
-        preempts = len(schedule) > len(set(schedule.job.tolist()))
-        kind: Callable[..., Run] = SharedRun if isinstance(schedule, SharedSchedule) else Run
-        return accepted(kind(schedule, self.text, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0))
-
-    def judged(self, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
-        """No theorem is about a scheduler that nobody here knows."""
-        return ()
-
-    def repeated(self, instance: Path, objective: str) -> str:
-        """The command line itself."""
-        return self.command(instance)
-
-
-GuardedSubject = GuardedPolicy | GuardedScheduler  # whoever makes a schedule of an instance
+    serves: Callable[[Instance], bool]
+    run: Callable[[Instance], Run]
+    judged: Callable[[Run, OptimumBounds], tuple[Judgement, ...]]
+    repeated: Callable[[Path, str], str]
 
 
 def guarded_subject(
@@ -115,19 +66,45 @@ def guarded_subject(
     """
     if isinstance(scheduler, str | Specification) or is_policy(scheduler):
         chosen = specify(scheduler, placement)
-        written = chosen.text if isinstance(scheduler, str) else ""
-        return GuardedPolicy(Specification(name or chosen.text, chosen.policy, chosen.placement), written)
+        named = Specification(name or chosen.text, chosen.policy, chosen.placement)
+
+        def again(file: Path, objective: str) -> str:
+            line = ["optsched", "ratio", str(file), "-p", chosen.text, "--objective", objective]
+            return shlex.join(line) if isinstance(scheduler, str) else ""
+
+        return GuardedSubject(
+            named.text,
+            partial(serves, chosen.policy),
+            partial(refereed, specification=named),
+            partial(judgements, named),
+            again,
+        )
     if placement is not None:
         raise InputError("only policies have one", field="placement", value=placement, legal="none")
     if isinstance(scheduler, list | tuple):
         words = tuple(map(os.fspath, scheduler))
         command = Command(words, timeout)
-        return GuardedScheduler(name or shlex.join(words), command.schedule, command.repeated)
+        return _foreign(name or shlex.join(words), command.schedule, lambda file, objective: command.repeated(file))
     if not callable(scheduler) or isinstance(scheduler, type):
         legal = "a policy (text or an object), a function, or a command line as a list of words"
         raise InputError("not a scheduler", field="scheduler", value=scheduler, legal=legal)
     called_so = name or str(getattr(scheduler, "__name__", type(scheduler).__name__))
-    return GuardedScheduler(called_so, partial(on_files if files else called, scheduler))
+    return _foreign(called_so, partial(on_files if files else called, scheduler))
+
+
+def _foreign(
+    text: str, schedule: Callable[[Instance], Schedule], repeated: Callable[[Path, str], str] = lambda *_: ""
+) -> GuardedSubject:
+    """Of a whole instance ``schedule`` makes a gang schedule, or a sharing one; it says nothing of tasks."""
+
+    def run(instance: Instance) -> Run:
+        made = schedule(instance)
+        # Whoever stops no job is compared with the best of those that stop none.
+        preempts = len(made) > len(set(made.job.tolist()))
+        kind: Callable[..., Run] = SharedRun if isinstance(made, SharedSchedule) else Run
+        return accepted(kind(made, text, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0))
+
+    return GuardedSubject(text, lambda instance: not instance.at_task_level, run, lambda *_: (), repeated)
 
 
 @dataclass(frozen=True)
@@ -232,35 +209,24 @@ class Command:
         except OSError as error:
             raise InputError(f"cannot be started: {error.strerror}", field="command", value=line[0]) from None
         try:
-            while not _ended(process, LOOK):
+            while process.poll() is None:
                 if max(os.fstat(file.fileno()).st_size for file in (out, said)) > LONGEST:
                     raise SimulationError(f"{shlex.join(self.words)} printed more than {LONGEST} bytes")
                 if time.monotonic() > end:
                     raise SimulationError(f"{shlex.join(self.words)} took more than {self.timeout:g} s")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK)
         finally:
-            _end(process)
+            if sys.platform == "win32":  # with all that it started
+                process.kill()
+            else:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         if process.returncode != 0:
             said.seek(max(0, said.seek(0, os.SEEK_END) - KEPT))
             last = said.read().decode(errors="replace").strip()
             raise SimulationError(f"{shlex.join(self.words)}: exit code {process.returncode}\n{last}")
-
-
-def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # with all that it started
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def read_schedule(path: Path, instance: Instance) -> Schedule:

@@ -121,7 +121,9 @@ class Report:
             head = {key: document[key] for key in ("policy", "knowledge", "value")}
             head |= {"bound": shown["value"], "bound_kind": shown["kind"], "bound_class": shown["class"]}
             tail = {key: document[key] for key in ("ratio", "ratio_to")}
-            theorem = _columns_of(line.guarantee)
+            theorem = {"guarantee": getattr(line.guarantee, "id", None)}
+            for name in ("objective", "ratio", "holds"):  # the objective need not be that of the report
+                theorem[f"guarantee_{name}"] = getattr(line.guarantee, name, None)
             counts = {key: document[key] for key in ("events", "seconds")}
             rows.append(head | tail | theorem | metrics | hours | counts)
         return Table(rows, infer_schema_length=None)
@@ -160,12 +162,8 @@ def evaluate(
     strong : bounds that take up to a minute, too (`optsched.bound`).
     progress : ``progress(policy)`` gives a callback for each run, and ``finished`` hears of each that the referee accepted.
 
-    Raises
-    ------
-    InputError
-        Unknown policies or objective; a stated optimum that a run or the bound refutes.
-    SimulationError
-        The referee rejects a schedule (a defect of optsched, or of a policy of one's own).
+    Raises `InputError`: unknown policies or objective; a stated optimum that a run or the bound refutes. `SimulationError`:
+    the referee rejects a schedule (a defect of optsched, or of a policy of one's own).
 
     >>> import optsched as osd
     >>> report = osd.evaluate("rigid-06-1", ["fifo", "srtf"])
@@ -223,9 +221,3 @@ def compare(
     3
     """
     return evaluate(instance, policies, objective, strong=strong).frame()
-
-
-def _columns_of(guarantee: Judgement | None) -> dict[str, Any]:
-    # The objective is printed beside the factor: it need not be that of the report.
-    about = {f"guarantee_{name}": getattr(guarantee, name, None) for name in ("objective", "ratio", "holds")}
-    return {"guarantee": getattr(guarantee, "id", None), **about}

@@ -103,11 +103,8 @@ def _table(name: str, cluster: Cluster, say: Say | None) -> Interference:
 def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Say | None = None) -> Interference:
     """The table in a JSON file of our own form, or Gavel's co-located throughputs on the GPU type of ``cluster``.
 
-    Raises
-    ------
-    InputError
-        No such file, no JSON, a field that is invalid, a table that is not square, a ratio below 1 or not a number;
-        Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
+    Raises `InputError`: no such file, no JSON, a field that is invalid, a table that is not square, a ratio below 1 or not a
+    number; Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
     """
     content = read_bytes(path)
     document = parse_json(content, path, LEGAL)
@@ -177,10 +174,7 @@ def interference_of(
     ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
     say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.
 
-    Raises
-    ------
-    InputError
-        The table has no pairs on such a GPU.
+    Raises `InputError`: the table has no pairs on such a GPU.
 
     Complexity: O(K^2) for K job types.
     """
@@ -286,12 +280,8 @@ def resource_interference(
 def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:
     """`RESOURCE_TIMES` of the models in a trace of Muri's columns: means over their jobs of one GPU.
 
-    Raises
-    ------
-    RowErrors
-        Every row of one GPU whose times are no numbers, or invalid.
-    InputError
-        No such file, columns that are missing, no job of one GPU.
+    Raises `RowErrors`: every row of one GPU whose times are no numbers, or invalid. `InputError`: no such file, columns that
+    are missing, no job of one GPU.
     """
     rows = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")), skipinitialspace=True)
     named = [name for name in (MODEL, GANG, *TIMES) if name not in (rows.fieldnames or ())]

@@ -138,11 +138,8 @@ def fit_contention(
     ``latency``: a, where it is known; with one message size it cannot be separated. A number at its bound, or given, has no
     standard error; those of the others hold it.
 
-    Raises
-    ------
-    InputError
-        Lists of unequal length, values that are invalid, measurements that do not determine what is asked, or by which a
-        byte takes no time.
+    Raises `InputError`: lists of unequal length, values that are invalid, measurements that do not determine what is asked,
+    or by which a byte takes no time.
 
     >>> import optsched as osd
     >>> sizes, counts = [1e6, 1e7, 1e8, 1e8, 1e8], [1, 1, 1, 2, 3]
@@ -179,10 +176,8 @@ def fit_interference(
     Standard errors take all measurements to err by the same share; they need some that were repeated. ``ratio`` >= 1 is for
     pairs that were not measured; by default 2, as if the two took turns.
 
-    Raises
-    ------
-    InputError
-        Lists of unequal length, seconds that are invalid, a model that was not measured alone, no pair at all.
+    Raises `InputError`: lists of unequal length, seconds that are invalid, a model that was not measured alone, no pair at
+    all.
 
     >>> import optsched as osd
     >>> fit = osd.fit_interference(["vgg", "lstm", "vgg", "lstm"], [None, None, "lstm", "vgg"], [0.1, 0.2, 0.15, 0.24])

@@ -203,10 +203,8 @@ def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches:
     names them), replicas such that the slowest stage is as fast as can be. A single GPU has one stage and no traffic.
     Replicas always add up to ``gpus``. Complexity O(blocks^2 x stages).
 
-    Raises
-    ------
-    InputError
-        Unknown model or parallelism (with near matches), ``gpus`` < 1, a pipeline of more stages than blocks.
+    Raises `InputError`: unknown model or parallelism (with near matches), ``gpus`` < 1, a pipeline of more stages than
+    blocks.
 
     >>> import optsched as osd
     >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")

@@ -114,12 +114,8 @@ def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
     `optsched.speeds.scaling_fit`. ``most_local`` is the largest local batch that was measured, for yolov3 the 8 to which the
     artifact limits it.
 
-    Raises
-    ------
-    InputError
-        No such folder, no application in it, or one of two files of an application.
-    RowErrors
-        All bad rows of a file at once.
+    Raises `InputError`: no such folder, no application in it, or one of two files of an application. `RowErrors`: all bad
+    rows of a file at once.
     """
     place = Path(folder)
     if not place.is_dir():

@@ -176,10 +176,7 @@ def fit_scaling(
     Numbers that the measurements do not determine are 0, but communication that was measured on one node alone, or over
     several alone, is taken to cost the same elsewhere. ``notes`` say so.
 
-    Raises
-    ------
-    InputError
-        Lists of unequal length, values that are invalid, more nodes than GPUs, no measurement.
+    Raises `InputError`: lists of unequal length, values that are invalid, more nodes than GPUs, no measurement.
 
     >>> import optsched as osd
     >>> gpus, batches = [1, 1, 2, 4, 8], [32, 64, 64, 128, 256]

@@ -186,10 +186,8 @@ def adadual_ratio(theta: Number) -> Number:
 def two_transfers(contention: Contention, old_left: float, new_size: float) -> SharingPair:
     """A transfer with ``old_left`` bytes left on a link, and another of ``new_size`` bytes that is to start.
 
-    Raises
-    ------
-    InputError
-        eta < 0, measured ratios, or a latency a > 0 (the theorem has none); a size that is not a finite number > 0.
+    Raises `InputError`: eta < 0, measured ratios, or a latency a > 0 (the theorem has none); a size that is not a finite
+    number > 0.
     """
     contention.require_penalty("the two-transfer theorem", latency=False)
     for field, size in (("old_left", old_left), ("new_size", new_size)):

@@ -59,16 +59,6 @@ def stage_graph(profile: Profile) -> nx.DiGraph:
     return graph
 
 
-def ring_seconds(volume: float, nodes: Sequence[int], network: Network) -> float:
-    """AR_s: the ring of a stage whose replicas sit on ``nodes``; its slowest link sets the pace."""
-    if len(nodes) == 1:
-        return 0.0
-    used = sorted(set(nodes))
-    if len(used) == 1:
-        return volume / float(network.intra[used[0]])
-    return volume / float(network.cross[used].min())
-
-
 def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> float:
     """alpha of a placement: ``nodes[q]`` is the node of replica q, stage after stage. Seconds.
 
@@ -85,7 +75,9 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
         # comm_v: what a replica on a node waits for its neighbours
         wait = max(sum(size / network.bandwidth(node, other) for other, size in neighbours) for node in places[s])
         slowest = max(slowest, data["compute"] + wait)
-        ring = max(ring, ring_seconds(data["ring"], places[s], network))
+        if len(places[s]) > 1:  # AR_s: the slowest link of the ring sets its pace
+            used = sorted(set(places[s]))
+            ring = max(ring, data["ring"] / float((network.intra if len(used) == 1 else network.cross)[used].min()))
     return pipeline_factor(profile.depth, profile.micro_batches) * slowest + ring
 
 

@@ -65,11 +65,8 @@ def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
     ``"('model (batch size n)', number of GPUs)"``. The worker type ``v100_unconsolidated`` holds the rates of ``v100``
     spread over nodes; where only those are given they hold on one node, too. Pairs spread over nodes are checked, not kept.
 
-    Raises
-    ------
-    InputError
-        Naming file, worker type and key, value and what is legal: for a key that is none, a rate that is negative,
-        not finite or no number, a file that is no such document.
+    Raises `InputError` naming file, worker type and key, value and what is legal: for a key that is none, a rate that is
+    negative, not finite or no number, a file that is no such document.
 
     >>> import json, optsched as osd
     >>> with open("rates.json", "w") as file:
@@ -153,15 +150,10 @@ def completed(
     strict : refuse to derive anything.
     say : takes one line per rule that was used, naming what it derived.
 
-    Returns
-    -------
-    The rows of ``table`` and the derived ones (``measured`` False).
+    Returns the rows of ``table`` and the derived ones (``measured`` False).
 
-    Raises
-    ------
-    InputError
-        A job type that is not in the table; a GPU type whose performance is needed and not known; a gang whose throughput is
-        zero on every GPU type; with ``strict`` the first row that is missing.
+    Raises `InputError`: a job type that is not in the table; a GPU type whose performance is needed and not known; a gang
+    whose throughput is zero on every GPU type; with ``strict`` the first row that is missing.
     """
     gaps = _Gaps(table, strict)
     types = tuple({gpu.casefold(): gpu for gpu in gpu_types}.values())

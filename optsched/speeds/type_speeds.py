@@ -245,14 +245,10 @@ class GroupRates:
         self._require("where they have not run yet")
         return self._real.copy()
 
-    @property
+    @cached_property
     def spread_rates(self) -> Floats:
         """The same for a gang that is spread over several nodes of the type of group m, f64[n, M]."""
         self._require("over several nodes")
-        return self._spread
-
-    @cached_property
-    def _spread(self) -> Floats:
         speeds = type_speeds(self._instance)
         first = np.searchsorted(self.node_group, np.arange(len(self.gpu)))
         return (speeds.together if speeds.one_gpu_nodes else speeds.spread)[:, speeds.node_type[first]]

@@ -311,7 +311,9 @@ def _sentence(outcome: RunOutcome, published: Published, other: str) -> str:
             said.setdefault("not measured", []).append(column)
             continue
         limit = _limit(outcome, published, column)
-        said.setdefault(verdict(change, published.ratio), []).append(f"{column} ({_factor(change)}{limit})")
+        ends = "" if change.low is None or change.high is None else f" [{1 + change.low:.3g}, {1 + change.high:.3g}]"
+        factor = f"x{1 + change.mean:.3g}{ends}{limit}"
+        said.setdefault(verdict(change, published.ratio), []).append(f"{column} ({factor})")
     pair = f"{published.row} / {other}" if published.gain else f"{other} / {published.row}"
     shown = "; ".join(f"{text} at {', '.join(columns)}" for text, columns in said.items())
     note = f" ({published.note})" if published.note else ""
@@ -324,8 +326,3 @@ def _limit(outcome: RunOutcome, published: Published, column: str) -> str:
     words, name = published.most
     found = estimate(outcome.values(published.row, column, name))
     return "" if found is None else f"; {words} at most x{significant(found.mean, 3, 'up')}"
-
-
-def _factor(change: Change) -> str:
-    ends = "" if change.low is None or change.high is None else f" [{1 + change.low:.3g}, {1 + change.high:.3g}]"
-    return f"x{1 + change.mean:.3g}{ends}"

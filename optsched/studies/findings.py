@@ -56,20 +56,16 @@ def _comparisons(outcome: RunOutcome) -> list[str]:
     said: dict[str, list[str]] = {}
     for row in outcome.experiment.rows:
         if row != reference:
-            said.setdefault(_comparison(outcome, row), []).append(row)
+            at: dict[str, list[str]] = {}
+            for column in outcome.experiment.columns:
+                change = outcome.changes[row, column]
+                told = _direction(change)
+                shown = f"{column} ({change_text(change)})" if told in ("lower", "higher") else column
+                at.setdefault(told, []).append(shown)
+            order = ("lower", "higher", "no difference shown", "equal", "unknown")
+            parts = [f"{told} at {', '.join(at[told])}" for told in order if told in at]
+            said.setdefault("; ".join(parts), []).append(row)
     return [f"{' | '.join(rows)} against {reference}: {text}" for text, rows in said.items()]
-
-
-def _comparison(outcome: RunOutcome, row: str) -> str:
-    at: dict[str, list[str]] = {}
-    for column in outcome.experiment.columns:
-        change = outcome.changes[row, column]
-        told = _direction(change)
-        shown = f"{column} ({change_text(change)})" if told in ("lower", "higher") else column
-        at.setdefault(told, []).append(shown)
-    order = ("lower", "higher", "no difference shown", "equal", "unknown")
-    parts = [f"{told} at {', '.join(at[told])}" for told in order if told in at]
-    return "; ".join(parts)
 
 
 def change_text(change: Change | None) -> str:

@@ -48,7 +48,11 @@ def philly_hours(seed: int, *, jobs: int, classes: str, cluster: str = CLUSTER, 
     submitted, gpus, gpu_hours = _jobs(path)
     where, rng = Cluster.parse(cluster), np.random.default_rng(seed)
     drawn = _busy(submitted, jobs, hours * HOUR, seed, rng)
-    content = drawn if classes == "philly" else _evenly(gpu_hours, jobs, rng)
+    content = drawn
+    if classes != "philly":  # as many jobs of each class, in random order
+        of_class, wanted = classes_of(gpu_hours), np.bincount(even_classes(jobs), minlength=len(NAMES)).tolist()
+        each = [rng.choice(np.flatnonzero(of_class == k), size=n, replace=False) for k, n in enumerate(wanted)]
+        content = rng.permutation(np.concatenate(each))
     columns = modelled(rng, gpus[content], gpu_hours[content], largest_type(where))
     columns |= {
         "id": [str(k + 1) for k in range(jobs)],
@@ -77,10 +81,3 @@ def _busy(submitted: Floats, jobs: int, seconds: float, rank: int, rng: np.rando
         raise InputError("no such block", file=FILE, field="seed", value=rank, legal=legal)
     chosen = int(np.argsort(-count, kind="stable")[rank - 1])
     return np.sort(rng.choice(np.flatnonzero(block == chosen), size=jobs, replace=False))
-
-
-def _evenly(gpu_hours: Floats, jobs: int, rng: np.random.Generator) -> Ints:
-    """As many jobs of each class, in random order."""
-    of_class, wanted = classes_of(gpu_hours), np.bincount(even_classes(jobs), minlength=len(NAMES))
-    drawn = [rng.choice(np.flatnonzero(of_class == k), size=n, replace=False) for k, n in enumerate(wanted.tolist())]
-    return rng.permutation(np.concatenate(drawn))

@@ -145,16 +145,11 @@ def sweep(
     retry : run cells again that failed.
     heard : called with (result, cells settled, all cells) after each commit.
 
-    Returns
-    -------
-    A polars table, one row a cell: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``,
+    Returns a polars table, one row a cell: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``,
     ``cpu_seconds``, metrics, objectives with ``_bound`` and ``_ratio``; null where it is not known.
 
-    Raises
-    ------
-    InputError
-        A grid that is invalid (before anything runs), a file that is not one of a sweep or that another sweep writes, a
-        backend that is unknown or not installed, an address that nobody answers at.
+    Raises `InputError`: a grid that is invalid (before anything runs), a file that is not one of a sweep or that another
+    sweep writes, a backend that is unknown or not installed, an address that nobody answers at.
 
     >>> import optsched as osd, tempfile
     >>> grid = {"policies": ["fifo", "srtf"], "seeds": [1, 2], "instances": [{"recipe": "rigid", "jobs": 6}]}

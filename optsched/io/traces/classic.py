@@ -57,7 +57,11 @@ def read(request: TraceRequest) -> TraceRead:
         raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))
     entry = entries[request.fragment]
     file = f"{request.path}#{request.fragment}"
-    objective = _objective(file, entry)
+    parts = str(entry.get("problem", "")).split("|")
+    if len(parts) != 3 or parts[2].strip() not in OBJECTIVES:
+        legal = f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}"
+        raise InputError("unknown problem", file=file, field="problem", value=entry.get("problem"), legal=legal)
+    objective = OBJECTIVES[parts[2].strip()]
     rows = Rows(_job_table(file, entry, digest))
     jobs = {"id": rows.line.cast(pl.String), "duration": rows.positive("p"), "gpus": rows.gang("size")}
     jobs["arrival"] = rows.non_negative("r")
@@ -84,14 +88,6 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
             legal = 'a list of {"id": ..., "p": ...}'
             raise InputError("not an instance", file=request.path, field="id", row=position, legal=legal)
     return {entry["id"]: entry for entry in entries}, digest
-
-
-def _objective(file: str, entry: dict[str, Any]) -> str:
-    parts = str(entry.get("problem", "")).split("|")
-    if len(parts) != 3 or parts[2].strip() not in OBJECTIVES:
-        legal = f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}"
-        raise InputError("unknown problem", file=file, field="problem", value=entry.get("problem"), legal=legal)
-    return OBJECTIVES[parts[2].strip()]
 
 
 def _cluster(file: str, entry: dict[str, Any]) -> Cluster:

@@ -103,12 +103,8 @@ class Dialect:
     def read(self, path: str | os.PathLike[str], **asked: Any) -> TraceRead:
         """Read a file; what may be ``asked`` are the parameters of `TraceRequest`.
 
-        Raises
-        ------
-        RowErrors
-            Every bad row at once, unless ``skip_bad``.
-        InputError
-            No such file, another dialect, a fragment that does not exist, or options that this dialect does not take.
+        Raises `RowErrors`: every bad row at once, unless ``skip_bad``. `InputError`: no such file, another dialect, a
+        fragment that does not exist, or options that this dialect does not take.
         """
         request = TraceRequest(Path(path), **asked)
         if request.columns and not self.takes_columns:

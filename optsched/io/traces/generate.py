@@ -194,10 +194,7 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     seed : integer >= 0; the same seed and parameters give the same instance.
     parameters : those of the recipe, typed or as text; ``None`` means the default.
 
-    Raises
-    ------
-    InputError
-        Unknown recipe or parameter (with near matches), or a value that is invalid.
+    Raises `InputError`: unknown recipe or parameter (with near matches), or a value that is invalid.
 
     Complexity: O(n), vectorised; a million jobs take about a second.
 

@@ -40,12 +40,8 @@ def with_speeds(
     strict : refuses rates that were not measured. ``say`` hears, once a rule, what was derived.
     others : names of stage profiles, which are no models; ``field``: what a row calls its model.
 
-    Raises
-    ------
-    RowErrors
-        Every job whose model the table does not know (``skip_bad``: such rows are left out and counted).
-    InputError
-        A model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
+    Raises `RowErrors`: every job whose model the table does not know (``skip_bad``: such rows are left out and counted);
+    `InputError`: a model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
     """
     cluster, no_models = read.cluster, sorted({*others, *read.scalings})
     needs = _needy(read, no_models)
@@ -122,10 +118,7 @@ def with_scalings(
     rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.scaling_files`), and ``say``
     hears that the measurements themselves were not used.
 
-    Raises
-    ------
-    InputError
-        ``scalings`` are given, and know no application of the trace.
+    Raises `InputError`: ``scalings`` are given, and know no application of the trace.
     """
     table = read.table
     needed = {"model", "batch_size", "iterations"}

@@ -54,10 +54,7 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
 
     Undecodable bytes become U+FFFD, so that the rest of the file can still be read and judged.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, cannot be read, is empty, or is not text at all.
+    Raises `InputError` when the file is missing, cannot be read, is empty, or is not text at all.
     """
     raw = read_bytes(path, LONGEST)
     digest = hashlib.sha256(raw).hexdigest()
@@ -90,10 +87,8 @@ def read_text_table(
         Such files know no quotes. None: the first line is the header.
     expected : what a user who gives JSON should give instead.
 
-    Raises
-    ------
-    InputError
-        Missing, empty or binary file, or JSON; a header that names a column twice; a number of columns nobody knows.
+    Raises `InputError`: missing, empty or binary file, or JSON; a header that names a column twice; a number of columns
+    nobody knows.
     """
     text, not_utf8, digest = read_text(path)
     if text.lstrip().startswith(("[", "{")):
@@ -113,7 +108,12 @@ def read_text_table(
                 raise InputError("the header names a column twice", file=path, row=1, field=name, legal="unique names")
         line, width, fields = line[1:], width[1:], fields[1:]
     else:
-        header = list(_header_for(path, width, names))
+        common = int(width.value_counts(sort=True, name="rows")[width.name][0])
+        if common not in names:
+            why = "wrong dialect? no header is expected and the number of columns is unknown"
+            legal = f"rows of {', '.join(map(str, sorted(names)))} tab-separated columns"
+            raise InputError(why, file=path, field="columns", value=common, legal=legal)
+        header = list(names[common])
     absent = pl.Series([None] * fields.height, dtype=pl.String)
     fields = pl.DataFrame({name: fields.to_series(k) if k < fields.width else absent for k, name in enumerate(header)})
     problems = [
@@ -153,15 +153,6 @@ def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tu
     padded = [record + [None] * (widest - len(record)) for record in records]
     fields = pl.DataFrame(padded, schema=[(f"field_{k}", pl.String) for k in range(widest)], orient="row")
     return pl.Series("line", lines, dtype=pl.Int64), width, fields
-
-
-def _header_for(path: str | os.PathLike[str], width: pl.Series, names: Mapping[int, Sequence[str]]) -> Sequence[str]:
-    common = int(width.value_counts(sort=True, name="rows")[width.name][0])
-    if common not in names:
-        why = "wrong dialect? no header is expected and the number of columns is unknown"
-        legal = f"rows of {', '.join(map(str, sorted(names)))} tab-separated columns"
-        raise InputError(why, file=path, field="columns", value=common, legal=legal)
-    return names[common]
 
 
 def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]) -> list[RowProblem]:

@@ -72,10 +72,7 @@ def at_job_level(instance: Source) -> Instance:
     instance : jobs with tasks, or the SOURCE that names them; any other instance comes back as it is: jobs with tasks
         beside jobs at other speeds are whole jobs anyway.
 
-    Raises
-    ------
-    InputError
-        An iteration consists of a message alone.
+    Raises `InputError`: an iteration consists of a message alone.
 
     >>> import optsched as osd
     >>> jobs = [osd.Job(name, gpus=2, iterations=10, profile="net") for name in "ab"]

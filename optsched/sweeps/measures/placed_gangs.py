@@ -9,7 +9,6 @@ import numpy as np
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
-from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import pipeline_factor
@@ -79,21 +78,18 @@ def _placed(run: Run) -> dict[str, float]:
     several = gangs > 1
     first = schedule.gpu_offset[:-1]
     spread = np.maximum.reduceat(schedule.gpu_node, first) != np.minimum.reduceat(schedule.gpu_node, first)
-    computing = float(gangs @ (instance.work[job] * _compute(run)[job]))
+    # seconds an iteration takes without any communication
+    seconds = {
+        name: pipeline_factor(each.depth, each.micro_batches) * max(stage.compute for stage in each.stages)
+        for name, each in instance.profiles.items()
+    }
+    compute = np.array([seconds[name] for name in instance.table["profile"].to_list()])
+    computing = float(gangs @ (instance.work[job] * compute[job]))
     return {
         "slowdown": float((held / alone)[several].mean()) if several.any() else math.nan,
         "consolidated": float(1 - spread[several].mean()) if several.any() else math.nan,
         "communication": 1 - computing / float(gangs @ held),
     }
-
-
-def _compute(run: Run) -> Floats:
-    """Seconds an iteration takes without any communication, f64[n]."""
-    seconds = {
-        name: pipeline_factor(each.depth, each.micro_batches) * max(stage.compute for stage in each.stages)
-        for name, each in run.instance.profiles.items()
-    }
-    return np.array([seconds[name] for name in run.instance.table["profile"].to_list()])
 
 
 def _predicted(run: Run) -> dict[str, float]:

@@ -60,6 +60,11 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
     metrics, instance = run.metrics, run.instance
     jct_bound = float(proven.lower("total_completion_time", run.schedule_class) or 0) - float(instance.arrival.sum())
     found = {name: float(metrics[name]) for name in ("mean_jct", "p99_jct", "mean_queueing", "mean_ftf", "max_ftf")}
+    schedule = run.schedule
+    kind = run.instance.cluster.node_type[schedule.gpu_node]
+    begin = schedule.gpu_offset[:-1]
+    several = np.maximum.reduceat(kind, begin) != np.minimum.reduceat(kind, begin)
+    held = schedule.gangs * (schedule.end - schedule.start)
     return found | {
         "total_time": _total_time(run),
         "total_time_ratio": _total_time(run) / _least_total_time(proven, run.schedule_class),
@@ -67,7 +72,7 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
         "first_wait": float((first_starts(run.schedule) - instance.arrival).mean()),
         **dict(zip(("occupied", "productive"), cluster_utilization(run.schedule), strict=True)),
         "preemptions": len(run.schedule) / instance.n - 1,
-        "mixed": _mixed(run),
+        "mixed": float(held[several].sum() / held.sum()),
         "kept": _kept(policy, run, proven),
     }
 
@@ -100,15 +105,6 @@ def _total_time(run: Run) -> float:
 def _least_total_time(proven: OptimumBounds, schedule_class: str) -> float:
     # the makespan counts from 0
     return float(proven.lower("makespan", schedule_class) or 0) - float(proven.instance.arrival.min())
-
-
-def _mixed(run: Run) -> float:
-    schedule = run.schedule
-    kind = run.instance.cluster.node_type[schedule.gpu_node]
-    begin = schedule.gpu_offset[:-1]
-    several = np.maximum.reduceat(kind, begin) != np.minimum.reduceat(kind, begin)
-    held = schedule.gangs * (schedule.end - schedule.start)
-    return float(held[several].sum() / held.sum())
 
 
 TYPED_GANGS = measurement("typed-gangs", measure, MEASURES, "mean_jct")

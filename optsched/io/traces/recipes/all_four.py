@@ -69,7 +69,9 @@ Row = dict[str, Any]
 def draw(rng: np.random.Generator, values: Values) -> Draw:
     """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share."""
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
-    where, jobs = _with_hardware(values), values["jobs"]
+    links, groups = {"nic_bandwidth": values["nic"], "intra_bandwidth": values["intra"]}, values["cluster"].nodes
+    where = Cluster(tuple(replace(group, gpu_memory=MEMORY.get(group.gpu, 16e9), **links) for group in groups))
+    jobs = values["jobs"]
     gang = values["gpus"].at_most(where.gpus).draw(of_jobs, jobs)
     seconds = values["duration"].draw(of_jobs, jobs)
     kind = of_jobs.permutation(np.arange(jobs) % KINDS)
@@ -98,12 +100,6 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
         interference=interference_of(values["xi"], models, of_xi),
         contention=Contention(1 / values["nic"], values["penalty"] / values["nic"]),
     )
-
-
-def _with_hardware(values: Values) -> Cluster:
-    links = {"nic_bandwidth": values["nic"], "intra_bandwidth": values["intra"]}
-    groups = values["cluster"].nodes
-    return Cluster(tuple(replace(group, gpu_memory=MEMORY.get(group.gpu, 16e9), **links) for group in groups))
 
 
 def _bytes(u: float) -> float:

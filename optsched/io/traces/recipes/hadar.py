@@ -97,36 +97,26 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
     * Gang sizes by class, from `GANGS`: the trace's counts, cut to 1, 2, 4, 8.
     * Arrivals: independent and uniform over ``hours`` hours, the first at 0; whole seconds, rounded down.
     """
-    jobs, where = values["jobs"], values["cluster"]
-    kind = _classes(rng, jobs, values["classes"])
+    jobs, where = int(values["jobs"]), values["cluster"]
+    if values["classes"] == "philly":
+        kind = np.searchsorted(np.cumsum(COUNTS) / COUNTS.sum(), rng.random(jobs), side="right")
+    else:
+        kind = rng.permutation(even_classes(jobs))
     low, high = HOURS[kind].T
     gpu_hours = low * (high / low) ** rng.random(jobs)
-    gpus = _gangs(rng, kind)
+    gpus = np.ones(jobs, dtype=np.int64)
+    for k, text in enumerate(GANGS):
+        gpus[kind == k] = gang_law(text).draw(rng, int((kind == k).sum()))
     arrival = np.sort(np.floor(rng.random(jobs) * (values["hours"] * 3600.0)))
     table = modelled(rng, gpus, gpu_hours, largest_type(where))
     table |= {"arrival": arrival - arrival[0], "group": [NAMES[k] for k in kind]}
     return Draw(table, where, throughputs=speeds_on(where, table["profile"], table["gpus"]))
 
 
-def _classes(rng: np.random.Generator, jobs: int, how: str) -> Ints:
-    if how == "philly":
-        upper = np.cumsum(COUNTS) / COUNTS.sum()
-        return np.searchsorted(upper, rng.random(jobs), side="right").astype(np.int64)
-    return rng.permutation(even_classes(jobs))
-
-
 def even_classes(jobs: int) -> Ints:
     """A quarter of the jobs in each class, rounded down; the rest in the first."""
     each = jobs // len(NAMES)
     return np.repeat(np.arange(len(NAMES)), [jobs - each * (len(NAMES) - 1), *[each] * (len(NAMES) - 1)])
-
-
-def _gangs(rng: np.random.Generator, kind: Ints) -> Ints:
-    gpus = np.ones(kind.size, dtype=np.int64)
-    for k, text in enumerate(GANGS):
-        mine = kind == k
-        gpus[mine] = gang_law(text).draw(rng, int(mine.sum()))
-    return gpus
 
 
 LAB = "1x1:Titan RTX+1x1:T4+1x1:T400+1x1:RTX 3090+1x1:RTX A2000"

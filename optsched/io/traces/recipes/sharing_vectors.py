@@ -21,7 +21,6 @@ import numpy as np
 
 from optsched.io.traces.generate import Draw, Values, in_proportion, integer, recipe
 from optsched.io.traces.slowdowns import interference_of, slowdowns
-from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.speeds.interference_sources import resource_interference
 
@@ -57,10 +56,12 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     low, high = ITERATIONS
     iterations = np.floor(low * (high / low) ** of_iterations.random(jobs))
     first, last = ARRIVALS
+    rows = [(list(MODELS[name][2].items()), g) for name, g in zip(model, gang.tolist(), strict=True)]
+    milliseconds = [np.interp(g, *np.array(known).T) for known, g in rows]
     table = {
         "arrival": np.sort(np.floor(first + (last - first) * of_arrival.random(jobs))),
         "gpus": gang,
-        "duration": iterations * _seconds(model, gang),
+        "duration": iterations * (np.array(milliseconds) / 1000.0),
         "model": model,
         "gpu_memory": [1e6 * MODELS[name][1] for name in model],
     }
@@ -68,8 +69,3 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
     kinds = sorted(set(model))
     interference = interference_of(values["xi"], sorted(MODELS), of_xi, tables).restricted(kinds)
     return Draw(table, cluster, "total_flow_time", interference=interference)
-
-
-def _seconds(model: list[str], gang: Ints) -> Floats:
-    rows = ((MODELS[name][2], g) for name, g in zip(model, gang.tolist(), strict=True))
-    return np.array([np.interp(g, list(known), list(known.values())) for known, g in rows]) / 1000.0
