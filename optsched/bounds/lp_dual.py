@@ -66,6 +66,9 @@ Integers = npt.NDArray[Any]  # int64, or Python integers where those could overf
 __all__ = ["KIND", "PriceRow", "Prices", "integers", "knapsack_capacity", "price_certificate", "row_capacity"]
 
 KIND = "lp-dual"
+STATEMENT = (
+    "what jobs pay for time at the prices of a linear program's dual, less what all GPUs earn; found by solve alone"
+)
 SAFE = 1 << 61  # of intermediate results in int64
 
 

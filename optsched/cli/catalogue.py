@@ -60,6 +60,12 @@ def _models() -> list[tuple[str, str]]:
     return sorted((rows | others | programs).items())
 
 
+def _bounds() -> list[tuple[str, str]]:
+    from optsched.bounds import BOUNDS, lp_dual
+
+    return sorted([*((name, each.statement) for name, each in BOUNDS.items()), (lp_dual.KIND, lp_dual.STATEMENT)])
+
+
 def _guarantees() -> list[tuple[str, str]]:
     from optsched.guarantees.describe import theorems
     from optsched.guarantees.judge import MethodTheorem
@@ -133,7 +139,7 @@ KINDS = {
         "predictor={}/",
     ),
     "models": ListedKind("exact methods, for solve --model", rows=_models),
-    "bounds": ListedKind("certified lower bounds", "bounds:BOUNDS", attrgetter("statement")),
+    "bounds": ListedKind("certified lower bounds", rows=_bounds),
     "guarantees": ListedKind("theorems that runs are held against", rows=_guarantees),
     "families": ListedKind("instances on which a policy loses much, for ratio", "guarantees.family:FAMILIES", _family),
     "lower-bounds": ListedKind(

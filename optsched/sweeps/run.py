@@ -68,7 +68,7 @@ def _dask(work: Work, tasks: Sequence[Task], address: str | None, workers: int |
             except distributed.KilledWorker:
                 result = _lost(key)
             except Exception as error:  # whatever it is, it stops no other cell
-                result = CellResult(key, error=f"{type(error).__name__}: {error}")
+                result = _failed(key, error)
             yield result
 
 
@@ -86,10 +86,16 @@ def _ray(work: Work, tasks: Sequence[Task], address: str | None, workers: int | 
                 key = running.pop(each)
                 try:
                     yield ray.get(each)
-                except ray.exceptions.RayError:
+                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
                     yield _lost(key)
+                except ray.exceptions.RayError as error:  # with what the function raised as its cause
+                    yield _failed(key, getattr(error, "cause", error))
     finally:
         ray.shutdown()
+
+
+def _failed(key: str, error: Exception) -> CellResult:
+    return CellResult(key, error=f"{type(error).__name__}: {error}")
 
 
 def _lost(key: str) -> CellResult:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from optsched.bounds.certificate import KINDS as CERTIFICATES
 from optsched.cli.catalogue import KINDS, catalogue
 from optsched.cli.options import DEFAULT_POLICIES, names
 from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
@@ -148,6 +149,10 @@ def test_a_theorem_tells_its_problem_its_proof_and_where_it_is_tight(out: Any) -
 
 def test_an_unknown_name_of_a_kind_is_told_with_near_matches(command: Any) -> None:
     assert "did you mean srtf" in command("list", "policies", "srft").mistake
+
+
+def test_every_kind_of_bound_that_a_result_names_is_listed() -> None:
+    assert {name for name, _ in catalogue("bounds")} == {name for name, _ in CERTIFICATES.items()}
 
 
 @pytest.mark.parametrize("kind", ["policies", "placements", "recipes", "dialects", "instances"])

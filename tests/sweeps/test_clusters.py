@@ -102,10 +102,11 @@ def test_dask_with_a_worker_that_is_killed(when: str, tmp_path: Path, monkeypatc
     assert alike(table, alone)
 
 
-def test_what_a_dask_worker_raises_is_the_cells() -> None:
-    pytest.importorskip("distributed", reason="dask is not installed: pip install 'optsched[dask]'")
+@pytest.mark.parametrize(("backend", "module"), [("dask", "distributed"), ("ray", "ray")])
+def test_what_a_worker_raises_is_the_cells(backend: str, module: str) -> None:
+    pytest.importorskip(module, reason=f"{backend} is not installed: pip install 'optsched[{backend}]'")
     tasks = [Task(key, "here") for key in ("[1]", "no JSON", "[2]")]
-    found = list(results(json.loads, tasks, "dask", workers=1))
+    found = list(results(json.loads, tasks, backend, workers=1))
     assert sorted(each for each in found if isinstance(each, list)) == [[1], [2]]
     (failed,) = (each for each in found if isinstance(each, CellResult))
     assert failed.key == "no JSON"
