@@ -44,7 +44,17 @@ from optsched.registry import written
 from optsched.sweeps.measurement import imported, measurement_of
 
 KEYS = ("name", "objectives", "measure", "seeds", "policies", "instances", "policy")
-READ_WITH = ("cluster", "limit", "skip_bad", "throughputs", "interference", "contention", "profiles", "job_level")
+READ_WITH = (
+    "cluster",
+    "columns",
+    "limit",
+    "skip_bad",
+    "throughputs",
+    "interference",
+    "contention",
+    "profiles",
+    "job_level",
+)
 MOST_CELLS = 1_000_000
 _RANGE = re.compile(r"(\d+)-(\d+)")
 

@@ -54,6 +54,16 @@ def test_the_numbers_are_those_of_runs_one_by_one(tmp_path: Path) -> None:
         assert row["gpu_hours_busy"] == run.metrics["gpu_hours"]["busy"]
 
 
+def test_a_log_of_ones_own_is_read_with_its_columns(tmp_path: Path) -> None:
+    log, columns = tmp_path / "log.csv", "arrival=submitted,gpus=gpus,duration=seconds"
+    log.write_text("submitted,gpus,seconds\n0,1,100\n5,2,50\n7,1,20\n")
+    read_as = {"source": f"csv:{log}", "columns": columns, "cluster": ["1x2", "1x4"]}
+    table = osd.sweep(GRID | {"instances": [read_as]}, tmp_path / "s.sqlite", workers=1)
+    for row in table.iter_rows(named=True):
+        instance = osd.load(f"csv:{log}", columns=columns, cluster=row["cluster"])
+        assert row["total_flow_time"] == osd.simulate(instance, row["policy"]).value("total_flow_time")
+
+
 def test_it_runs_nothing_twice_and_the_grid_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, ran = tmp_path / "s.sqlite", []
 
