@@ -350,7 +350,7 @@ def examination_view(found: Examination) -> Group:
     ]
     who = found.subject
     table = _texts(["check", "", ""], rows, whole=2)
-    return Group(table, Text(f"{who.text}: {who.policy.knowledge}, for {who.level.name}"))
+    return Group(table, Text(f"{who.text}: {who.knowledge}, for {who.level.name}"))
 
 
 def entry_view(entry: Entry) -> Group:

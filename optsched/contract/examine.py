@@ -335,11 +335,10 @@ class Examination:
             }
             for each in self.findings
         ]
-        policy = self.subject.policy
         return {
             "policy": self.subject.text,
-            "name": policy.name,
-            "knowledge": str(policy.knowledge),
+            "name": self.subject.policy.name,
+            "knowledge": self.subject.knowledge,
             "level": self.subject.level.name,
             "holds": not self.broken,
             "checks": rows,

@@ -20,7 +20,7 @@ from optsched.contract.instances import (
     real_instance,
 )
 from optsched.errors import InputError
-from optsched.policies.simulate import Specification, at_task_level, resizes, shares_gpus, simulate, specify
+from optsched.policies.simulate import Specification, at_task_level, form_on, resizes, shares_gpus, simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Knowledge, KnownJobs, Wake
@@ -209,6 +209,11 @@ class Subject:
         """What kind of jobs it is for."""
         return level_of(self.policy)
 
+    @cached_property
+    def knowledge(self) -> str:
+        """What it knows of jobs, in the form that it has at its level."""
+        return str(form_on(self.policy, self.level.instances()[0]).knowledge)
+
     def run(self, instance: Instance) -> Run:
         """A new run of a new policy."""
         self.asked = instance
@@ -237,9 +242,9 @@ class Subject:
     @property
     def knows_durations_at_arrival(self) -> bool:
         """Itself, or by an oracle."""
-        if self.policy.knowledge == Knowledge.PREDICTED:
+        if self.knowledge == Knowledge.PREDICTED:
             return bool(getattr(self.policy.make_predictor(), "oracle", False))
-        return bool(self.policy.knowledge == Knowledge.CLAIRVOYANT)
+        return self.knowledge == Knowledge.CLAIRVOYANT
 
     @property
     def rounds(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from optsched.contract.examine import CHECKS, Examination, examine
+from optsched.contract.levels import Subject
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 
@@ -70,6 +71,10 @@ def test_the_command_names_what_is_broken_and_where(command: Callable[..., Any],
     assert (listed["holds"], verdicts["knowledge"], verdicts["order"]) == (False, "broken", "not run")
     good = command("check-policy", "contract.bad_policies:Good", "--json")
     assert (good.code, good.json["holds"], good.json["level"]) == (0, True, "whole jobs")
+
+
+def test_what_a_policy_knows_is_said_of_its_form() -> None:
+    assert [Subject(f"unified{text}").knowledge for text in ("", ":fork=true")] == ["predicted", "clairvoyant"]
 
 
 def test_what_is_no_policy_is_one_line(command: Callable[..., Any]) -> None:
