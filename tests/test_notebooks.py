@@ -1,4 +1,4 @@
-"""Notebooks as they are stored: public names only, one question, no outputs. (`make notebooks` runs them.)"""
+"""Notebooks as they are stored: public names only, one question, no outputs. (`make docs` runs them.)"""
 
 from __future__ import annotations
 

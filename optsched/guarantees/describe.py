@@ -97,8 +97,10 @@ def page() -> str:
 
 
 def _cell(text: str) -> str:
-    # what Markdown would read as marks or as the border of a cell
-    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+    # what Markdown would read as marks or as the border of a cell; between backticks it reads nothing
+    marks = str.maketrans({"|": "\\|", "*": "\\*", "_": "\\_", "<": "&lt;"})
+    parts = text.split("`")
+    return "`".join(part if k % 2 else part.translate(marks) for k, part in enumerate(parts))
 
 
 _HEAD = """# All theorems, and where they are tight

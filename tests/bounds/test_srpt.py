@@ -27,7 +27,6 @@ def value(instance: Instance, objective: str) -> Fraction:
 @settings(max_examples=examples(120))
 @given(instances(most=4, kind="short", gpus=1))
 def test_on_one_machine_it_is_the_preemptive_optimum(instance: Instance) -> None:
-    # RATIOS.md, row 6
     for objective in ("total_completion_time", "total_flow_time"):
         assert value(instance, objective) == preemptive_optimum(instance, objective)
 
