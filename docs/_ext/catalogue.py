@@ -14,7 +14,8 @@ from operator import attrgetter
 from typing import Any
 
 import optsched
-from optsched.bounds import BOUNDS
+from optsched.bounds import BOUNDS, Bound
+from optsched.bounds.certificate import KINDS as CERTIFICATES, Kind
 from optsched.cli.catalogue import KINDS, Entry, catalogue, entry
 from optsched.cli.tables import gap_text
 from optsched.guarantees import GUARANTEES
@@ -92,8 +93,9 @@ def _about(kind: str, name: str) -> str:
         uses = ", ".join(sorted(uses_of(POLICIES.get(name)))) or "nothing special"
         parts.append(f"\n\n[Knowledge](../../glossary.md#knowledge): {_knowledge(name)}. Uses: {uses}.")
     if kind == "bounds":
-        bound = BOUNDS.get(name)
-        parts.append(f"; {', '.join(sorted(bound.objectives))}; classes {', '.join(bound.classes)}")
+        bound: Bound | Kind = BOUNDS.get(name) if name in BOUNDS else CERTIFICATES.get(name)
+        objectives = ", ".join(sorted(bound.objectives or ())) or "sums of costs"
+        parts.append(f"; {objectives}; classes {', '.join(bound.classes)}")
     parts.append(_parameters(each))
     parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in each.facts]
     if kind == "policies":

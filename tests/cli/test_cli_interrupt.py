@@ -151,8 +151,8 @@ def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) 
 @pytest.mark.release
 def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_path: Path) -> None:
     code = (
-        "import time\nfrom optsched.solvers.solve import _run\n"
-        "_run.__globals__['_begin'] = lambda state: time.sleep(600)\n"
+        "import time\nfrom optsched.solvers.solve_state import SolveState\n"
+        "SolveState.search = lambda *_, **__: time.sleep(600)\n"
         "from optsched.cli import main\nmain()\n"
     )
     file = tmp_path / "best.json"
