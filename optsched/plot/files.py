@@ -62,8 +62,11 @@ def plot_file(
         cluster; without it the picture shows the nodes and GPUs that appear in the file.
     start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
 
-    Raises `InputError` for another suffix, a window in which nothing lies, a file that cannot be read or is of another kind,
-    a schedule of another instance, or an ``out`` that cannot be written.
+    Raises
+    ------
+    InputError
+        For another suffix, a window in which nothing lies, a file that cannot be read or is of another kind, a schedule of
+        another instance, or an ``out`` that cannot be written.
 
     >>> import optsched as osd
     >>> osd.simulate("rigid-06-1", "srtf").schedule.save("srtf.json")

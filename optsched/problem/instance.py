@@ -88,10 +88,14 @@ class Instance(JobColumns):
     speeds : ``profiles``, ``throughputs``, ``tasks`` and ``scalings``, and by its name what is given of any other model
         of speeds (`optsched.problem.speed_model`).
 
-    Raises `RowErrors`: every job that is invalid, at once: duplicate ids, missing, NaN or negative times, gangs larger than
-    what the cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
-    models that run on no GPU type of the cluster, iterations of tasks that are not whole. `InputError`: messages without a
-    contention model.
+    Raises
+    ------
+    RowErrors
+        Every job that is invalid, at once: duplicate ids, missing, NaN or negative times, gangs larger than what the
+        cluster offers them, gangs that are not the number of replicas of their profile, models that no table knows,
+        models that run on no GPU type of the cluster, iterations of tasks that are not whole.
+    InputError
+        Messages without a contention model.
     """
 
     def __init__(
