@@ -161,14 +161,14 @@ def _rst(text: str) -> str:
 
 
 def readable(lines: list[str]) -> list[str]:
-    """Lines of a docstring for napoleon: |x| is an absolute value, what follows ``name :`` is what it is, no type, and an
-    example is no part of the section before it.
+    """Lines of a docstring for napoleon: |x| is an absolute value, what follows ``name :`` is what it is, no type, and
+    neither an example nor a sentence is part of the section before it, which two empty lines end.
     """
     told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in no_substitutions(lines)]
     example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
-    if "Raises" in told[:example] or "Parameters" in told[:example]:
+    if example < len(told) and {"Raises", "Parameters"} & set(told[:example]):
         told[example:example] = ["Examples", "--------"]
-    return "\n".join(told).split("\n")
+    return re.sub(r"\n\n(?=[^\s>].*(?:$|\n(?! |-{3})))", "\n\n\n", "\n".join(told)).split("\n")
 
 
 def no_substitutions(lines: list[str]) -> list[str]:

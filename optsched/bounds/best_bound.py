@@ -78,9 +78,7 @@ def bound(
     deadline : after it no further bound is begun, once there is one.
     strong : also look for those that take up to a minute (`optsched.bounds.priced_gangs`, for rigid gangs).
 
-    Returns
-    -------
-    A certificate that has not been verified yet: `Certificate.verify` is another method than the one that made it.
+    Returns a certificate that has not been verified yet: `Certificate.verify` is another method than the one that made it.
     Of equal bounds the one with the shortest data.
 
     Raises

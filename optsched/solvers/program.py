@@ -133,14 +133,13 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
         ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
     time_limit : seconds; None: until the end.
 
-    Returns
-    -------
-    A `Solution`. A formulation of schedules gives a schedule that the referee has accepted and, unless the objective is
-    another one, whose value, recomputed in fractions, is that of the model. Of a **changed** model status, value and bound
-    are those of the changed model, as ``changed`` and ``note`` say: neither an optimum nor a bound of the instance. A model
-    without schedules (relaxed, or a program) has a value and no schedule. ``duals`` of an LP: d value / d right-hand side of
-    every row, by job id and seconds, ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a
-    program the prices that it names, and the duals of added rows. ``infeasible``: ``note`` names rows that cannot all hold.
+    Returns a `Solution`. A formulation of schedules gives a schedule that the referee has accepted and, unless the
+    objective is another one, whose value, recomputed in fractions, is that of the model. Of a **changed** model status,
+    value and bound are those of the changed model, as ``changed`` and ``note`` say: neither an optimum nor a bound of the
+    instance. A model without schedules (relaxed, or a program) has a value and no schedule. ``duals`` of an LP: d value / d
+    right-hand side of every row, by job id and seconds, ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as
+    ``b <= a``); of a program the prices that it names, and the duals of added rows. ``infeasible``: ``note`` names rows
+    that cannot all hold.
 
     An LP or MIP is ``optimal`` with a bound that HiGHS proved; a convex program is so to the tolerances of Clarabel, without
     a bound, else ``feasible``. ``limit``: time was up. Raises `InputError` for a model of something else, for one that is

@@ -89,15 +89,13 @@ def solve(
         instance be infeasible.
     progress : called with the interval as it shrinks, from within.
 
-    Returns
-    -------
-    A `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule
-    and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times of all
-    left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what rounding of
-    times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of the flow (of
-    what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that neither the
-    epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that applies,
-    and at last to the interval between the best certificate and the best schedule; ``note`` says so.
+    Returns a `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the
+    schedule and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times
+    of all left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what
+    rounding of times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of
+    the flow (of what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that
+    neither the epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that
+    applies, and at last to the interval between the best certificate and the best schedule; ``note`` says so.
     No method knows of contention between whole jobs, which only slows: a schedule in which nobody is slowed is optimal all
     the same; the referee refuses the others, and a bound may be all that is left.
 

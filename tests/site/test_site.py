@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections import defaultdict
 from functools import cache
 from html.parser import HTMLParser
@@ -61,6 +62,13 @@ def pages_of(site: Path) -> list[Path]:
 def target(page: Path, link: str) -> tuple[Path, str]:
     place, fragment = urldefrag(link)
     return (page.parent / unquote(place)).resolve() if place else page, unquote(fragment)
+
+
+def test_no_sentence_is_taken_for_a_parameter(site: Path) -> None:
+    # What napoleon takes for a field, it shows as a name and, in brackets, the words before it.
+    begun = re.compile(r"<strong>[^<]*</strong> \(<em>(?:(?:Raises|Returns|a|and|or|the|with|of)\b|</em>)[^<]*")
+    taken = {path.name: begun.findall(path.read_text(encoding="utf-8")) for path in (site / "api").iterdir()}
+    assert {name: found for name, found in taken.items() if found} == {}
 
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
