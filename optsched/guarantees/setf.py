@@ -20,8 +20,7 @@ from optsched.guarantees.guarantee import Challenge, TightFamily, guarantee, lat
 from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.policy import Knowledge, Placement
 from optsched.simulation.run import Run
 
 

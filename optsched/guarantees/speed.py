@@ -23,7 +23,7 @@ from optsched.policies import POLICIES
 from optsched.policies.simulate import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
-from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Placement
 from optsched.simulation.run import Run
 
 

@@ -17,7 +17,7 @@ from optsched.policies.round_clock import RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
-from optsched.simulation.rounds import require_rounds
+from optsched.simulation.wakes import require_rounds
 from optsched.speeds.throughput_table import performance_ratio
 from optsched.speeds.type_speeds import GroupRates
 

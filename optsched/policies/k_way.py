@@ -9,10 +9,9 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.policies.decorators import task_order
 from optsched.policies.task_orders import shortest_service
-from optsched.simulation.admission import admission
 from optsched.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
+from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder, admission
 
 
 @njit

@@ -11,10 +11,9 @@ from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.task_orders import shortest_service
-from optsched.simulation.admission import SIGNATURE
 from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
+from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs, TaskOrder
 
 # What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
 # which it is more or less important, is its key among the transfers.
@@ -163,7 +162,7 @@ def _loses_more(links: Any, numbers: Any, job: int, found: int) -> bool:
             gain, loss = gain + more, max(loss, less)
 
 
-@njit(SIGNATURE, **KERNEL)
+@njit(ADMIT_SIGNATURE, **KERNEL)
 def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
     """Nothing runs on the nodes of the job, and its leaders gain less from its waiting than it loses (x caution)."""
     if most_running(links, job) > 0:

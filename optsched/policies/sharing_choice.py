@@ -33,11 +33,12 @@ from optsched.policies.sharing_gpus import (
     take_open,
 )
 from optsched.policies.ties import TIE, leading_of
-from optsched.simulation.bookkeeping import list_nodes, xi_beside
+from optsched.simulation.colocation import Neighbours, list_nodes, xi_beside
 from optsched.simulation.next_event import is_set
+from optsched.simulation.ordered import sharing_rule
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
-from optsched.simulation.sharing_rule import sharing_rule
-from optsched.simulation.state import COUNT, NUMBER, POOL, Neighbours, RunContext, State
+from optsched.simulation.records import COUNT, NUMBER, POOL
+from optsched.simulation.state import RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 TEST, CONSOLIDATED, JOINT, BY, ACCUMULATE, OUTLOOK = range(6)
@@ -184,7 +185,7 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
 
 @sharing_rule
 def best_sharing(s: Any, context: Any, j: Any) -> int:
-    """See the module; the rule that `optsched.simulation.sharing_rule` describes."""
+    """See the module; the rule that `optsched.simulation.ordered.sharing_rule` describes."""
     b = context.colocation.neighbours
     if s.engine[0].free + s.engine[0].alone < s.jobs[j].gpus:
         return -1

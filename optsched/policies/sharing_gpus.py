@@ -9,8 +9,9 @@ import numpy as np
 
 from optsched.compiled import NESTED, njit
 from optsched.policies.ties import TIE
-from optsched.simulation.bookkeeping import xi_beside
-from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
+from optsched.simulation.colocation import Neighbours, xi_beside
+from optsched.simulation.records import FREE, NUMBER
+from optsched.simulation.state import RunContext, State
 
 CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
 WHOLE_CLUSTER = np.int64(-1)

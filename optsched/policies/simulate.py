@@ -22,8 +22,7 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.registry import made, near_matches, parameters_of
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations
-from optsched.simulation.placing import Placement
-from optsched.simulation.policy import PLACES, Knowledge, OrderedPolicy, Policy, Use, uses_of
+from optsched.simulation.policy import PLACES, Knowledge, OrderedPolicy, Placement, Policy, Use, uses_of
 from optsched.simulation.run import Run
 from optsched.simulation.task_policy import TaskPolicy
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from optsched.errors import check_legal
 from optsched.policies.decorators import task_order
-from optsched.simulation.admission import admission
 from optsched.simulation.links import bytes_left, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
+from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder, admission
 
 
 def shortest_service(

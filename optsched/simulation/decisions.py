@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import sys
 from collections.abc import Iterable
@@ -16,75 +15,15 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.placing import Placement
-from optsched.simulation.planned_stops import PlannedStops
-from optsched.simulation.policy import Moves, Start, Stop, Use, Wake
-from optsched.simulation.records import RUNNING, WAITING
+from optsched.simulation.policy import Moves, Placement, Start, Stop, Use, Wake
+from optsched.simulation.records import COUNT, FREE, POOL, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.state import COUNT, FREE, POOL
-from optsched.simulation.view import EngineView
+from optsched.simulation.view import View
+from optsched.simulation.wakes import PlannedStops, Wakes
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 _PLAIN = {int, float, np.int64, np.float64, type(None)}
 LONGEST_SHOWN = 200  # characters of a wrong decision in a message
-LIVELOCK_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
-HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
-
-
-class Wakes:
-    """A heap of the times at which a policy asked to be asked again.
-
-    ``due`` drops what has passed and counts how often a wake alone brought the policy on.
-
-    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It does so for ever if
-    no event will come, or if the events to come are out of reach at its pace: it wakes ever sooner, or every nanosecond.
-    """
-
-    def __init__(self, policy: str) -> None:
-        self._policy = policy
-        self._times: list[float] = []
-        self._woken = 0
-        self._since = 0.0
-
-    def add(self, time: float) -> None:
-        """Ask again at ``time``."""
-        heapq.heappush(self._times, time)
-
-    def of_instant(self, last: float) -> float:
-        """The last of the times up to ``last``, one instant and one question, which are over; inf where there is none."""
-        time = math.inf
-        while self._times and self._times[0] <= last:
-            time = heapq.heappop(self._times)
-        return time
-
-    def due(self, now: float, event: float, *, quiet: bool, acted: bool) -> float:
-        """The next time to ask at, inf where there is none, after the policy has been asked at ``now``.
-
-        ``quiet``: a wake alone had brought it on, and ``event`` is when the next thing happens by itself (inf: never);
-        ``acted``: it started or stopped a job. Raises `SimulationError` for a policy that would go on for ever.
-        """
-        while self._times and self._times[0] <= now:
-            heapq.heappop(self._times)
-        if not quiet or not self._times:
-            self._woken, self._since = 0, now
-            return self._times[0] if self._times else math.inf
-        self._woken += 1
-        stopped = acted and event == math.inf  # it may be about to start what it stopped
-        if self._woken % LIVELOCK_LIMIT == 0 and not stopped:
-            self._judge(now, event)
-        return self._times[0]
-
-    def _judge(self, now: float, event: float) -> None:
-        step = (now - self._since) / self._woken
-        if event == math.inf and self._woken < 10 * LIVELOCK_LIMIT:
-            return
-        if event - now > HOPELESS * step:
-            what = "nothing else will happen" if event == math.inf else f"the next event is at {event:g} s"
-            raise SimulationError(
-                f"policy {self._policy} at {now:g} s: it was woken {self._woken:,} times in a row, every {step:.3g} s "
-                f"on average, while nothing happened; {what}"
-            )
-        self._woken, self._since = 0, now
 
 
 class Decisions:
@@ -97,7 +36,7 @@ class Decisions:
         instance: Instance,
         name: str,
         beside: Neighbourhood | None,
-        view: EngineView,
+        view: View,
         uses: frozenset[Use] = frozenset(),
         copies: int = 1,
     ) -> None:

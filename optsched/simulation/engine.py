@@ -19,12 +19,12 @@ from optsched.errors import InputError, KnowledgeError, OptschedError, Simulatio
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
+from optsched.simulation.colocation import ColocationContext
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
-from optsched.simulation.placing import Placement
 from optsched.simulation.policy import (
     PLACES,
     JobFacts,
@@ -32,14 +32,14 @@ from optsched.simulation.policy import (
     KnownJobs,
     Order,
     OrderedPolicy,
+    Placement,
     Policy,
     Predictor,
     Use,
     View,
     uses_of,
 )
-from optsched.simulation.records import DONE, LOG_FULL, PAUSED, RUNNING, THRASHES, WAITING
-from optsched.simulation.rounds import Rounds, require_rounds_of
+from optsched.simulation.records import DONE, LOG_FULL, PAUSED, RUNNING, SIZE, THRASHES, WAITING
 from optsched.simulation.run import (
     ElasticRun,
     ForkedRun,
@@ -50,8 +50,9 @@ from optsched.simulation.run import (
     schedule_of,
     shared_schedule_of,
 )
-from optsched.simulation.state import SIZE, ColocationContext, RunContext, Sharing, State, grown, log_reserve, new_state
-from optsched.simulation.view import EngineView
+from optsched.simulation.state import RunContext, Sharing, State, grown, log_reserve, new_state
+from optsched.simulation.view import News
+from optsched.simulation.wakes import Rounds, require_rounds_of
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
@@ -209,7 +210,7 @@ def _legal_rule(order: Order, name: str) -> Order:
     # Of a policy that shares GPUs: without a rule nobody would choose them.
     declared = order.rule.declared if isinstance(order.rule, Function) else ()
     if not ((numba.config.DISABLE_JIT and order.rule is not None) or declared == (RULE_SIGNATURE,)):
-        legal = "a function under @optsched.simulation.sharing_rule.sharing_rule"
+        legal = "a function under @optsched.simulation.ordered.sharing_rule"
         raise InputError("not compiled", field=f"{name}: rule", value=order.rule, legal=legal)
     return order
 
@@ -272,7 +273,8 @@ def _run_python(
         beside = Neighbourhood(state, context.colocation.neighbours, instance)
     engine = EntryPoints(state, context)
     knows_rates = bool(getattr(policy, "knows_rates", True))
-    view = EngineView(engine, placement, instance, knowledge, hooks.predicted, beside, knows_rates=knows_rates)
+    news = News()
+    view = View(engine, placement, instance, knowledge, news, hooks.predicted, beside, knows_rates=knows_rates)
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
@@ -328,13 +330,14 @@ def _run_python(
             arrived, done, fresh, over = fresh, over, [], []
             running = engine.state.jobs["execution"][status == RUNNING]
             rounds.watch(present, engine.state.executions["paid"][running])
-        view.refresh(arrived, done)
+        news.arrived, news.finished = arrived, done
+        engine.lists.refresh(arrived, done)
         if rounds is None or w[0].active or w[0].queued:
             try:
                 decisions.apply(policy.decide(view))
             except (Exception, SystemExit) as error:
                 raise blamed(error, policy.name, present + instance.zero) from error.__cause__
-        view.asked()
+        news.heard = int(ended[0])
         quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
         tick[0] = math.inf
         if rounds is not None:

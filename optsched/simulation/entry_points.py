@@ -18,10 +18,10 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, start_part, stop, work_left
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
-from optsched.simulation.placing import TABLES
-from optsched.simulation.records import ASKED, RUNNING, WAITING
+from optsched.simulation.policy import TABLES
+from optsched.simulation.records import ASKED, COUNT, FREE, POOL, RUNNING, SIZE, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State
+from optsched.simulation.state import RunContext, State
 from optsched.speeds.speed_tables import NO_ROW, pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]

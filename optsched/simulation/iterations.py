@@ -23,13 +23,11 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.problem.task_log import TaskLog, TaskSchedule
 from optsched.simulation import links as network
-from optsched.simulation.admission import always
 from optsched.simulation.metrics import offered_seconds, task_metrics
-from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.policy import Knowledge, Placement
 from optsched.simulation.run import CONSERVED, Run
 from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
-from optsched.simulation.task_policy import TaskJobs, TaskOrder, TaskPolicy
+from optsched.simulation.task_policy import TaskJobs, TaskOrder, TaskPolicy, always
 from optsched.simulation.task_state import (
     ASK,
     FINISHED,
@@ -132,7 +130,7 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
     # by us or by numba's own njit; where numba is switched off, what it would compile is a plain function
     compiled = isinstance(order.admit, Function) or is_jitted(order.admit) or bool(numba.config.DISABLE_JIT)
     if order.admit is not None and not (compiled and callable(order.admit)):
-        legal = "a function under @optsched.simulation.admission.admission, or none and communicate(view)"
+        legal = "a function under @optsched.simulation.task_policy.admission, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
     numbers = all(isinstance(number, int | float | np.number) for number in order.numbers)
     check_legal(numbers, f"{name}: numbers", order.numbers, "numbers")

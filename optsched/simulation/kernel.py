@@ -6,7 +6,7 @@ and whose threshold fall into one instant finishes. The decisions that follow ar
 
 **Executions** are gangs at work. Alone on its GPUs a unit of work takes one ``pace`` seconds; beside others ``slow`` times
 as long, as its slowest neighbour and its slowest network interface make it. When a neighbour, or one on its interfaces,
-comes or goes it is settled (`optsched.simulation.bookkeeping`).
+comes or goes it is settled (`optsched.simulation.colocation`).
 
 Work is integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly
 what it logs and the last one logs what is left.
@@ -23,29 +23,38 @@ import numpy as np
 
 from optsched.compiled import INLINED, INNER, KERNEL, NESTED, njit
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.bookkeeping import (
+from optsched.simulation.colocation import enter, give_named, leave, settle_others, slowdown, take_named
+from optsched.simulation.next_event import (
+    before,
     begin_running,
+    clear_clock,
     dequeue,
+    end_of_instant,
     end_running,
     enqueue,
     first_finish,
-    give_counted,
-    give_named,
     rise_later,
     rise_never,
     service,
     set_change,
     set_finish,
-    settle_others,
-    slowdown,
-    take_counted,
-    take_named,
+    shortened,
     to_the_end,
 )
-from optsched.simulation.interfaces import enter, leave
-from optsched.simulation.next_event import before, clear_clock, end_of_instant, shortened
-from optsched.simulation.records import ASKED, DONE, LOG_FULL, NOBODY, PAUSED, RUNNING, THRASHES, WAITING
-from optsched.simulation.state import COUNT, POOL, RunContext, State
+from optsched.simulation.records import (
+    ASKED,
+    COUNT,
+    DONE,
+    FREE,
+    LOG_FULL,
+    NOBODY,
+    PAUSED,
+    POOL,
+    RUNNING,
+    THRASHES,
+    WAITING,
+)
+from optsched.simulation.state import RunContext, State
 from optsched.speeds.speed_tables import is_timed, pace
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -202,12 +211,17 @@ def _begin(s: State, context: RunContext, j: int, x: int, entries: int, option: 
 
 @njit(**INNER)
 def _take(s: State, context: RunContext, colocation: Any, j: int, x: int, entries: int, given: float) -> None:
-    # The GPUs chosen, and how fast it runs there.
-    run = s.executions[x]
+    # The GPUs chosen, as many of each pool, or each by its name where two jobs may be on a GPU; and how fast it runs there.
+    w, run, at = s.engine[0], s.executions[x], x * s.engine[0].width
     # Asked here and not in `pace`: most jobs have a duration, and a call would cost as much as the rest of a start.
     timed = is_timed(context.tables, j)
     if colocation is None or colocation.neighbours.gpus.size == 0:
-        take_counted(s, j, x, entries)
+        run.entries = entries
+        for k in range(entries):
+            part = s.parts[at + k]
+            part.pool, part.count = s.out[POOL, k], s.out[COUNT, k]
+            s.pools[FREE, part.pool] -= part.count
+        w.free -= s.jobs[j].gpus
         apart = 0
     else:
         apart = take_named(s, colocation.neighbours, j, x)
@@ -215,13 +229,16 @@ def _take(s: State, context: RunContext, colocation: Any, j: int, x: int, entrie
         run.pace = given
     else:
         run.pace = 1.0 if timed else pace(context.tables, j, s.jobs[j].gpus, s.out[POOL], s.out[COUNT])
-    if colocation is not None and colocation.neighbours.gpus.size > 0:
-        run.pace *= colocation.neighbours.stretch[j, run.option, apart]
-    if colocation is not None and colocation.interfaces.senders.size > 0:
-        gang, option = s.jobs[j].gpus, run.option
-        enter(colocation.interfaces, colocation.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT])
-    run.slow = slowdown(s, colocation, x)
-    settle_others(s, colocation, x)
+    if colocation is not None:
+        if colocation.neighbours.gpus.size > 0:
+            run.pace *= colocation.neighbours.stretch[j, run.option, apart]
+        if colocation.interfaces.senders.size > 0:
+            gang, option = s.jobs[j].gpus, run.option
+            enter(
+                colocation.interfaces, colocation.communication, x, j, gang, option, run.pace, s.out[POOL], s.out[COUNT]
+            )
+        run.slow = slowdown(s, colocation, x)
+        settle_others(s, colocation, x)
     set_finish(s, x)
 
 
@@ -241,12 +258,15 @@ def _release(s: State, colocation: Any, x: int, work: float) -> None:
         w.segments += 1
         w.livelock = w.livelock + 1 if livelock(work, job.left) else 0
     if colocation is None or colocation.neighbours.gpus.size == 0:
-        give_counted(s, j, x)
+        for k in range(run.entries):
+            s.pools[FREE, s.parts[at + k].pool] += s.parts[at + k].count
+        w.free += job.gpus
     else:
         give_named(s, colocation.neighbours, j, x)
-    if colocation is not None and colocation.interfaces.senders.size > 0:
-        leave(colocation.interfaces, x)
-    settle_others(s, colocation, x)
+    if colocation is not None:
+        if colocation.interfaces.senders.size > 0:
+            leave(colocation.interfaces, x)
+        settle_others(s, colocation, x)
     job.attained += service(s, j) * (w.now - job.mark)
     job.mark = w.now
     if job.copies == 1:

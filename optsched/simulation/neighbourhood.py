@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from optsched.problem.instance import Instance
-from optsched.simulation.state import NUMBER, Neighbours, State
+from optsched.simulation.colocation import Neighbours
+from optsched.simulation.records import NUMBER
+from optsched.simulation.state import State
 
 Gpu = tuple[int, int]
 

@@ -12,11 +12,12 @@ all of them would not do, nobody is evicted and the job waits.
 Running jobs are in a heap, the least important first, by keys that may be out of date: a key that falls with work was
 never smaller than it is, so that the first one, brought up to date until it stays first, is the least important.
 
-Rules (`optsched.simulation.sharing_rule`): everybody who waits is asked about, in order.
+Rules (`sharing_rule`): everybody who waits is asked about, in order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -26,13 +27,11 @@ from optsched.compiled import INNER, KERNEL, njit, types
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.simulation.bookkeeping import forget_started, queue_of
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, stop
-from optsched.simulation.next_event import before, end_of_instant, insert, lower, next_tick, remove, shortened
-from optsched.simulation.placing import SIGNATURE, Placement
-from optsched.simulation.policy import Order
-from optsched.simulation.records import ASKED, FINISHED_RUN
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, TRIAL, RunContext, Sharing, State, new_state
+from optsched.simulation.next_event import before, end_of_instant, insert, lower, next_tick, queue_of, remove, shortened
+from optsched.simulation.policy import SIGNATURE, Order, Placement
+from optsched.simulation.records import ASKED, COUNT, FINISHED_RUN, FREE, POOL, SIZE, TRIAL, WAITING
+from optsched.simulation.state import RunContext, Sharing, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
 
@@ -252,6 +251,34 @@ def _run_ordered(place: Any, s: State, context: RunContext, events: int) -> int:
             _decide(place, s, context)
 
 
+def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
+    """``function`` compiled with the signature of a rule for sharing (and kept on disk): where does a job start, and how?
+
+    ``rule(state, context, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
+    ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one job on it that it may run beside, and room
+    for the sub-batch. It may read everything (`optsched.simulation.state`) and change only the scratch: ``state.out``; of
+    ``context.colocation.neighbours`` ``nodes.order`` (left an order of all nodes), ``sharers.mark`` (left at -1) and
+    ``candidates``.
+
+    It runs interpreted or compiled, as the work asks for; what numba compiles is allowed, allocating too (our own rules,
+    which allocate nothing, are compiled without numba's reference counts instead: `optsched.compiled.KERNEL`).
+    """
+    result: Callable[..., Any] = njit(RULE_SIGNATURE)(function)
+    return result
+
+
+@njit(**INNER)
+def _forget_started(s: State) -> None:
+    # Take jobs that have started off the sorted list of those that wait.
+    w, kept = s.engine[0], 0
+    for i in range(w.queued):
+        j = s.heap[i].number
+        if s.jobs[j].status == WAITING:
+            s.heap[kept].key, s.heap[kept].number = s.heap[i].key, j
+            kept += 1
+    w.queued = kept
+
+
 @njit(types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
 def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool) -> int:
     """The same as `ordered_loop` where a rule chooses; ``strict``: the first that waits blocks."""
@@ -267,7 +294,7 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
                 start(s, context, j, 0, option)
             elif strict:
                 break
-        forget_started(s)
+        _forget_started(s)
 
 
 _ORDERED = [

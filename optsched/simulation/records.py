@@ -11,7 +11,8 @@ from optsched.compiled import record
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3  # Job.status
 FINISHED_RUN, LOG_FULL, PAUSED, THRASHES, ASKED = range(5)  # why a loop stops, or that something is to be decided
 NOBODY = -1  # Segment.job of a segment that was taken back
-
+FREE, TRIAL, SIZE = range(3)  # rows of State.pools
+POOL, COUNT, NUMBER = range(3)  # rows of State.out
 
 JOB = record(
     arrival="real",

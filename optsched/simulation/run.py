@@ -17,6 +17,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.problem.table import Table
+from optsched.simulation.colocation import ColocationContext
 from optsched.simulation.metrics import (
     HOUR,
     first_starts,
@@ -27,8 +28,8 @@ from optsched.simulation.metrics import (
     sharing_metrics,
 )
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.records import NOBODY
-from optsched.simulation.state import FREE, SIZE, ColocationContext, State, pools
+from optsched.simulation.records import FREE, NOBODY, SIZE
+from optsched.simulation.state import State, pools
 from optsched.speeds.gpu_sharing import SharingRates
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding

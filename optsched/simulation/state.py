@@ -10,22 +10,17 @@ import numpy.typing as npt
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import node_first
-from optsched.simulation.interfaces import NO_INTERFACES, Interfaces, new_interfaces
+from optsched.simulation.colocation import ColocationContext, new_colocation
 from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
-from optsched.simulation.placing import Placement
-from optsched.simulation.policy import PLACES, Order, Use
-from optsched.simulation.records import CANDIDATE, ENGINE, EXECUTION, GPU, JOB, NODE, PART, QUEUE, SEGMENT, SHARER
+from optsched.simulation.policy import PLACES, Order, Placement, Use
+from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT
 from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
-from optsched.speeds.interface_sharing import CommunicationTables, communication_tables
 from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 LIVELOCK_LIMIT = 1000  # segments in a row that do no work, for every job that may run at once
 BLOCK = 4096  # jobs whose records are filled at a time
-FREE, TRIAL, SIZE = range(3)  # rows of State.pools
-POOL, COUNT, NUMBER = range(3)  # rows of State.out
 
 
 class State(NamedTuple):
@@ -51,26 +46,6 @@ class RunContext(NamedTuple):
     random: npt.NDArray[np.uint64]  # of the placement
     tables: SpeedTables
     colocation: ColocationContext | None  # None: every job has its GPUs and the network alone
-
-
-class ColocationContext(NamedTuple):
-    """Whom jobs may meet. Without any GPU, or any sender, where they meet nobody on GPUs, or on the network."""
-
-    neighbours: Neighbours
-    interfaces: Interfaces
-    communication: CommunicationTables  # what they do on the interfaces
-
-
-class Neighbours(NamedTuple):
-    """Who is beside whom, where two jobs may be on a GPU: n jobs, O options at most, K kinds."""
-
-    gpus: Any  # GPU[G]
-    nodes: Any  # NODE[P]
-    sharers: Any  # SHARER[n]
-    candidates: Any  # CANDIDATE[2 G]
-    memory: Floats  # f64[n, O] bytes on each GPU
-    stretch: Floats  # f64[n, O, 2]: together, spread
-    slowdown: Floats  # f64[K, K]
 
 
 @dataclass(frozen=True)
@@ -146,8 +121,10 @@ def new_state(
     capacity = log_reserve(total) + n
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
-    contended = communicating(instance, elastic=Use.WIDTHS in uses).any()
-    shares = communication_tables(instance) if contended else None
+    tables, colocation, rates = speed_tables(instance, node), None, None if sharing is None else sharing.rates
+    contended = bool(communicating(instance, elastic=Use.WIDTHS in uses).any())
+    if contended or rates is not None:
+        colocation = new_colocation(instance, tables, rates, contended, at_once, width)
     state = State(
         engine=engine,
         jobs=jobs,
@@ -161,30 +138,7 @@ def new_state(
         out=np.zeros((3, width), dtype=np.int64),
         numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
     )
-    tables = speed_tables(instance, node)
-    context = RunContext(
-        eligible=np.ascontiguousarray(eligible),
-        random=placement.random_state(),
-        tables=tables,
-        colocation=_colocation(instance, tables, None if sharing is None else sharing.rates, shares, (at_once, width)),
-    )
-    return state, context
-
-
-def _colocation(
-    instance: Instance,
-    tables: SpeedTables,
-    rates: SharingRates | None,
-    shares: CommunicationTables | None,
-    sizes: tuple[int, int],
-) -> ColocationContext | None:
-    if rates is None and shares is None:
-        return None
-    return ColocationContext(
-        _NO_NEIGHBOURS if rates is None else _neighbours(instance, rates),
-        NO_INTERFACES if shares is None else new_interfaces(instance, shares, *sizes, 1 if rates is None else 2),
-        CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2)) if shares is None else shares,
-    )
+    return state, RunContext(np.ascontiguousarray(eligible), placement.random_state(), tables, colocation)
 
 
 def _jobs(instance: Instance, order: Order, *, copies: bool) -> Any:
@@ -227,38 +181,6 @@ def _engine_record(instance: Instance, order: Order) -> Any:
     w.growing = order.slope is not None and bool(np.any(np.asarray(order.slope) > 0))
     w.gpus = w.free = instance.cluster.gpus
     return engine
-
-
-def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
-    cluster = instance.cluster
-    gpus, nodes = np.zeros(cluster.gpus, dtype=GPU), np.zeros(cluster.node_count, dtype=NODE)
-    gpus["one"] = gpus["other"] = -1
-    gpus["node"] = np.repeat(np.arange(nodes.size), cluster.node_gpus)
-    gpus["free_memory"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
-    nodes["first"], nodes["order"] = node_first(instance)[:-1], np.arange(nodes.size)
-    sharers = np.zeros(instance.n, dtype=SHARER)
-    sharers["model"], sharers["options"], sharers["spans"] = rates.kind, rates.options, rates.spans
-    sharers["alone"], sharers["mark"] = rates.alone, -1
-    return Neighbours(
-        gpus,
-        nodes,
-        sharers,
-        np.zeros(2 * gpus.size, dtype=CANDIDATE),
-        np.ascontiguousarray(rates.memory),
-        np.ascontiguousarray(rates.stretch),
-        np.ascontiguousarray(rates.xi),
-    )
-
-
-_NO_NEIGHBOURS = Neighbours(
-    gpus=np.zeros(0, dtype=GPU),
-    nodes=np.zeros(0, dtype=NODE),
-    sharers=np.zeros(0, dtype=SHARER),
-    candidates=np.zeros(0, dtype=CANDIDATE),
-    memory=np.zeros((0, 0)),
-    stretch=np.zeros((0, 0, 0)),
-    slowdown=np.zeros((0, 0)),
-)
 
 
 def log_reserve(gpus: int) -> int:

@@ -19,7 +19,6 @@ from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.simulation import admission
 from optsched.simulation.links import (
     LATENT,
     NOW,
@@ -34,8 +33,8 @@ from optsched.simulation.links import (
     start_transfer,
 )
 from optsched.simulation.next_event import end_of_instant, ringing, set_time
-from optsched.simulation.placing import SHARED_SIGNATURE, Placement, SharedRule
-from optsched.simulation.task_policy import Countdown, TaskOrder
+from optsched.simulation.policy import SHARED_SIGNATURE, Placement, SharedRule
+from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,
     BACKWARD,
@@ -71,7 +70,7 @@ def _state_type() -> Any:
 
 
 PLACE_TYPE = types.FunctionType(SHARED_SIGNATURE)
-ADMIT_TYPE = types.FunctionType(admission.SIGNATURE)
+ADMIT_TYPE = types.FunctionType(ADMIT_SIGNATURE)
 STATE_TYPE = _state_type()
 
 

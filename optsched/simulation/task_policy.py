@@ -3,21 +3,25 @@
 At the task level every forward, backward and all-reduce is an event (`optsched.simulation.iterations`). Jobs share GPUs as
 far as memory goes; a GPU runs one whole task at a time. All choices but one are orders, so that the engine runs them
 compiled: keys that fall as tasks end. The choice that is not an order, whether a transfer that is ready starts now or waits,
-is an admission rule: compiled (`optsched.simulation.admission`), or ``communicate(view)`` in plain Python.
+is an admission rule: compiled (`admission`), or ``communicate(view)`` in plain Python.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
+from optsched.compiled import njit, types
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Floats
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
+from optsched.simulation.links import new_links
 from optsched.simulation.policy import Knowledge
 
 
@@ -159,3 +163,30 @@ class TaskPolicy(Protocol):
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """Orders and admission rule for these jobs."""
+
+
+# --- a compiled admission rule ----------------------------------------------------------------------------------------
+
+_EMPTY = np.zeros(0, dtype=np.int64)
+_NOTHING = new_links(np.zeros(0), np.zeros(1, np.int64), _EMPTY, _EMPTY, 0, np.zeros(3), _EMPTY, np.zeros((0, 0)))
+ADMIT_SIGNATURE = types.boolean(types.int64, numba.typeof(_NOTHING), types.float64[::1])
+
+
+def admission(function: Callable[..., bool]) -> Callable[..., bool]:
+    """``function`` compiled with the signature of an admission rule (and kept on disk): may this all-reduce start now?
+
+    ``admit(job, links, numbers) -> bool`` is asked about ready transfers in their order: about each when it becomes ready,
+    and again whenever another one has ended on one of its nodes; those admitted before it run already. (At any other moment
+    AdaDUAL and SRSF(k) would say no again. The k-way rule could change its mind when another transfer *starts*; it is not
+    asked then.) It may look at everything in `optsched.simulation.links.Links` and change only its scratch, ``senders``. A
+    transfer that waits while nothing runs on its nodes is only asked about again when one has ended there. ``numbers`` are
+    those of the policy's order, then nan.
+    """
+    result: Callable[..., bool] = njit(ADMIT_SIGNATURE)(function)
+    return result
+
+
+@admission
+def always(job: Any, links: Any, numbers: Any) -> bool:
+    """Nothing ever waits."""
+    return True

@@ -1,31 +1,65 @@
-"""The view that the engine hands to a policy in plain Python; it enforces what the policy may know."""
+"""What a policy in plain Python may know, and sees: `View`, made by the engine; and of it the executions that ended."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
-from optsched.simulation.entry_points import EntryPoints
-from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.placing import Placement
-from optsched.simulation.policy import Ended, Knowledge
-from optsched.simulation.records import FUTURE, RUNNING
-from optsched.simulation.state import FREE, SIZE
+from optsched.simulation.records import FREE, FUTURE, RUNNING, SIZE
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 from optsched.speeds.type_speeds import GroupRates, TypeSpeeds, type_speeds
 
+if TYPE_CHECKING:
+    from optsched.simulation.entry_points import EntryPoints
+    from optsched.simulation.neighbourhood import Neighbourhood
+    from optsched.simulation.policy import Placement
 
-class EngineView:
-    """Its methods are described in `optsched.simulation.policy_view.View`.
 
-    Always current: it looks at the engine's state, also between two decisions.
+class Knowledge(StrEnum):
+    """What a policy knows about the length of a job when it arrives."""
+
+    CLAIRVOYANT = "clairvoyant"
+    PREDICTED = "predicted"
+    NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
+
+    job: int
+    on: Places
+    work: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class News:
+    """What the engine says when it asks: who arrived and who finished since; and what had ended when it asked last."""
+
+    arrived: list[int] = field(default_factory=list)
+    finished: list[int] = field(default_factory=list)
+    heard: int = 0  # segments
+
+
+class View:
+    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+
+    ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
+    clairvoyant, ``predicted`` for one without a predictor, and all of them for a job that has not arrived. A policy that
+    keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept up to date once they have
+    been asked for, and copied each time. Always current: it looks at the engine's state, also between two decisions.
     """
 
     def __init__(
@@ -34,6 +68,7 @@ class EngineView:
         placement: Placement,
         instance: Instance,
         knowledge: Knowledge,
+        news: News,
         predicted: Floats | None = None,
         beside: Neighbourhood | None = None,
         *,
@@ -43,100 +78,93 @@ class EngineView:
         self._engine, self._jobs, self._executions = engine, state.jobs, state.executions
         self._engine_record, self._status = state.engine[0], state.jobs["status"]
         self._now, self._free = state.engine["now"], state.engine["free"]
-        self._placement = placement
-        self._instance = instance
-        self._knowledge = knowledge
-        self._predicted = predicted
-        self._beside = beside
-        self._knows_rates = knows_rates
-        self._heard = 0  # segments
-        self.arrived: list[int] = []
-        self.finished: list[int] = []
-        self.cluster_gpus = instance.cluster.gpus
-
-    def refresh(self, arrived: list[int], finished: list[int]) -> None:
-        """What is new since the policy was last asked."""
-        self.arrived, self.finished = arrived, finished
-        self._engine.lists.refresh(arrived, finished)
-
-    def asked(self) -> None:
-        """The policy has been asked: what ended until now is no news."""
-        self._heard = int(self._engine_record.segments)
-
-    @property
-    def ended(self) -> list[Ended]:
-        s = self._engine.state
-        new = s.segments[self._heard : self._engine_record.segments]
-        if not new.size:
-            return []
-        seconds = np.maximum(new["end"] - new["start"] - self._engine_record.first_start, 0.0).tolist()
-        begin = int(new["first"][0])
-        parts = s.parts[begin : self._engine_record.logged].tolist()
-        ends = (new["first"] + new["entries"] - begin).tolist()
-        rows = zip(
-            new["job"].tolist(), (new["first"] - begin).tolist(), ends, new["work"].tolist(), seconds, strict=True
-        )
-        return [Ended(job, tuple(parts[first:end]), work, held) for job, first, end, work, held in rows]
+        self._placement, self._instance, self._knowledge, self._news = placement, instance, knowledge, news
+        self._predicted, self._beside, self._knows_rates = predicted, beside, knows_rates
 
     @property
     def now(self) -> float:
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
         return float(self._now[0])
 
     @property
     def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
         return self._instance.zero
 
     @property
     def waiting(self) -> list[int]:
+        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
         return self._engine.lists.waiting
 
     @property
     def running(self) -> list[int]:
+        """Running jobs in order of (arrival, index)."""
         return self._engine.lists.running
 
     @property
+    def free_gpus(self) -> int:
+        """GPUs that no job holds."""
+        return int(self._free[0])
+
+    @property
+    def arrived(self) -> list[int]:
+        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
+        return self._news.arrived
+
+    @property
+    def finished(self) -> list[int]:
+        """Jobs that completed since the policy was last asked."""
+        return self._news.finished
+
+    @property
+    def cluster_gpus(self) -> int:
+        """G, the GPUs of the whole cluster."""
+        return self._instance.cluster.gpus
+
+    @property
     def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
         return self._engine.lists.active
 
     @property
     def left(self) -> Floats:
+        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
         return self.left_of(np.arange(self._instance.n))
 
     def left_of(self, jobs: Ints) -> Floats:
+        """Units of work left of these jobs, each named once, f64[jobs]."""
         self._reveals("remaining work")
         return self._engine.work_left(jobs)
 
     def done(self, jobs: Ints) -> Floats:
+        """Units of work that these jobs have done, each named once, f64[jobs]: what a scheduler sees of any job."""
         return self._instance.work[jobs] - self._engine.work_left(jobs)
 
     @property
     def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
         return self._engine.state.pools[FREE].copy()
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
+        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
         if not self._knows_rates:
             raise KnowledgeError("a policy that does not know rates asked how fast jobs run by GPU type")
         return type_speeds(self._instance)
 
     @cached_property
-    def groups(self) -> GroupRates:
-        return GroupRates(self._instance, known=self._knows_rates)
-
-    @cached_property
-    def goodputs(self) -> Goodputs:
-        return Goodputs(self._instance, resized=self._beside is None)
-
-    @cached_property
     def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
         cluster = self._instance.cluster
         kinds = np.column_stack([cluster.node_type, cluster.node_memory])
         return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def eligible(self, job: int) -> Bools:
+        """Nodes whose GPUs ``job`` may use, bool[N]."""
         return self._instance.eligible(self._arrived(job))
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
         s = self._engine.state
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
@@ -159,22 +187,52 @@ class EngineView:
             x = int(self._executions["other"][x])
 
     def starts(self, job: int) -> int:
+        """How often it has been started so far."""
         return int(self._jobs["ran"][self._arrived(job)])
 
     @property
-    def free_gpus(self) -> int:
-        return int(self._free[0])
+    def ended(self) -> list[Ended]:
+        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
+        s = self._engine.state
+        new = s.segments[self._news.heard : self._engine_record.segments]
+        if not new.size:
+            return []
+        seconds = np.maximum(new["end"] - new["start"] - self._engine_record.first_start, 0.0).tolist()
+        begin = int(new["first"][0])
+        parts = s.parts[begin : self._engine_record.logged].tolist()
+        ends = (new["first"] + new["entries"] - begin).tolist()
+        rows = zip(
+            new["job"].tolist(), (new["first"] - begin).tolist(), ends, new["work"].tolist(), seconds, strict=True
+        )
+        return [Ended(job, tuple(parts[first:end]), work, held) for job, first, end, work, held in rows]
+
+    @cached_property
+    def groups(self) -> GroupRates:
+        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
+        return GroupRates(self._instance, known=self._knows_rates)
+
+    @cached_property
+    def goodputs(self) -> Goodputs:
+        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
+        return Goodputs(self._instance, resized=self._beside is None)
 
     def fits(self, job: int) -> bool:
+        """Would the placement find a place for ``job`` now?"""
         return self.offer(job) is not None
 
     def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
         return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now, or None.
+
+        1 for a job with a duration; for one with a profile its iteration time there.
+        """
         return None if self._instance.gpus[self._arrived(job)] > self._free[0] else self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
         found = self._pace_on(self._arrived(job), SIZE)
         return math.inf if found is None else found
 
@@ -186,6 +244,7 @@ class EngineView:
         return self._engine.pace(job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min and alpha_max."""
         fastest, slowest = self._paces
         return float(fastest[self._arrived(job)]), float(slowest[job])
 
@@ -194,25 +253,32 @@ class EngineView:
         return paces(self._instance)
 
     def idle(self, job: int) -> list[tuple[int, int]]:
+        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
         return self._shared.idle(self._arrived(job))
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
         return self._shared.open(self._arrived(job), option)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two."""
         return self._shared.residents(gpu)
 
     def options(self, job: int) -> int:
+        """How many sub-batches it may choose from; the first is the largest."""
         return self._shared.options(self._arrived(job))
 
     def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``; inf: they never share."""
         return self._shared.slowdown(self._arrived(job), self._arrived(other))
 
     def alone(self, job: int, option: int = 0) -> float:
+        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
         self._reveals("seconds alone")
         return self._shared.alone(self._arrived(job), option, self.now)
 
     def stretch(self, job: int, option: int) -> float:
+        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
         return self._shared.stretch(self._arrived(job), option)
 
     @property
@@ -222,36 +288,45 @@ class EngineView:
         return self._beside
 
     def predicted(self, job: int) -> float:
+        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
         if self._predicted is None:
             raise KnowledgeError("a policy without a predictor asked for a prediction")
         return float(self._predicted[self._arrived(job)])
 
     def arrival(self, job: int) -> float:
+        """r_j, since the first arrival."""
         return float(self._instance.arrival[self._arrived(job)])
 
     def gpus(self, job: int) -> int:
+        """g_j."""
         return int(self._instance.gpus[self._arrived(job)])
 
     def weight(self, job: int) -> float:
+        """w_j."""
         return float(self._instance.weight[self._arrived(job)])
 
     def restart(self, job: int, usual: float) -> float:
+        """Seconds that it costs to resume it: as the instance says, else ``usual``, what the policy itself says."""
         own = float(self._instance.restart[self._arrived(job)])
         return usual if math.isnan(own) else own
 
     def due(self, job: int) -> float:
+        """Due date, since the first arrival; inf where there is none."""
         return float(self._instance.due[self._arrived(job)])
 
     def attained(self, job: int) -> float:
+        """GPU-seconds that the job has held so far."""
         known = self._jobs[self._arrived(job)]
         held = float(known.attained)
         return held + float(known.gpus * known.copies * (self.now - known.mark)) if known.status == RUNNING else held
 
     def duration(self, job: int) -> float:
+        """Seconds alone at full speed."""
         self._reveals("duration")
         return float(self._instance.work[self._arrived(job)]) * self.pace_range(job)[0]
 
     def remaining(self, job: int) -> float:
+        """Units of work left: iterations with a profile, else seconds."""
         self._reveals("remaining work")
         known = self._jobs[self._arrived(job)]
         if known.status != RUNNING:

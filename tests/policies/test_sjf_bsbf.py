@@ -13,9 +13,10 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
+from optsched.simulation.colocation import Neighbours
 from optsched.simulation.policy import Order
-from optsched.simulation.records import CANDIDATE
-from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, Sharing, State, new_state
+from optsched.simulation.records import CANDIDATE, FREE, NUMBER
+from optsched.simulation.state import RunContext, Sharing, State, new_state
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.gpu_sharing import sharing_rates
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import optsched as osd
-from optsched.simulation import decisions
-from optsched.simulation.decisions import Wakes
+from optsched.simulation import wakes
+from optsched.simulation.wakes import Wakes
 
 
 class Waker:
@@ -35,7 +35,7 @@ def two_jobs(gap: float = 50.0) -> osd.Instance:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "LIVELOCK_LIMIT", 1000)
+    monkeypatch.setattr(wakes, "WOKEN_LIMIT", 1000)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import specify
 from optsched.simulation import entry_points, kernel
 from optsched.simulation.policy import Order
-from optsched.simulation.records import RUNNING, WAITING
-from optsched.simulation.state import COUNT, FREE, POOL, SIZE, RunContext, State, new_state
+from optsched.simulation.records import COUNT, FREE, POOL, RUNNING, SIZE, WAITING
+from optsched.simulation.state import RunContext, State, new_state
 from optsched.speeds import speed_tables
 from simulation.instances import MIXED, random_instance
 

@@ -17,9 +17,9 @@ from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.ordered import ordered_loop
 from optsched.simulation.policy import Knowledge, Order
-from optsched.simulation.records import FINISHED_RUN
+from optsched.simulation.records import FINISHED_RUN, FREE
 from optsched.simulation.run import Run, RunLog, result, run_log, schedule_of
-from optsched.simulation.state import FREE, State, grown, new_state
+from optsched.simulation.state import State, grown, new_state
 from simulation.instances import HOMOGENEOUS, random_instance
 
 

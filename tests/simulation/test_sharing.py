@@ -21,9 +21,9 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
+from optsched.simulation.ordered import sharing_rule
 from optsched.simulation.policy import Order, Start
 from optsched.simulation.run import SharedRun
-from optsched.simulation.sharing_rule import sharing_rule
 from simulation.exact_sharing import ExactSharing, Rules
 from simulation.one_by_one import OneByOne
 

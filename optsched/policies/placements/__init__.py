@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optsched.registry import Registry
-from optsched.simulation.placing import Placement
+from optsched.simulation.policy import Placement
 
 # name -> maker(**parameters) -> Placement
 PLACEMENTS: Registry[Callable[..., Placement]] = Registry(

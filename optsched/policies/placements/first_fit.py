@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.simulation.placing import Placement, SharedRule, compiled, compiled_shared
+from optsched.simulation.policy import Placement, SharedRule, compiled, compiled_shared
 
 
 @compiled

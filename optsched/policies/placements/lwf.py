@@ -9,7 +9,7 @@ from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.first_fit import _count
 from optsched.problem.contention import LARGEST
-from optsched.simulation.placing import Placement, SharedRule, compiled, compiled_shared
+from optsched.simulation.policy import Placement, SharedRule, compiled, compiled_shared
 
 
 @compiled_shared

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.simulation.placing import Placement, compiled
+from optsched.simulation.policy import Placement, compiled
 
 MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
 

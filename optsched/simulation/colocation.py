@@ -1,0 +1,403 @@
+"""Whom jobs meet, compiled: where two may be on a GPU, and where whole jobs contend for network interfaces.
+
+An execution whose rate changes as another comes or goes is *settled*: its work is brought up to date at the old speed, and
+its completion set anew. The others stay as they are.
+
+An execution over several nodes with communication is on the interfaces of its nodes. When it comes or goes, how many others
+each one meets on these interfaces is worked out anew, and only there (`optsched.speeds.interface_sharing`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.compiled import INNER, NESTED, njit, record
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
+from optsched.simulation.next_event import set_change, set_finish
+from optsched.simulation.records import CANDIDATE, COUNT, FREE, GPU, NODE, NUMBER, POOL, SHARER
+from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.interface_sharing import CommunicationTables, communication_share, communication_tables, fill_met
+from optsched.speeds.speed_tables import SpeedTables
+
+if TYPE_CHECKING:
+    from optsched.simulation.state import State
+
+SENDER = record(
+    share="real",  # of its time alone that it is on its interfaces; 0: on none
+    job="int",
+    nodes="int",  # different ones
+)
+INTERFACE = record(first="int", senders="int")  # the jobs on it are in `Interfaces.seats` from ``first`` on
+SEAT = record(execution="int", met="real")  # how many others it meets there
+
+
+class Interfaces(NamedTuple):
+    """N nodes, R executions at once at most, W nodes that a gang may have, M executions on an interface at most."""
+
+    senders: Any  # SENDER[R]
+    nodes: Ints  # i64[R, W]
+    interfaces: Any  # INTERFACE[N]
+    seats: Any  # SEAT[], by job: what a node does depends on who is there, not on who came first
+    scratch: Floats  # f64[2, M]: shares and what comes of them, while they are weighed
+    step: Floats  # f64[1]: s of the formula
+
+
+class ColocationContext(NamedTuple):
+    """Whom jobs may meet. Without any GPU, or any sender, where they meet nobody on GPUs, or on the network."""
+
+    neighbours: Neighbours
+    interfaces: Interfaces
+    communication: CommunicationTables  # what they do on the interfaces
+
+
+class Neighbours(NamedTuple):
+    """Who is beside whom, where two jobs may be on a GPU: n jobs, O options at most, K kinds."""
+
+    gpus: Any  # GPU[G]
+    nodes: Any  # NODE[P]
+    sharers: Any  # SHARER[n]
+    candidates: Any  # CANDIDATE[2 G]
+    memory: Floats  # f64[n, O] bytes on each GPU
+    stretch: Floats  # f64[n, O, 2]: together, spread
+    slowdown: Floats  # f64[K, K]
+
+
+def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
+    cluster = instance.cluster
+    gpus, nodes = np.zeros(cluster.gpus, dtype=GPU), np.zeros(cluster.node_count, dtype=NODE)
+    gpus["one"] = gpus["other"] = -1
+    gpus["node"] = np.repeat(np.arange(nodes.size), cluster.node_gpus)
+    gpus["free_memory"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
+    nodes["first"], nodes["order"] = node_first(instance)[:-1], np.arange(nodes.size)
+    sharers = np.zeros(instance.n, dtype=SHARER)
+    sharers["model"], sharers["options"], sharers["spans"] = rates.kind, rates.options, rates.spans
+    sharers["alone"], sharers["mark"] = rates.alone, -1
+    return Neighbours(
+        gpus,
+        nodes,
+        sharers,
+        np.zeros(2 * gpus.size, dtype=CANDIDATE),
+        np.ascontiguousarray(rates.memory),
+        np.ascontiguousarray(rates.stretch),
+        np.ascontiguousarray(rates.xi),
+    )
+
+
+def _interfaces(
+    instance: Instance, tables: CommunicationTables, executions: int, parts: int, jobs_a_gpu: int
+) -> Interfaces:
+    # Nobody is there yet. At most so many executions at once, of so many parts of gangs.
+    places = jobs_a_gpu * instance.cluster.node_gpus
+    interfaces = np.zeros(places.size, dtype=INTERFACE)
+    interfaces["first"][1:] = np.cumsum(places)[:-1]
+    return Interfaces(
+        senders=np.zeros(executions, dtype=SENDER),
+        nodes=np.zeros((executions, min(parts, places.size)), dtype=np.int64),
+        interfaces=interfaces,
+        seats=np.zeros(int(places.sum()), dtype=SEAT),
+        scratch=np.zeros((2, int(places.max()))),
+        step=tables.numbers[1:],
+    )
+
+
+_NO_NEIGHBOURS = Neighbours(
+    *(np.zeros(0, dtype=each) for each in (GPU, NODE, SHARER, CANDIDATE)),
+    np.zeros((0, 0)),
+    np.zeros((0, 0, 0)),
+    np.zeros((0, 0)),
+)
+_NO_INTERFACES = Interfaces(
+    np.zeros(0, dtype=SENDER),
+    np.zeros((0, 0), dtype=np.int64),
+    np.zeros(0, dtype=INTERFACE),
+    np.zeros(0, dtype=SEAT),
+    np.zeros((2, 0)),
+    np.zeros(1),
+)
+
+
+def new_colocation(
+    instance: Instance, tables: SpeedTables, rates: SharingRates | None, contended: bool, executions: int, parts: int
+) -> ColocationContext:
+    """Two jobs may be on a GPU, at these ``rates``; or they contend for interfaces; or both."""
+    neighbours, interfaces = _NO_NEIGHBOURS, _NO_INTERFACES
+    communication = CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2))
+    if rates is not None:
+        neighbours = _neighbours(instance, rates)
+    if contended:
+        communication = communication_tables(instance)
+        interfaces = _interfaces(instance, communication, executions, parts, 1 if rates is None else 2)
+    return ColocationContext(neighbours, interfaces, communication)
+
+
+# --- by name, where two jobs may be on a GPU ---------------------------------------------------------------------------
+
+
+@njit(**NESTED)
+def list_nodes(s: State, neighbours: Any, gang: int) -> int:
+    """The nodes of the first ``gang`` GPUs of ``out[NUMBER]``, in the order of the replicas, in ``out``. 1: several."""
+    entries, apart = 0, 0
+    for i in range(gang):
+        node = neighbours.gpus[s.out[NUMBER, i]].node
+        if entries > 0 and s.out[POOL, entries - 1] == node:
+            s.out[COUNT, entries - 1] += 1
+        else:
+            s.out[POOL, entries], s.out[COUNT, entries] = node, 1
+            entries += 1
+        if node != s.out[POOL, 0]:
+            apart = 1
+    return apart
+
+
+@njit(**NESTED)
+def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
+    """The first g_j GPUs of ``out[NUMBER]``; see `list_nodes`."""
+    w, at, gang = s.engine[0], x * s.engine[0].width, s.jobs[j].gpus
+    s.executions[x].entries = gang
+    for i in range(gang):
+        g = s.out[NUMBER, i]
+        s.parts[at + i].pool, s.parts[at + i].count = g, 1
+        gpu = neighbours.gpus[g]
+        if gpu.one < 0:
+            gpu.one = j
+        else:
+            gpu.other = j
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] -= 1
+            w.free -= 1
+        _count_alone(s, gpu, j, np.int64(1))
+        gpu.jobs += 1
+        gpu.free_memory = _free_memory(s, neighbours, g)
+    _count_on_nodes(s, neighbours, x, np.int64(1))
+    return list_nodes(s, neighbours, gang)
+
+
+@njit(**NESTED)
+def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
+    """It gives them back."""
+    w, at = s.engine[0], x * s.engine[0].width
+    for i in range(s.executions[x].entries):
+        g = s.parts[at + i].pool
+        gpu = neighbours.gpus[g]
+        if gpu.one == j:
+            gpu.one = -1
+        else:
+            gpu.other = -1
+        gpu.jobs -= 1
+        _count_alone(s, gpu, j, np.int64(-1))
+        gpu.free_memory = _free_memory(s, neighbours, g)
+        if gpu.jobs == 0:
+            s.pools[FREE, gpu.node] += 1
+            w.free += 1
+    _count_on_nodes(s, neighbours, x, np.int64(-1))
+
+
+@njit(**INNER)
+def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
+    # Has j come to a GPU, or left it, that is idle but for j, or beside whom?
+    if gpu.jobs == 0:
+        s.jobs[j].alone += sign
+        s.engine[0].alone += sign
+    else:
+        s.engine[0].alone -= sign
+        s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
+
+
+@njit(**NESTED)
+def _free_memory(s: State, neighbours: Any, g: int) -> float:
+    # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
+    gpu = neighbours.gpus[g]
+    free = gpu.capacity
+    if gpu.one >= 0:
+        free -= neighbours.memory[gpu.one, s.executions[s.jobs[gpu.one].execution].option]
+    if gpu.other >= 0:
+        free -= neighbours.memory[gpu.other, s.executions[s.jobs[gpu.other].execution].option]
+    return float(free)
+
+
+@njit(**NESTED)
+def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
+    # Different jobs on every node of the gang.
+    at, last = x * s.engine[0].width, -1
+    for i in range(s.executions[x].entries):
+        node = neighbours.gpus[s.parts[at + i].pool].node
+        if node == last:
+            continue
+        last, k = node, 0
+        while neighbours.gpus[s.parts[at + k].pool].node != node:
+            k += 1
+        if k == i:
+            neighbours.nodes[node].jobs += sign
+
+
+# --- on the interfaces of its nodes ------------------------------------------------------------------------------------
+
+
+@njit(**NESTED)
+def enter(
+    n: Any, tables: Any, x: int, job: int, gpus: int, option: int, own_pace: float, pool: Any, count: Any
+) -> None:
+    """Execution ``x`` of ``job`` has begun on these entries of nodes, at its own pace."""
+    sender, left, k = n.senders[x], gpus, 0
+    sender.job, sender.nodes, sender.share = job, 0, 0.0
+    if tables.computing[job, option] == np.inf:
+        return
+    while left > 0:
+        left -= count[k]
+        seen = False
+        for i in range(sender.nodes):
+            seen = seen or n.nodes[x, i] == pool[k]
+        if not seen:
+            n.nodes[x, sender.nodes] = pool[k]
+            sender.nodes += 1
+        k += 1
+    if sender.nodes == 1:
+        return
+    sender.share = communication_share(tables, job, option, own_pace, pool, count)
+    if sender.share > 0.0:
+        for i in range(sender.nodes):
+            _add(n, n.nodes[x, i], x)
+
+
+@njit(**NESTED)
+def leave(n: Any, x: int) -> None:
+    """Execution ``x`` has ended."""
+    if n.senders[x].share > 0.0:
+        for i in range(n.senders[x].nodes):
+            _remove(n, n.nodes[x, i], x)
+
+
+@njit(**NESTED)
+def _add(n: Any, m: int, x: int) -> None:
+    interface = n.interfaces[m]
+    i = interface.first + interface.senders
+    while i > interface.first and n.senders[n.seats[i - 1].execution].job > n.senders[x].job:
+        n.seats[i].execution = n.seats[i - 1].execution
+        i -= 1
+    n.seats[i].execution = x
+    interface.senders += 1
+    _weigh(n, m)
+
+
+@njit(**NESTED)
+def _remove(n: Any, m: int, x: int) -> None:
+    interface = n.interfaces[m]
+    kept = interface.first
+    for i in range(interface.first, interface.first + interface.senders):
+        if n.seats[i].execution != x:
+            n.seats[kept].execution = n.seats[i].execution
+            kept += 1
+    interface.senders = kept - interface.first
+    _weigh(n, m)
+
+
+@njit(**NESTED)
+def _weigh(n: Any, m: int) -> None:
+    first, senders = n.interfaces[m].first, n.interfaces[m].senders
+    for i in range(senders):
+        n.scratch[0, i] = n.senders[n.seats[first + i].execution].share
+    fill_met(n.scratch[0, :senders], n.step[0], n.scratch[1, :senders])
+    for i in range(senders):
+        n.seats[first + i].met = n.scratch[1, i]
+
+
+@njit(**NESTED)
+def slowed_by_network(n: Any, x: int) -> float:
+    """How many times as long a unit of work takes ``x`` as without the others on its interfaces."""
+    if n.senders[x].share == 0.0:
+        return 1.0
+    most = 0.0
+    for k in range(n.senders[x].nodes):
+        interface = n.interfaces[n.nodes[x, k]]
+        for i in range(interface.first, interface.first + interface.senders):
+            if n.seats[i].execution == x:
+                most = max(most, n.seats[i].met)
+    return float(1.0 + n.senders[x].share * n.step[0] * most)
+
+
+# --- how fast it is beside others -------------------------------------------------------------------------------------
+
+
+@njit(**INNER)
+def slowdown(s: State, colocation: Any, x: int) -> float:
+    """How many times as long a unit of work takes execution ``x`` beside all others as alone."""
+    slow = 1.0
+    if colocation.neighbours.gpus.size > 0:
+        slow = _slowest(s, colocation.neighbours, x)
+    if colocation.interfaces.senders.size > 0:
+        slow *= slowed_by_network(colocation.interfaces, x)
+    return slow
+
+
+@njit(**NESTED)
+def _slowest(s: State, neighbours: Any, x: int) -> float:
+    # The slowest neighbour rules.
+    j, at, worst = s.executions[x].job, x * s.engine[0].width, 1.0
+    for i in range(s.executions[x].entries):
+        gpu = neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.other if gpu.one == j else gpu.one
+        if other >= 0:
+            worst = max(worst, xi_beside(neighbours, j, other))
+    return worst
+
+
+@njit(**INNER)
+def xi_beside(neighbours: Any, j: int, other: int) -> float:
+    """How many times as long ``j`` takes beside the other job; inf: never together."""
+    return float(neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
+
+
+@njit(**INNER)
+def settle_others(s: State, colocation: Any, x: int) -> None:
+    """Whoever feels that execution ``x`` has come, or gone."""
+    if colocation.neighbours.gpus.size > 0:
+        _settle_neighbours(s, colocation, x)
+    if colocation.interfaces.senders.size > 0:
+        _settle_on_interfaces(s, colocation, x)
+
+
+@njit(**NESTED)
+def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
+    j, at, settled = s.executions[x].job, x * s.engine[0].width, -1
+    for i in range(s.executions[x].entries):
+        gpu = colocation.neighbours.gpus[s.parts[at + i].pool]
+        other = gpu.one if gpu.one != j and gpu.one >= 0 else gpu.other  # j may have left it already
+        if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
+            settled, y = other, s.jobs[other].execution
+            if (gpu.one == j or gpu.other == j) and colocation.interfaces.senders.size == 0:
+                # One more neighbour: no need to ask who all of them are.
+                _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
+            else:
+                _settle(s, y, slowdown(s, colocation, y))
+
+
+@njit(**NESTED)
+def _settle_on_interfaces(s: State, colocation: Any, x: int) -> None:
+    interfaces = colocation.interfaces
+    if interfaces.senders[x].share == 0.0:
+        return
+    for k in range(interfaces.senders[x].nodes):
+        here = interfaces.interfaces[interfaces.nodes[x, k]]
+        for i in range(here.first, here.first + here.senders):
+            if interfaces.seats[i].execution != x:
+                y = interfaces.seats[i].execution
+                _settle(s, y, slowdown(s, colocation, y))
+
+
+@njit(**NESTED)
+def _settle(s: State, y: int, slow: float) -> None:
+    # Work up to date at the old speed, completion at the new one.
+    w, run = s.engine[0], s.executions[y]
+    if run.finish <= w.last:
+        return  # it ends at this instant
+    if slow != run.slow:
+        if w.now > run.paid:
+            run.left = max(0.0, run.left - (w.now - run.paid) / (run.pace * run.slow))
+            run.paid = w.now
+        run.slow = slow
+        set_finish(s, y)
+        set_change(s, run.job)

@@ -1,0 +1,264 @@
+"""When a policy in plain Python is asked next, and what happens without it: wakes, rounds, and stops that it has planned."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optsched.compiled import njit
+from optsched.errors import InputError, SimulationError, check_legal
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.simulation.entry_points import EntryPoints
+from optsched.simulation.next_event import next_tick
+from optsched.simulation.policy import Use
+from optsched.simulation.records import RUNNING
+from optsched.speeds.duration import paces
+from optsched.speeds.goodput import Goodputs
+
+WOKEN_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
+HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
+MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
+FRUITLESS_LIMIT = 1000  # rounds, or restarts if these are longer, in which nobody works
+
+
+class Wakes:
+    """A heap of the times at which a policy asked to be asked again.
+
+    ``due`` drops what has passed and counts how often a wake alone brought the policy on.
+
+    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It does so for ever if
+    no event will come, or if the events to come are out of reach at its pace: it wakes ever sooner, or every nanosecond.
+    """
+
+    def __init__(self, policy: str) -> None:
+        self._policy = policy
+        self._times: list[float] = []
+        self._woken = 0
+        self._since = 0.0
+
+    def add(self, time: float) -> None:
+        """Ask again at ``time``."""
+        heapq.heappush(self._times, time)
+
+    def of_instant(self, last: float) -> float:
+        """The last of the times up to ``last``, one instant and one question, which are over; inf where there is none."""
+        time = math.inf
+        while self._times and self._times[0] <= last:
+            time = heapq.heappop(self._times)
+        return time
+
+    def due(self, now: float, event: float, *, quiet: bool, acted: bool) -> float:
+        """The next time to ask at, inf where there is none, after the policy has been asked at ``now``.
+
+        ``quiet``: a wake alone had brought it on, and ``event`` is when the next thing happens by itself (inf: never);
+        ``acted``: it started or stopped a job. Raises `SimulationError` for a policy that would go on for ever.
+        """
+        while self._times and self._times[0] <= now:
+            heapq.heappop(self._times)
+        if not quiet or not self._times:
+            self._woken, self._since = 0, now
+            return self._times[0] if self._times else math.inf
+        self._woken += 1
+        stopped = acted and event == math.inf  # it may be about to start what it stopped
+        if self._woken % WOKEN_LIMIT == 0 and not stopped:
+            self._judge(now, event)
+        return self._times[0]
+
+    def _judge(self, now: float, event: float) -> None:
+        step = (now - self._since) / self._woken
+        if event == math.inf and self._woken < 10 * WOKEN_LIMIT:
+            return
+        if event - now > HOPELESS * step:
+            what = "nothing else will happen" if event == math.inf else f"the next event is at {event:g} s"
+            raise SimulationError(
+                f"policy {self._policy} at {now:g} s: it was woken {self._woken:,} times in a row, every {step:.3g} s "
+                f"on average, while nothing happened; {what}"
+            )
+        self._woken, self._since = 0, now
+
+
+class Rounds:
+    """When a policy that uses rounds is asked next: only at multiples of its ``round`` after the first arrival.
+
+    Who arrives at the instant of one (`optsched.simulation.next_event`) is in it. Where nothing runs after a decision, the
+    next one is taken when another job has come. ``length``: seconds; ``restart``: of a job that changes its GPUs.
+    """
+
+    def __init__(self, policy: Any, name: str, instance: Instance, uses: frozenset[Use]) -> None:
+        self.name, self.length = name, float(policy.round)
+        self.restart = float(np.fmax(instance.restart, getattr(policy, "restart", 0.0)).max(initial=0.0))
+        legal = "a finite number of seconds > 0"
+        check_legal(0 < self.length < math.inf, f"{self.name}: round", policy.round, legal)
+        longest, job = _longest(instance, Use.WIDTHS in uses)
+        require_rounds(self.name, self.length, longest + self.restart, job)
+        self._first = float(instance.arrival.min(initial=math.inf))
+        self._next = math.inf
+        self._fruitless = 0
+
+    def begins(self, now: float) -> bool:
+        """Does a round begin at the instant of ``now``?"""
+        return float(next_tick(now, self._first, self.length)) <= now
+
+    def waits(self, now: float, *, news: bool) -> float:
+        """When it is asked next, between two rounds; ``news``: jobs have come."""
+        if news and self._next == math.inf:
+            self._next = float(next_tick(now, self._first, self.length))
+        return self._next
+
+    def asked(self, now: float, *, busy: bool) -> float:
+        """When it is asked next, after a decision at ``now`` that left GPUs ``busy`` or none."""
+        k = round((now - self._first) / self.length)
+        self._next = self._first + (k + 1) * self.length if busy else math.inf
+        return self._next
+
+    def watch(self, now: float, paid: Floats) -> None:
+        """`SimulationError` where all jobs have been moved again and again before any had worked: ``paid`` of who runs."""
+        self._fruitless = self._fruitless + 1 if paid.size and (paid >= now).all() else 0
+        if self._fruitless * self.length > FRUITLESS_LIMIT * max(self.length, self.restart):
+            raise SimulationError(
+                f"policy {self.name} at {now:g} s after the first arrival: for {self._fruitless:,} rounds of "
+                f"{self.length:g} s no job has worked: its GPUs change before its restart of {self.restart:g} s is over"
+            )
+
+
+def require_rounds(name: str, length: float, longest: float, job: str = "") -> None:
+    """`InputError` where a job of ``longest`` seconds alone has more than `MOST_ROUNDS` of them."""
+    if longest / length > MOST_ROUNDS:
+        legal = f"at least {longest / MOST_ROUNDS:.3g} s: a run of at most {MOST_ROUNDS:g} rounds"
+        what = "too short for these jobs" if not job else f"too short for job {job!r} of {longest:g} s"
+        raise InputError(what, field=f"{name}: round", value=length, legal=legal)
+
+
+def require_rounds_of(instance: Instance, policy: Any, name: str) -> None:
+    """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all.
+
+    One that sleeps while all jobs have the best GPUs (``sleeps``) plays them where the long jobs do not fit together.
+    """
+    if not getattr(policy, "plays_rounds", False):
+        return
+    long = instance.work * paces(instance)[0] / policy.round > MOST_ROUNDS
+    if not getattr(policy, "sleeps", False) or instance.gpus[long].sum() > instance.cluster.gpus:
+        require_rounds(name, policy.round, *_longest(instance, any_width=False))
+
+
+def _longest(instance: Instance, any_width: bool) -> tuple[float, str]:
+    # Seconds of the longest job alone at its fastest, and which it is.
+    alone = instance.work * paces(instance)[0]
+    if any_width:
+        goodputs = Goodputs(instance)
+        best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
+        alone = np.array([w / v if v > 0 else 0.0 for w, v in zip(instance.work.tolist(), best, strict=True)])
+    j = int(np.argmax(alone)) if instance.n else -1
+    return (float(alone[j]), instance.ids[j]) if instance.n else (0.0, "")
+
+
+class PlannedStops:
+    """Which running jobs, of ``n`` in all, are stopped when. What is planned for a job ends with its present run."""
+
+    def __init__(self, engine: EntryPoints, n: int) -> None:
+        self._engine = engine
+        self._status, self._now = engine.state.jobs["status"], engine.state.engine["now"]
+        self._until = np.full(n, math.inf)
+        self._planned = 0  # jobs
+        # in order of (time, job) from ``at`` on, unless some have come or gone since
+        self._times, self._jobs, self._at = np.zeros(0), np.zeros(0, dtype=np.int64), 0
+        self._new: list[Ints] = []
+        self._sorted = True
+
+    def add_all(self, jobs: Ints, times: Floats) -> bool:
+        """These running jobs stop at these times to come, and not at others; False, and nothing changes, if one cannot."""
+        before, ordered = plan(jobs, times, self._status, self._now[0], self._until)
+        if before < 0:
+            return False
+        if self._planned == before and ordered:  # nobody else, and nobody twice
+            self._times, self._jobs, self._at, self._new, self._sorted = times, jobs, 0, [], True
+        else:
+            self._new.append(jobs)
+            self._sorted = False
+        self._planned += jobs.size - before
+        return True
+
+    def drop_all(self, jobs: Sequence[int] | Ints) -> None:
+        """These run no longer."""
+        if self._planned and len(jobs):
+            gone = np.asarray(jobs, dtype=np.int64)
+            gone = gone[self._until[gone] < math.inf]
+            if gone.size:
+                self._until[gone] = math.inf
+                self._planned -= np.unique(gone).size  # who stops and starts again is among them twice
+                self._sorted = False
+
+    def _sort(self) -> None:
+        if self._sorted:
+            return
+        jobs = np.concatenate([self._jobs[self._at :], *self._new])
+        times = self._until[jobs]
+        order = np.lexsort((jobs, times))[: np.count_nonzero(times < math.inf)]
+        jobs = jobs[order]
+        once = np.append(True, jobs[1:] != jobs[:-1])[: jobs.size]  # a job may have been planned again
+        self._jobs = jobs[once]
+        self._times, self._at, self._new, self._sorted = times[order][once], 0, [], True
+        self._planned = self._jobs.size
+
+    def _over(self, end: int) -> None:
+        # Those before ``end`` have been stopped.
+        if end > self._at:
+            self._until[self._jobs[self._at : end]] = math.inf
+            self._planned -= end - self._at
+            self._at = end
+
+    def next_time(self) -> float:
+        """When the next stop is planned, once all that can be have been carried out before anything else happens."""
+        if self._planned:
+            self._sort()
+            self._over(self._engine.stop_as_planned(self._times, self._jobs, self._at))
+        return self.first
+
+    @property
+    def first(self) -> float:
+        """When the first one is planned, inf where there is none."""
+        if self._planned == 0:
+            return math.inf
+        self._sort()
+        return float(self._times[self._at]) if self._at < self._times.size else math.inf
+
+    def _until_then(self, last: float) -> int:
+        self._sort()
+        return int(self._times.searchsorted(last, side="right"))
+
+    def with_wake(self, wake: float, last: float) -> float:
+        """The last of the times up to ``last``, of which there are some; and of ``wake``, if it is one of them."""
+        latest = float(self._times[self._until_then(last) - 1])
+        return max(wake, latest) if wake <= last else latest
+
+    def carry_out(self, last: float) -> None:
+        """Stop whom it is time to stop when an instant ends at ``last``."""
+        end = self._until_then(last)
+        for job in self._jobs[self._at : end].tolist():
+            self._engine.stop(job)
+        self._over(end)
+
+
+@njit
+def plan(jobs: Any, times: Any, status: Any, now: float, until: Any) -> tuple[int, bool]:
+    """(how many of the jobs had a stop planned, are all in order and nobody twice?); -1: one cannot stop then, none does."""
+    before, ordered = 0, True
+    for i in range(jobs.size):
+        if not (0 <= jobs[i] < until.size and now < times[i] < math.inf) or status[jobs[i]] != RUNNING:
+            return -1, False
+    for i in range(jobs.size):
+        if until[jobs[i]] < math.inf:
+            before += 1
+            until[jobs[i]] = math.inf
+    for i in range(jobs.size):
+        until[jobs[i]] = times[i]
+        if i > 0 and (times[i] < times[i - 1] or (times[i] == times[i - 1] and jobs[i] <= jobs[i - 1])):
+            ordered = False
+    for i in range(jobs.size):
+        ordered = ordered and until[jobs[i]] == times[i]
+    return before, ordered
