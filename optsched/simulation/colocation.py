@@ -105,7 +105,10 @@ def _interfaces(
 
 
 _NO_NEIGHBOURS = Neighbours(
-    *(np.zeros(0, dtype=each) for each in (GPU, NODE, SHARER, CANDIDATE)),
+    np.zeros(0, dtype=GPU),
+    np.zeros(0, dtype=NODE),
+    np.zeros(0, dtype=SHARER),
+    np.zeros(0, dtype=CANDIDATE),
     np.zeros((0, 0)),
     np.zeros((0, 0, 0)),
     np.zeros((0, 0)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Real
@@ -39,7 +40,7 @@ from optsched.simulation.policy import (
     View,
     uses_of,
 )
-from optsched.simulation.records import DONE, LOG_FULL, PAUSED, RUNNING, SIZE, THRASHES, WAITING
+from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
 from optsched.simulation.run import (
     ElasticRun,
     ForkedRun,
@@ -50,7 +51,7 @@ from optsched.simulation.run import (
     schedule_of,
     shared_schedule_of,
 )
-from optsched.simulation.state import RunContext, Sharing, State, grown, log_reserve, new_state
+from optsched.simulation.state import RunContext, Sharing, State, grown, new_state
 from optsched.simulation.view import News
 from optsched.simulation.wakes import Rounds, require_rounds_of
 from optsched.speeds.duration import seconds_alone
@@ -105,11 +106,9 @@ def run_policy(
     hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     orders = callable(getattr(policy, "order", None))
-    try:
+    with _blaming(policy.name, instance.zero):
         given: Any = hooks.accelerator(jobs)
         given = cast("OrderedPolicy", policy).order(jobs) if orders else given
-    except (Exception, SystemExit) as error:
-        raise blamed(error, policy.name, instance.zero) from error.__cause__
     if orders and not isinstance(given, Order):
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None:
@@ -132,7 +131,7 @@ def run_policy(
         state.engine[0].first_start = first_start
         if not uses & PLACES:
             _leave_out_hopeless(state, context, placement)
-        state = _run_python(state, context, placement, hooks, knowledge, uses, name, progress)
+        state = _run_python(state, context, placement, hooks, name, progress)
         preemptive = False
     kept, log = hooks.results(), run_log(state)
     del state  # before the schedule is built
@@ -258,113 +257,101 @@ def _thrashes(state: State, name: str) -> SimulationError:
 
 
 def _run_python(
-    state: State,
-    context: RunContext,
-    placement: Placement,
-    hooks: PolicyHooks,
-    knowledge: Knowledge,
-    uses: frozenset[Use],
-    name: str,
-    progress: Advance | None,
+    state: State, context: RunContext, placement: Placement, hooks: PolicyHooks, name: str, progress: Advance | None
 ) -> State:
-    policy, instance = hooks.policy, hooks.instance
+    policy, instance, uses = hooks.policy, hooks.instance, uses_of(hooks.policy)
     beside = None
-    if context.colocation is not None and context.colocation.neighbours.gpus.size:
+    if context.colocation is not None and Use.SHARING in uses:
         beside = Neighbourhood(state, context.colocation.neighbours, instance)
-    engine = EntryPoints(state, context)
+    engine, news, knowledge = EntryPoints(state, context), News(), Knowledge(policy.knowledge)
     knows_rates = bool(getattr(policy, "knows_rates", True))
-    news = News()
     view = View(engine, placement, instance, knowledge, news, hooks.predicted, beside, knows_rates=knows_rates)
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
     require_rounds_of(instance, policy, name)
     hooks.begin(view)
-    reserve, n, w, reported = log_reserve(instance.cluster.gpus), instance.n, state.engine, 0
-    arrivals, segment_job, status = state.jobs["nth"], state.segments["job"], state.jobs["status"]
+    return _ask_at_events(engine, hooks, view, news, decisions, rounds, progress)
+
+
+def _ask_at_events(
+    engine: EntryPoints,
+    hooks: PolicyHooks,
+    view: View,
+    news: News,
+    decisions: Decisions,
+    rounds: Rounds | None,
+    progress: Advance | None,
+) -> State:
+    policy, instance, wakes, planned = hooks.policy, hooks.instance, decisions.wakes, decisions.planned
     # fields of the engine's record, to be read at every event
-    now, tick, came, ended, logged = (w[name] for name in ("now", "tick", "next", "segments", "logged"))
-    starts, stops, finished, livelock, events = (
-        w[name] for name in ("starts", "stops", "finished", "livelock", "events")
-    )
-    livelock_limit = int(w[0].livelock_limit)
-    fresh: list[int] = []  # of rounds that have not begun
-    over: list[int] = []
+    fields = ("now", "tick", "active", "queued", "segments", "starts", "stops", "finished", "livelock", "events")
+    w = engine.state.engine
+    now, tick, active, queued, ended, starts, stops, finished, livelock, events = (w[name] for name in fields)
+    livelock_limit, reported = int(w[0].livelock_limit), 0
     while True:
-        if segment_job.size - ended[0] < reserve or engine.state.parts.size - logged[0] < reserve:
-            engine.state = grown(engine.state)
-            segment_job = engine.state.segments["job"]
-        planned = decisions.planned.next_time()
-        t = min(engine.next_time(), planned)
-        if t == math.inf or finished[0] == n:
+        engine.make_room()
+        first_stop = planned.next_time()
+        t = min(engine.next_time(), first_stop)
+        if t == math.inf or finished[0] == instance.n:
             return engine.state
         if livelock[0] >= livelock_limit:
-            raise _thrashes(state, policy.name)
-        first, last, moves = int(came[0]), int(ended[0]), int(starts[0] + stops[0])
-        end, wake = last_of_instant(t), float(tick[0])
+            raise _thrashes(engine.state, policy.name)
+        end, wake, moves = last_of_instant(t), float(tick[0]), int(starts[0] + stops[0])
         if rounds is None:
-            tick[0] = decisions.wakes.of_instant(end)
-        if planned <= end:
-            tick[0] = decisions.planned.with_wake(float(tick[0]), end)
-        engine.apply_events(t)
-        arrived = arrivals[first : came[0]].tolist()
-        done = segment_job[last : ended[0]].tolist()  # only completions end a segment at an event
-        if w[0].copies:  # also of some of its copies
-            gone = dict.fromkeys(done)
-            done = [j for j in gone if status[j] == DONE]
-            for j in (j for j in gone if status[j] == WAITING):
-                engine.lists.stopped(j)
-        decisions.planned.drop_all(done)
-        if planned <= end:
-            decisions.planned.carry_out(end)
+            tick[0] = wakes.of_instant(end)
+        if first_stop <= end:
+            tick[0] = planned.with_wake(float(tick[0]), end)
+        arrived, done = engine.apply_events(t)
+        planned.drop_all(done)
+        if first_stop <= end:
+            planned.carry_out(end)
             if wake > end and not (arrived or done):
                 tick[0] = wake
                 continue
         present = float(now[0])
         hooks.hear(present, arrived, done)
         if rounds is not None:
-            fresh, over = fresh + arrived, over + done
-            if not rounds.begins(present):
+            if not rounds.begins(present, arrived, done):
                 tick[0] = rounds.waits(present, news=bool(arrived))
                 continue
-            arrived, done, fresh, over = fresh, over, [], []
-            running = engine.state.jobs["execution"][status == RUNNING]
-            rounds.watch(present, engine.state.executions["paid"][running])
+            arrived, done = rounds.news()
+            rounds.watch(present, engine.paid())
         news.arrived, news.finished = arrived, done
         engine.lists.refresh(arrived, done)
-        if rounds is None or w[0].active or w[0].queued:
-            try:
+        if rounds is None or active[0] or queued[0]:
+            with _blaming(policy.name, present + instance.zero):
                 decisions.apply(policy.decide(view))
-            except (Exception, SystemExit) as error:
-                raise blamed(error, policy.name, present + instance.zero) from error.__cause__
         news.heard = int(ended[0])
-        quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
-        tick[0] = math.inf
         if rounds is not None:
-            tick[0] = rounds.asked(present, busy=bool(w[0].active))
+            tick[0] = rounds.asked(present, busy=bool(active[0]))
         else:
-            event = min(engine.next_time(), decisions.planned.first) if quiet else math.inf
-            tick[0] = decisions.wakes.due(present, event, quiet=quiet, acted=acted)
+            quiet, acted = not (arrived or done), int(starts[0] + stops[0]) != moves
+            tick[0] = math.inf
+            event = min(engine.next_time(), planned.first) if quiet else math.inf
+            tick[0] = wakes.due(present, event, quiet=quiet, acted=acted)
         if progress is not None and events[0] - reported > PLAIN_SLICE:
             reported = int(events[0])
-            progress(int(finished[0]), n)
+            progress(int(finished[0]), instance.n)
 
 
-# A policy in plain Python during one run: its predictor, what that said, and what the policy notes down.
-def blamed(error: BaseException, policy: str, now: float) -> BaseException:
-    """``error`` of a policy that was asked at ``now``, to be raised: it says whose it is, and when.
+@contextlib.contextmanager
+def _blaming(policy: str, now: float) -> Iterator[None]:
+    """Within it a policy is asked at ``now``: what it raises says whose it is, and when.
 
     A policy's own exception stays what it is, with a note ("policy NAME at T s"); what it may not do is put into words.
     """
     where = f"policy {policy} at {now:.12g} s"
-    if isinstance(error, KnowledgeError):
-        return KnowledgeError(f"{where}: {error}")
-    if isinstance(error, OptschedError):
-        return error
-    if isinstance(error, SystemExit):
-        return SimulationError(f"{where}: SystemExit: a policy may not end the program")
-    error.add_note(where)
-    return error
+    try:
+        yield
+    except KnowledgeError as error:
+        raise KnowledgeError(f"{where}: {error}") from error.__cause__
+    except SystemExit as error:
+        raise SimulationError(f"{where}: SystemExit: a policy may not end the program") from error.__cause__
+    except Exception as error:
+        if not isinstance(error, OptschedError):
+            error.add_note(where)
+        raise
 
 
 class PolicyHooks:
@@ -386,24 +373,19 @@ class PolicyHooks:
 
     def begin(self, view: View) -> None:
         """A new run: the policy forgets the last one."""
-        if not hasattr(self.policy, "begin"):
-            return
-        try:
-            self.policy.begin(view)
-        except (Exception, SystemExit) as error:
-            raise blamed(error, self.policy.name, self.instance.zero) from error.__cause__
+        if hasattr(self.policy, "begin"):
+            with _blaming(self.policy.name, self.instance.zero):
+                self.policy.begin(view)
 
     def hear(self, now: float, arrived: list[int], finished: list[int]) -> None:
         """What happened at ``now``."""
         if self._predictor is None or self.predicted is None:
             return
-        try:
+        with _blaming(self.policy.name, now + self.instance.zero):
             for j in finished:
                 self._predictor.observe(j, now, float(self.instance.work[j]))
             for j in arrived:
                 self._predict(self._predictor, self.predicted, j, now)
-        except (Exception, SystemExit) as error:
-            raise blamed(error, self.policy.name, now + self.instance.zero) from error.__cause__
 
     def _predict(self, predictor: Predictor, predicted: Floats, j: int, now: float) -> None:
         length = predictor.predict(j, now)

@@ -19,9 +19,9 @@ from optsched.simulation.kernel import apply_events, may_go_on, next_time, start
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
 from optsched.simulation.policy import TABLES
-from optsched.simulation.records import ASKED, COUNT, FREE, POOL, RUNNING, SIZE, WAITING
+from optsched.simulation.records import ASKED, COUNT, DONE, FREE, POOL, RUNNING, SIZE, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.state import RunContext, State
+from optsched.simulation.state import RunContext, State, grown, log_reserve
 from optsched.speeds.speed_tables import NO_ROW, pace
 
 INDEX, TIME, ARRAY, TIMES = types.int64, types.float64, types.int64[::1], types.float64[::1]
@@ -182,6 +182,8 @@ class EntryPoints:
     def __init__(self, state: State, context: RunContext) -> None:
         self.state, self.context = state, context
         self._context_kind = context_kind(context)
+        self._reserve, self._copying = log_reserve(int(state.engine[0].gpus)), bool(state.engine[0].copies)
+        self._came, self._ended, self._logged = (state.engine[name] for name in ("next", "segments", "logged"))
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
@@ -201,9 +203,29 @@ class EntryPoints:
         _entry(_work_left)(self.state, np.ascontiguousarray(jobs, dtype=np.int64), left)
         return left
 
-    def apply_events(self, t: float) -> None:
-        """See `optsched.simulation.kernel.apply_events`."""
-        _entry(apply_events, self._context_kind)(self.state, self.context, t)
+    def make_room(self) -> None:
+        """For what one event time may add to the log."""
+        s = self.state
+        if s.segments.size - self._ended[0] < self._reserve or s.parts.size - self._logged[0] < self._reserve:
+            self.state = grown(s)
+
+    def apply_events(self, t: float) -> tuple[list[int], list[int]]:
+        """See `optsched.simulation.kernel.apply_events`; (who arrived, who finished), in order."""
+        s, first, last = self.state, int(self._came[0]), int(self._ended[0])
+        _entry(apply_events, self._context_kind)(s, self.context, t)
+        done = s.segments["job"][last : self._ended[0]].tolist()  # only completions end a segment at an event
+        if self._copying:  # also of some of its copies
+            gone, status = dict.fromkeys(done), s.jobs["status"]
+            done = [j for j in gone if status[j] == DONE]
+            for j in (j for j in gone if status[j] == WAITING):
+                self.lists.stopped(j)
+        return s.jobs["nth"][first : self._came[0]].tolist(), done
+
+    def paid(self) -> Floats:
+        """When the overhead of every running job is over, or when it was last settled, f64[]."""
+        running = self.state.jobs["execution"][self.state.jobs["status"] == RUNNING]
+        paid: Floats = self.state.executions["paid"][running]
+        return paid
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
         """See `optsched.simulation.kernel.start`."""

@@ -104,12 +104,23 @@ def apply_events(s: State, context: RunContext, t: float) -> None:
         w.now = max(w.now, change.key)
         w.events += 1
         job = s.jobs[j]
-        if job.status == WAITING:
-            _promote(s, j)
+        if job.status == WAITING:  # promoted
+            dequeue(s, j)
+            job.level = 0
+            job.attained = 0.0
+            to_the_end(s, j)
+            rise_never(s, j)
+            enqueue(s, j)
         elif first_finish(s, j) <= last:
             complete(s, context, j)
-        else:
-            _demote(s, j)
+        else:  # it drops a level
+            job.attained = s.numbers[job.level]
+            job.mark = w.now
+            job.level += 1
+            to_the_end(s, j)
+            end_running(s, j)
+            begin_running(s, j)
+            set_change(s, j)
         change = _next_change(s)
     while w.next < s.jobs.size and s.jobs[s.jobs[w.next].nth].arrival <= last:
         j = s.jobs[w.next].nth
@@ -122,29 +133,6 @@ def apply_events(s: State, context: RunContext, t: float) -> None:
         w.tick = np.inf
         w.events += 1
     w.last = -np.inf
-
-
-@njit(**INNER)
-def _demote(s: State, j: int) -> None:
-    w, job = s.engine[0], s.jobs[j]
-    job.attained = s.numbers[job.level]
-    job.mark = w.now
-    job.level += 1
-    to_the_end(s, j)
-    end_running(s, j)
-    begin_running(s, j)
-    set_change(s, j)
-
-
-@njit(**INNER)
-def _promote(s: State, j: int) -> None:
-    job = s.jobs[j]
-    dequeue(s, j)
-    job.level = 0
-    job.attained = 0.0
-    to_the_end(s, j)
-    rise_never(s, j)
-    enqueue(s, j)
 
 
 # --- executions -------------------------------------------------------------------------------------------------------
@@ -378,10 +366,9 @@ def _wait(s: State, j: int) -> None:
     rise_later(s, j)
 
 
-# Resuming in place costs nothing, compiled: a job stopped and started again at one instant where it was goes on.
-#
-# Where it was: on as many GPUs of each pool, where the engine counts them. It was never stopped: it goes on with its
-# segment, pays no restart, and is not counted as preempted.
+# --- resuming in place ------------------------------------------------------------------------------------------------
+# A job stopped and started again at one instant where it was (on as many GPUs of each pool, where the engine counts them)
+# was never stopped: it goes on with its segment, pays no restart, and is not counted as preempted.
 
 NEGLIGIBLE = 1e-7  # of what a job has left
 

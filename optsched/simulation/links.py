@@ -75,33 +75,26 @@ def new_links(
         kind=kind,
         ratio=ratio,
         cost=cost,
-        state=np.zeros(n, dtype=np.int64),
-        began=np.zeros(n),
-        left=np.zeros(n),
-        mark=np.zeros(n),
-        pace=np.zeros(n),
-        moved=np.zeros(n),
-        transfers_left=np.zeros(n, dtype=np.int64),
-        key=np.zeros(n),
         first=first,
         span=span,
         job_node=job_node,
-        head=np.full(nodes, -1, dtype=np.int64),
-        after=np.full(entries, -1, dtype=np.int64),
-        before=np.full(entries, -1, dtype=np.int64),
-        sends=np.full(nodes, -1, dtype=np.int64),
         sending=sending,
         senders=np.zeros(n, dtype=SENDER),
-        running=np.zeros(nodes, dtype=np.int64),
-        moving=np.zeros(nodes, dtype=np.int64),
-        busy=np.zeros(nodes),
-        busy_from=np.zeros(nodes),
         tree=new_tree(n),
-        waiting=np.zeros(n, dtype=np.int64),
-        asks=np.zeros(n, dtype=np.int64),
         counters=np.zeros(2, dtype=np.int64),
         clock=np.zeros(2),
+        **filled(0, n, "state transfers_left waiting asks"),
+        **filled(0.0, n, "began left mark pace moved key"),
+        **filled(-1, entries, "after before"),
+        **filled(-1, nodes, "head sends"),
+        **filled(0, nodes, "running moving"),
+        **filled(0.0, nodes, "busy busy_from"),
     )
+
+
+def filled(value: Any, size: int, names: str) -> dict[str, Any]:
+    """Arrays of that size and of the type of ``value``, with which they are filled, by these names."""
+    return {name: np.full(size, value) for name in names.split()}
 
 
 @njit(**KERNEL)

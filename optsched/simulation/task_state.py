@@ -11,7 +11,7 @@ from optsched.compiled import record
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
-from optsched.simulation.links import Links, new_links
+from optsched.simulation.links import Links, filled, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.policy import Placement
 from optsched.simulation.state import twice
@@ -106,21 +106,19 @@ def new_task_state(
     ``record``: keep a log of all tasks. ``python``: a policy in plain Python decides on transfers.
     """
     n, cluster = instance.n, instance.cluster
-    gpus, first_gpu = instance.gpus.copy(), node_first(instance)
+    gpus, total = instance.gpus.copy(), cluster.gpus
     first = np.concatenate([[0], np.cumsum(gpus)]).astype(np.int64)
-    workers, total = int(first[-1]), cluster.gpus
+    workers = np.zeros(int(first[-1]), dtype=WORKER)
+    workers["job"] = np.repeat(np.arange(n), gpus)
+    workers["gpu"] = workers["after"] = workers["before"] = -1
     iterations = instance.iterations.astype(np.int64)
     shared = placement.shared
     assert shared is not None  # the caller has looked
-    links = _links(instance, first, workers)
+    links = _links(instance, first)
     per_byte = shared.seconds_per_byte if shared.seconds_per_byte is not None else float(links.cost[0])
     room = (1 << 16) + 2 * (total + n) if record else 0
     counters = np.zeros(12, dtype=np.int64)
     counters[PYTHON], counters[KEEP_LOG] = python, record
-
-    def ints(k: int, value: int = 0) -> Ints:
-        return np.full(k, value, dtype=np.int64)
-
     return TaskState(
         arrival=instance.arrival - clock_zero(instance),
         gpus=gpus,
@@ -131,54 +129,39 @@ def new_task_state(
         memory=instance.gpu_memory.copy(),
         kind=instance.job_class.copy(),
         by_arrival=np.argsort(instance.arrival, kind="stable").astype(np.int64),
-        placed=np.full(n, np.inf),
-        done=np.full(n, np.inf),
-        iteration=ints(n),
-        at_barrier=ints(n),
         forward_left=gpus * iterations,
         backward_left=gpus * iterations,
         queue_key=np.array(order.queue, dtype=np.float64),
         gpu_rule=order.gpu.columns(n),
         link_rule=order.link.columns(n),
-        gpu_key=np.zeros(n),
-        queue=ints(n),
-        workers=_workers(gpus),
+        workers=workers,
         gpu_node=np.repeat(np.arange(cluster.node_count, dtype=np.int64), cluster.node_gpus),
-        node_first=first_gpu,
+        node_first=node_first(instance),
         capacity=np.repeat(cluster.node_memory, cluster.node_gpus),
         eligible=np.ascontiguousarray(instance.class_eligible),
-        head=ints(total, -1),
-        runs=ints(total, -1),
-        gpu_busy=np.zeros(total),
         tree=new_tree(total),
-        undecided=ints(total),
-        is_undecided=ints(total),
-        open=np.zeros(total, dtype=np.bool_),
         hopeless=np.full(instance.class_eligible.shape[0], np.inf),
-        load=np.zeros(total),
         random=placement.random_state(),
         numbers=np.array(shared.numbers, dtype=np.float64),
-        out_gpu=ints(int(gpus.max(initial=1))),
+        out_gpu=np.zeros(int(gpus.max(initial=1)), dtype=np.int64),
         byte_load=np.array([per_byte]),
         links=links,
         # a few nan follow, so that a rule given too few compares with nan
         rule_numbers=np.array([*order.numbers, *(np.nan,) * 4], dtype=np.float64),
-        log_job=np.zeros(room, dtype=np.int32),
-        log_worker=np.zeros(room, dtype=np.int32),
-        log_start=np.zeros(room),
-        log_end=np.zeros(room),
         counters=counters,
+        **filled(np.inf, n, "placed done"),
+        **filled(0, n, "iteration at_barrier queue"),
+        **filled(0.0, n, "gpu_key"),
+        **filled(-1, total, "head runs"),
+        **filled(0, total, "undecided is_undecided"),
+        **filled(0.0, total, "gpu_busy load"),
+        **filled(False, total, "open"),
+        **filled(np.int32(0), room, "log_job log_worker"),
+        **filled(0.0, room, "log_start log_end"),
     )
 
 
-def _workers(gpus: Ints) -> Any:
-    made = np.zeros(int(gpus.sum()), dtype=WORKER)
-    made["job"], made["gpu"] = np.repeat(np.arange(gpus.size), gpus), -1
-    made["after"] = made["before"] = -1
-    return made
-
-
-def _links(instance: Instance, first: Ints, workers: int) -> Links:
+def _links(instance: Instance, first: Ints) -> Links:
     n, contention = instance.n, instance.contention
     cost, ratio, kind = np.zeros(3), np.zeros((0, 0)), np.zeros(n, dtype=np.int64)
     if contention is not None:
@@ -187,7 +170,7 @@ def _links(instance: Instance, first: Ints, workers: int) -> Links:
             ratio = np.array(contention.ratios, dtype=np.float64)
             row = {name: k for k, name in enumerate(contention.kinds)}
             kind[:] = [row.get(name, 0) for name in instance.table["profile"].to_list()]  # others send nothing
-    span, job_node = np.zeros(n, dtype=np.int64), np.zeros(workers, dtype=np.int64)
+    span, job_node = np.zeros(n, dtype=np.int64), np.zeros(first[-1], dtype=np.int64)
     nodes = instance.cluster.node_count
     return new_links(instance.message.copy(), first.copy(), span, job_node, nodes, cost, kind, ratio)
 

@@ -99,10 +99,17 @@ class Rounds:
         self._first = float(instance.arrival.min(initial=math.inf))
         self._next = math.inf
         self._fruitless = 0
+        self._news: tuple[list[int], list[int]] = [], []
 
-    def begins(self, now: float) -> bool:
-        """Does a round begin at the instant of ``now``?"""
+    def begins(self, now: float, arrived: list[int], finished: list[int]) -> bool:
+        """Does a round begin at the instant of ``now``, at which these have ``arrived`` and ``finished``?"""
+        self._news = self._news[0] + arrived, self._news[1] + finished
         return float(next_tick(now, self._first, self.length)) <= now
+
+    def news(self) -> tuple[list[int], list[int]]:
+        """Who has arrived, and who has finished, since this was last asked."""
+        found, self._news = self._news, ([], [])
+        return found
 
     def waits(self, now: float, *, news: bool) -> float:
         """When it is asked next, between two rounds; ``news``: jobs have come."""

@@ -53,6 +53,17 @@ def test_late_clocks_lose_no_part_of_tasks(arrival: float, profile: str, tmp_pat
         assert run.value("total_completion_time") >= low.exact_float * (1 - 1e-9)
 
 
+def test_a_late_clock_that_no_epoch_takes_away_loses_no_part_of_tasks() -> None:
+    """The difference of the arrivals is no float, so that they stay as they are: 2000 tasks would lose 1.9e-7 s."""
+    early, late = (
+        Job(name, at, iterations=n, profile="p") for name, at, n in (("a", 2.0**20 + 0.1, 1000), ("b", 1e8, 1))
+    )
+    instance = Instance([early, late], "1x1", tasks={"p": IterationTasks(0.1, 0.1)})
+    assert instance.relative is instance
+    completion = simulate(instance, "srsf").schedule.completion
+    assert completion[0] - instance.arrival[0] == pytest.approx(200, abs=2e-9)
+
+
 def test_stays_that_the_clock_rounds_to_nothing_are_no_nan() -> None:
     tasks = {"tiny": IterationTasks(1e-9, 1e-9)}
     jobs = [Job("a", arrival=0, iterations=1, profile="tiny"), Job("b", arrival=1e9, iterations=1, profile="tiny")]
