@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
@@ -94,8 +94,8 @@ class Decisions:
         if len(jobs) < 2:
             return 0
         try:
-            if not _are_plain([*jobs, *work, *chain.from_iterable(named)]):
-                return 0
+            if not _PLAIN.issuperset(map(type, chain(jobs, work, chain.from_iterable(named)))):
+                return 0  # numpy makes numbers of truth values and text among numbers
             pairs, moved = np.array(named or [(0, 0)]), np.array(jobs)
             parts = np.array(work, dtype=np.float64)  # of None: nan
         except (ValueError, TypeError):
@@ -149,7 +149,7 @@ class Decisions:
         if not isinstance(decision, Start | Stop):
             raise self._wrong(f"{_shown(decision)} is not a decision (expected: Start, Stop, Wake, Moves)")
         j = decision.job
-        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < self._instance.n:
+        if not (is_whole(j) and 0 <= j < self._instance.n):
             kind, last = type(decision).__name__, self._instance.n - 1
             raise self._wrong(f"{kind}: there is no job {_shown(j)} (expected: 0 to {last})")
         if isinstance(decision, Stop):
@@ -293,14 +293,7 @@ def _is_legal(moves: Moves) -> bool:
 
 
 def _is_part(part: Any) -> bool:
-    if not (isinstance(part, tuple | list) and len(part) == 2):
-        return False
-    return all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in part)
-
-
-def _are_plain(values: list[Any]) -> bool:
-    # numpy makes numbers of truth values and text among numbers.
-    return _PLAIN.issuperset(map(type, values))
+    return isinstance(part, tuple | list) and len(part) == 2 and all(map(is_whole, part))
 
 
 def _is_real(value: Any) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError, check_legal
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Floats, is_whole
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.simulation.colocation import ColocationContext
@@ -170,8 +170,7 @@ def _kind_of_run(policy: Any, instance: Instance, uses: frozenset[Use]) -> tuple
 
 def _copies(policy: Any, instance: Instance) -> int:
     nodes, copies = instance.cluster.node_count, getattr(policy, "copies", 0)
-    whole = isinstance(copies, int | np.integer) and not isinstance(copies, bool) and copies >= 0
-    check_legal(bool(whole), f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
+    check_legal(is_whole(copies) and copies >= 0, f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
     return min(int(copies), nodes) if copies else nodes
 
 

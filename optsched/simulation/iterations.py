@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import is_jitted
 
 from optsched.compiled import Function, Stopwatch, slice_of, worked
-from optsched.errors import InputError, KnowledgeError, SimulationError, check_legal
+from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
@@ -27,7 +27,7 @@ from optsched.simulation.metrics import offered_seconds, task_metrics
 from optsched.simulation.policy import Knowledge, Placement
 from optsched.simulation.run import CONSERVED, Run
 from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
-from optsched.simulation.task_policy import TaskJobs, TaskOrder, TaskPolicy, always
+from optsched.simulation.task_policy import LinkView, TaskJobs, TaskOrder, TaskPolicy, always
 from optsched.simulation.task_state import (
     ASK,
     FINISHED,
@@ -157,98 +157,40 @@ def _run(
     progress: Callable[[int, int], None] | None,
 ) -> TaskState:
     assert placement.shared is not None
-    view = _View(state, instance, Knowledge(policy.knowledge), name)
+    links, counters = state.links, state.counters
+    view = LinkView(
+        links,
+        instance,
+        name,
+        Knowledge(policy.knowledge),
+        clock_zero(instance),
+        waiting=lambda: links.waiting[: counters[READY]],
+        begin=lambda job: start_waiting(state, job),
+    )
     admit = always if order.admit is None else order.admit
     while True:
-        before = int(state.counters[TASKS])
+        before = int(counters[TASKS])
         status = run_tasks(placement.shared.place, admit, state, slice_of(run_tasks, SLICE))
-        worked(run_tasks, int(state.counters[TASKS]) - before)
+        worked(run_tasks, int(counters[TASKS]) - before)
         if status == LOG_FULL:
             state = grown(state)
-            view.state = state
         elif status == ASKED:
-            view.start_all(cast(Any, policy).communicate(view))
-            state.counters[ASK] = 0
+            chosen = cast(Any, policy).communicate(view)
+            if not (chosen is None or isinstance(chosen, Iterable)):
+                legal = "jobs to start, or None"
+                raise SimulationError(f"policy {name}: communicate gives {chosen!r} (expected: {legal})")
+            for job in () if chosen is None else chosen:
+                view.start(job)
+            counters[ASK] = 0
         elif status == STUCK:
-            waits = instance.ids[int(state.links.waiting[0])]
+            waits = instance.ids[int(links.waiting[0])]
             raise SimulationError(
                 f"policy {name} at {view.now + view.epoch:.12g} s: the all-reduce of job {waits!r} waits for ever"
             )
         elif progress is not None:
-            progress(int(state.counters[FINISHED]), instance.n)
+            progress(int(counters[FINISHED]), instance.n)
         if status not in (LOG_FULL, ASKED, PAUSED):
             return state
-
-
-# As plain Python: a call of the compiled form would look up the types of all arrays of the links first.
-_bytes_left = getattr(network.bytes_left, "py_func", network.bytes_left)
-
-
-class _View:
-    """See `optsched.simulation.task_policy.LinkView`."""
-
-    def __init__(self, state: TaskState, instance: Instance, knowledge: Knowledge, name: str) -> None:
-        self.state, self._instance, self._knowledge, self._name = state, instance, knowledge, name
-        self._zero = clock_zero(instance)
-
-    @property
-    def now(self) -> float:
-        return self._zero + float(self.state.links.clock[network.NOW])
-
-    @property
-    def epoch(self) -> float:
-        """What the log's clock says at time 0."""
-        return self._instance.zero
-
-    @property
-    def ready(self) -> tuple[int, ...]:
-        return tuple(self.state.links.waiting[: self.state.counters[READY]].tolist())
-
-    def running(self, node: int) -> tuple[int, ...]:
-        links, found = self.state.links, []
-        if not 0 <= node < links.head.size:
-            raise SimulationError(f"policy {self._name} asks about node {node!r} (expected: 0..{links.head.size - 1})")
-        e = int(links.head[node])
-        while e >= 0:
-            found.append(int(links.sending[e].job))
-            e = int(links.after[e])
-        return tuple(sorted(found))
-
-    def nodes(self, job: int) -> tuple[int, ...]:
-        links = self.state.links
-        first = links.first[job]
-        return tuple(links.job_node[first : first + links.span[job]].tolist())
-
-    def message(self, job: int) -> float:
-        return float(self.state.links.message[job])
-
-    def bytes_left(self, job: int) -> float:
-        return float(_bytes_left(self.state.links, job))
-
-    def transfers_left(self, job: int) -> int:
-        if self._knowledge is not Knowledge.CLAIRVOYANT:
-            raise KnowledgeError(f"a {self._knowledge} policy asked for the transfers that are left")
-        return int(self.state.links.transfers_left[job])
-
-    def start(self, job: int) -> None:
-        number = isinstance(job, int | np.integer) and not isinstance(job, bool)
-        if not number or job not in self.ready:
-            known = number and 0 <= job < self._instance.n
-            named = f"job {self._instance.ids[job]!r} ({job})" if known else f"job {job!r}"
-            waiting = ", ".join(f"{each} ({self._instance.ids[each]!r})" for each in self.ready)
-            raise SimulationError(
-                f"policy {self._name} at {self.now + self.epoch:.12g} s: {named} has no all-reduce that waits "
-                f"(expected: {waiting})"
-            )
-        start_waiting(self.state, job)
-
-    def start_all(self, jobs: Iterable[int] | None) -> None:
-        if jobs is None:
-            return
-        if not isinstance(jobs, Iterable):
-            raise SimulationError(f"policy {self._name}: communicate gives {jobs!r} (expected: jobs to start, or None)")
-        for job in jobs:
-            self.start(job)
 
 
 def _result(

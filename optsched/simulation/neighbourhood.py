@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from optsched.problem.arrays import is_whole
 from optsched.problem.instance import Instance
 from optsched.simulation.colocation import Neighbours
 from optsched.simulation.records import NUMBER
@@ -109,8 +110,8 @@ class Neighbourhood:
         return tuple(sorted(int(j) for j in (gpu.one, gpu.other) if j >= 0))
 
     def _number(self, gpu: Gpu) -> int:
-        size, pair = self._instance.cluster.node_gpus, isinstance(gpu, tuple | list) and len(gpu) == 2
-        whole = pair and all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in gpu)
+        size = self._instance.cluster.node_gpus
+        whole = isinstance(gpu, tuple | list) and len(gpu) == 2 and all(map(is_whole, gpu))
         if not (whole and 0 <= gpu[0] < size.size and 0 <= gpu[1] < size[gpu[0]]):
             legal = f"(node, index) of the GPUs of {self._instance.cluster.spec}"
             raise ValueError(f"names GPU {gpu!r} (expected: {legal})")

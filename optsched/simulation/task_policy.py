@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import njit, types
-from optsched.errors import KnowledgeError
-from optsched.problem.arrays import Floats
+from optsched.errors import KnowledgeError, SimulationError
+from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.simulation.links import new_links
+from optsched.simulation.links import NOW, Links, bytes_left, new_links
 from optsched.simulation.policy import Knowledge
 
 
@@ -112,38 +112,82 @@ class TaskJobs:
         return self.gpus * self.iterations * self.compute
 
 
-class LinkView(Protocol):
+class LinkView:
     """What ``communicate`` sees of the network, at a moment at which a transfer became ready or another one ended."""
+
+    def __init__(
+        self,
+        links: Links,
+        instance: Instance,
+        name: str,
+        knowledge: Knowledge,
+        zero: float,
+        waiting: Callable[[], Ints],
+        begin: Callable[[int], None],
+    ) -> None:
+        self._links, self._instance, self._name, self._knowledge = links, instance, name, knowledge
+        self._zero, self._waiting, self._begin = zero, waiting, begin
 
     @property
     def now(self) -> float:
         """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+        return self._zero + float(self._links.clock[NOW])
 
     @property
     def epoch(self) -> float:
         """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+        return self._instance.zero
 
     @property
     def ready(self) -> tuple[int, ...]:
         """Jobs whose all-reduce waits, in the order of the policy's ``link`` keys."""
+        return tuple(self._waiting().tolist())
 
     def running(self, node: int) -> tuple[int, ...]:
         """Jobs whose all-reduces run over the interface of a node."""
+        links, found = self._links, []
+        if not 0 <= node < links.head.size:
+            raise SimulationError(f"policy {self._name} asks about node {node!r} (expected: 0..{links.head.size - 1})")
+        e = int(links.head[node])
+        while e >= 0:
+            found.append(int(links.sending[e].job))
+            e = int(links.after[e])
+        return tuple(sorted(found))
 
     def nodes(self, job: int) -> tuple[int, ...]:
         """The nodes that the gang of a job spans."""
+        first = self._links.first[job]
+        return tuple(self._links.job_node[first : first + self._links.span[job]].tolist())
 
     def message(self, job: int) -> float:
         """M_j, bytes."""
+        return float(self._links.message[job])
 
     def bytes_left(self, job: int) -> float:
         """What is left of the running all-reduce of a job; of one that waits, all of it."""
+        return float(_bytes_left(self._links, job))
 
     def transfers_left(self, job: int) -> int:
         """All-reduces of a job that are not finished; `KnowledgeError` unless the policy is clairvoyant."""
+        if self._knowledge is not Knowledge.CLAIRVOYANT:
+            raise KnowledgeError(f"a {self._knowledge} policy asked for the transfers that are left")
+        return int(self._links.transfers_left[job])
 
     def start(self, job: int) -> None:
         """Start the all-reduce of a job in ``ready`` at once."""
+        if not is_whole(job) or job not in self.ready:
+            known = is_whole(job) and 0 <= job < self._instance.n
+            named = f"job {self._instance.ids[job]!r} ({job})" if known else f"job {job!r}"
+            waiting = ", ".join(f"{each} ({self._instance.ids[each]!r})" for each in self.ready)
+            raise SimulationError(
+                f"policy {self._name} at {self.now + self.epoch:.12g} s: {named} has no all-reduce that waits "
+                f"(expected: {waiting})"
+            )
+        self._begin(job)
+
+
+# As plain Python: a call of the compiled form would look up the types of all arrays of the links first.
+_bytes_left = getattr(bytes_left, "py_func", bytes_left)
 
 
 class TaskPolicy(Protocol):
