@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from examples import examples, few
 from hypothesis import given, settings, strategies as st
-from simulation.one_by_one import OneByOne
+from simulation.plain_policies import OneByOne
 from simulation.shared_world import SharedWorld, random_shared_instance
 
 import optsched.simulation.engine as engine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Decision, Moves, Start, Stop, View, Wake
+from simulation.plain_policies import Asked
 
 
 class Shuffles:
@@ -119,14 +119,8 @@ def test_moves_in_arrays_where_jobs_share_gpus() -> None:
     assert alone.schedule.completion.tolist() == beside.schedule.completion.tolist()
 
 
-class Says:
-    name, knowledge, uses = "says", "clairvoyant", ("nodes",)
-
-    def __init__(self, *decisions: Any) -> None:
-        self.decisions = list(decisions)
-
-    def decide(self, view: View) -> list[Any]:
-        return self.decisions if view.now == 0 else []
+def says(*decisions: Any, uses: tuple[str, ...] = ("nodes",)) -> Asked:
+    return Asked(lambda view: list(decisions) if view.now == 0 else [], uses=uses)
 
 
 GOOD = Start(0, ((0, 2),))
@@ -156,7 +150,7 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
     instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2), Job("c", duration=1)], "2x2")
     for decisions in ([GOOD, wrong], [GOOD, Start(2, ((1, 1),)), Stop(2), wrong], [Wake(5), GOOD, wrong, Stop(0)]):
         with pytest.raises(SimulationError) as raised:
-            simulate(instance, Says(*decisions))
+            simulate(instance, says(*decisions))
         assert words in str(raised.value)
 
 
@@ -183,24 +177,21 @@ def test_what_is_not_possible_is_named_wherever_it_stands(wrong: Any, words: str
 def test_moves_that_are_not_possible_are_named(wrong: Moves, words: str) -> None:
     instance = Instance([Job("a", duration=1, gpus=2), Job("b", duration=1, gpus=2), Job("c", duration=1)], "2x2")
     with pytest.raises(SimulationError) as raised:
-        simulate(instance, Says(GOOD, wrong))
+        simulate(instance, says(GOOD, wrong))
     assert words in str(raised.value)
 
 
 def test_moves_of_nobody_change_nothing() -> None:
     instance = Instance([Job("a", duration=1, gpus=2)], "2x2")
     nobody = Moves(stop=np.zeros(0, dtype=np.int64), at=np.zeros(0))
-    assert simulate(instance, Says(Moves(), GOOD, nobody)).schedule.completion.tolist() == [1]
+    assert simulate(instance, says(Moves(), GOOD, nobody)).schedule.completion.tolist() == [1]
 
 
 def test_a_policy_that_names_nodes_says_so() -> None:
-    class Quiet(Says):
-        uses = ()
-
     instance = Instance([Job("a", duration=1, gpus=3)], "2x2")
     for decisions in ([Start(0, ((0, 2), (1, 1)))], [Start(0, ((0, 2), (1, 1))), Stop(0)]):
         with pytest.raises(SimulationError, match="says so"):
-            simulate(instance, Quiet(*decisions))
+            simulate(instance, says(*decisions, uses=()))
 
 
 # -- What a policy yields that is no decision, or an order with values that are none, is one line that names it -----------
@@ -214,19 +205,6 @@ def nested(depth: int) -> list[Any]:
     for _ in range(depth):
         found = [found]
     return found
-
-
-@dataclass
-class Odd:
-    """Yields one thing, or returns it."""
-
-    what: Any
-    whole: bool = False
-    name: str = "odd"
-    knowledge: str = "clairvoyant"
-
-    def decide(self, view: Any) -> Any:
-        return self.what if self.whole else iter([osd.Start(0), self.what] if view.waiting else [])
 
 
 @pytest.mark.parametrize(
@@ -247,8 +225,9 @@ class Odd:
     ],
 )
 def test_what_is_no_decision(what: Any, whole: bool, said: str) -> None:
-    with pytest.raises(osd.SimulationError, match=rf"^policy odd at 0 s: .*{said}") as caught:
-        osd.simulate(TWO, Odd(what, whole))
+    policy = Asked(lambda view: what if whole else iter([osd.Start(0), what] if view.waiting else []))
+    with pytest.raises(osd.SimulationError, match=rf"^policy asked at 0 s: .*{said}") as caught:
+        osd.simulate(TWO, policy)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -265,15 +244,13 @@ def test_what_is_no_decision(what: Any, whole: bool, said: str) -> None:
     ],
 )
 def test_a_truth_value_among_numbers_of_a_list_is_no_number(decisions: list[Any], said: str) -> None:
-    class Naming(Odd):
-        uses = ("nodes",)
-
-    with pytest.raises(osd.SimulationError, match=rf"^policy odd at 0 s: .*{said}"):
-        osd.simulate(osd.Instance([osd.Job("a", duration=9), osd.Job("b", duration=5)], "1x2"), Naming(decisions, True))
+    with pytest.raises(osd.SimulationError, match=rf"^policy asked at 0 s: .*{said}"):
+        osd.simulate(osd.Instance([osd.Job("a", duration=9), osd.Job("b", duration=5)], "1x2"), says(*decisions))
 
 
 @pytest.mark.parametrize("hook", ["order", "accelerator"])
 def test_who_asks_too_much_before_the_run_is_named(hook: str) -> None:
-    curious = type("Curious", (Odd,), {hook: lambda self, jobs: jobs.duration})
-    with pytest.raises(osd.KnowledgeError, match=r"^policy odd at 0 s: a non-clairvoyant policy asked for durations"):
-        osd.simulate(TWO, curious(None, knowledge="non-clairvoyant"))
+    curious = Asked(lambda view: (), knowledge="non-clairvoyant")
+    setattr(curious, hook, lambda jobs: jobs.duration)
+    with pytest.raises(osd.KnowledgeError, match=r"^policy asked at 0 s: a non-clairvoyant policy asked for durations"):
+        osd.simulate(TWO, curious)

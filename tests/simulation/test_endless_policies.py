@@ -10,6 +10,7 @@ import pytest
 import optsched as osd
 from optsched.simulation import wakes
 from optsched.simulation.wakes import Wakes
+from simulation.plain_policies import Asked
 
 
 class Waker:
@@ -56,17 +57,14 @@ def test_it_is_stopped_and_named(policy: Waker, message: str) -> None:
 
 
 def test_starting_and_stopping_every_nanosecond_is_no_way_out() -> None:
-    class Fidget(Waker):
-        name = "fidget"
+    def fidget(view: osd.Policy) -> Iterator[object]:
+        running = list(view.running)
+        yield from map(osd.Stop, running)
+        yield from map(osd.Start, [] if running else view.waiting[:1])
+        yield osd.Wake(view.now + 1e-9)
 
-        def decide(self, view: osd.Policy) -> Iterator[object]:
-            running = list(view.running)
-            yield from map(osd.Stop, running)
-            yield from map(osd.Start, [] if running else view.waiting[:1])
-            yield osd.Wake(view.now + 1e-9)
-
-    with pytest.raises(osd.SimulationError, match=r"policy fidget .*woken"):
-        osd.simulate(two_jobs(), Fidget(lambda k: 1e-9))
+    with pytest.raises(osd.SimulationError, match=r"policy asked .*woken"):
+        osd.simulate(two_jobs(), Asked(fidget))
 
 
 def test_often_is_not_for_ever() -> None:
@@ -77,13 +75,12 @@ def test_often_is_not_for_ever() -> None:
 
 
 def test_a_policy_may_wait_a_while_before_it_starts() -> None:
-    class Late(Waker):
-        def decide(self, view: osd.Policy) -> Iterator[object]:
-            if view.now >= 60:
-                yield from map(osd.Start, [j for j in view.waiting[:1] if view.fits(j)])
-            yield osd.Wake(view.now + 0.1)
+    def late(view: osd.Policy) -> Iterator[object]:
+        if view.now >= 60:
+            yield from map(osd.Start, [j for j in view.waiting[:1] if view.fits(j)])
+        yield osd.Wake(view.now + 0.1)
 
-    assert osd.simulate(two_jobs(), Late(lambda k: 0.1)).value("makespan") == pytest.approx(167, abs=1)
+    assert osd.simulate(two_jobs(), Asked(late)).value("makespan") == pytest.approx(167, abs=1)
 
 
 def test_wakes_that_have_passed_are_forgotten() -> None:
@@ -94,29 +91,24 @@ def test_wakes_that_have_passed_are_forgotten() -> None:
     assert kept.due(3.0, math.inf, quiet=False, acted=False) == math.inf
 
 
-class Sliver:
+def sliver(work: float) -> Asked:
     """Starts copies of ``work`` units for ever."""
 
-    name = "sliver"
-    knowledge = "clairvoyant"
-    uses = ("copies",)
-
-    def __init__(self, work: float) -> None:
-        self.work = work
-
-    def decide(self, view: osd.Policy) -> Iterator[object]:
+    def copies(view: osd.Policy) -> Iterator[object]:
         if view.waiting and not view.running:
             job = view.waiting[0]
-            yield osd.Start(job, on=[(0, 1)], work=min(self.work, view.remaining(job)))
+            yield osd.Start(job, on=[(0, 1)], work=min(work, view.remaining(job)))
+
+    return Asked(copies, uses=("copies",))
 
 
 def test_copies_that_do_next_to_nothing_are_stopped() -> None:
-    with pytest.raises(osd.SimulationError, match=r"policy sliver at .*did no work to speak of.*a ten-millionth"):
-        osd.simulate(two_jobs(), Sliver(1e-9))
+    with pytest.raises(osd.SimulationError, match=r"policy asked at .*did no work to speak of.*a ten-millionth"):
+        osd.simulate(two_jobs(), sliver(1e-9))
 
 
 def test_small_copies_are_no_crime() -> None:
-    assert osd.simulate(two_jobs(), Sliver(0.01)).value("makespan") == pytest.approx(107)
+    assert osd.simulate(two_jobs(), sliver(0.01)).value("makespan") == pytest.approx(107)
 
 
 def test_a_policy_that_moves_all_jobs_before_they_have_restarted_is_stopped() -> None:

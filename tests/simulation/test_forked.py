@@ -32,6 +32,7 @@ from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.type_speeds import group_rates
 from simulation.forked_instances import forked, gang_instance, table_instance
+from simulation.plain_policies import Asked
 
 # -- HadarE with the rule ``work`` on one-GPU nodes once more, in fractions, one job and one node at a time ---------------
 
@@ -359,11 +360,7 @@ def test_a_stop_ends_all_copies_and_keeps_their_work() -> None:
 
 
 def test_jobs_that_nobody_assigns_stay_unfinished() -> None:
-    class Nobody(Says):
-        def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
-            return ()
-
-    run = forked(TWO, Nobody())
+    run = forked(TWO, Asked(lambda view: (), uses=("copies",)))
     assert run.unfinished == ["a", "b"]
     assert len(run.schedule) == 0
     assert run.rounds == ()

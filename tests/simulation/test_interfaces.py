@@ -24,7 +24,7 @@ from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.state import new_state
 from optsched.speeds.goodput import Goodputs
 from simulation.contending_world import ElasticWorld, Present, World, random_contending_instance, worth
-from simulation.one_by_one import FirstFree
+from simulation.plain_policies import Asked, FirstFree
 from simulation.reference import Counts, Replay, Rule, Task, first_fit
 from simulation.test_elastic import Dice, run_elastic
 
@@ -42,23 +42,19 @@ POLICIES = [
 ]
 
 
-class Packed:
+def _packed(view: View) -> Iterator[Any]:
     """Preempts and shares in plain Python: the shortest remaining job first, anywhere, beside anybody if it must."""
-
-    name, knowledge, uses = "packed", "clairvoyant", ("sharing",)
-
-    def decide(self, view: Any) -> Any:
-        if view.arrived:
-            for job in view.running[::2]:
-                yield osd.Stop(job)
-        for job in sorted(view.waiting, key=view.remaining):
-            gpus = [*view.idle(job), *view.open(job)][: view.gpus(job)]
-            if len(gpus) == view.gpus(job):
-                yield osd.Start(job, gpus=gpus)
+    if view.arrived:
+        for job in view.running[::2]:
+            yield osd.Stop(job)
+    for job in sorted(view.waiting, key=view.remaining):
+        gpus = [*view.idle(job), *view.open(job)][: view.gpus(job)]
+        if len(gpus) == view.gpus(job):
+            yield osd.Start(job, gpus=gpus)
 
 
 def _schedule(made: Instance, policy: str) -> Schedule:
-    return simulate(made, Packed() if policy == "packed" else policy).schedule
+    return simulate(made, Asked(_packed, uses=("sharing",)) if policy == "packed" else policy).schedule
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, "elastic"])
@@ -169,15 +165,10 @@ def test_two_that_widen_meet_though_each_asks_for_one_gpu() -> None:
     jobs = [osd.Job(name, gpus=1, iterations=3, profile="p", batch_size=4) for name in "ab"]
     made = osd.Instance(jobs, "2x2", scalings={"p": scaling}, contention=Contention(1.0, 0.0))
 
-    class Spread:
-        name, knowledge, uses = "spread", "non-clairvoyant", ("widths",)
-
-        def decide(self, view: View) -> Iterator[Start]:
-            yield from (Start(job, on=((0, 1), (1, 1))) for job in view.waiting)
-
-    found = run_elastic(made, Spread()).schedule
+    spread = Asked(lambda view: [Start(job, on=((0, 1), (1, 1))) for job in view.waiting], uses=("widths",))
+    found = run_elastic(made, spread).schedule
     # 2 s of computing and 2 s of communication an iteration, p = 1/2: u = (1 + u)/2 / (1/2 + (1 + u)/2), f = 1 + u
     met = (5**0.5 - 1) / 2
     np.testing.assert_allclose(found.completion, 3 * 4 * (1 + met / 2), rtol=1e-12)
-    alone = run_elastic(made.replace(contention=None), Spread()).schedule
+    alone = run_elastic(made.replace(contention=None), spread).schedule
     np.testing.assert_allclose(alone.completion, 12.0)

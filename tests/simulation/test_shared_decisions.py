@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -12,23 +12,15 @@ from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.throughputs import Throughput, Throughputs
+from simulation.plain_policies import Asked
 
 XI = 1.5
 
 
-class Scripted:
-    """Decides what a list says, at the first time that it is asked."""
-
-    name, knowledge, uses, restart = "scripted", "clairvoyant", ("sharing",), 0.0
-
-    def __init__(self, *decisions: Any) -> None:
-        self._decisions = list(decisions)
-
-    def decide(self, view: Any) -> Iterator[Any]:
-        while self._decisions and self._decisions[0] is not None:
-            yield self._decisions.pop(0)
-        if self._decisions:
-            self._decisions.pop(0)
+def scripted(*decisions: Any, **more: Any) -> Asked:
+    """Decides what a list says, up to the next None at every question."""
+    left = iter(decisions)
+    return Asked(lambda view: takewhile(lambda each: each is not None, left), **{"uses": ("sharing",), **more})
 
 
 def pair(**more: Any) -> Instance:
@@ -44,7 +36,7 @@ def test_a_partner_that_is_stopped_leaves_the_other_alone() -> None:
         interference=XI,
     )
     gpu = ((0, 0),)
-    policy = Scripted(
+    policy = scripted(
         Start(0, gpus=gpu), None, Start(1, gpus=gpu), None, Stop(1), None, Start(1, gpus=gpu), None, Start(2)
     )
     run = simulate(instance, policy)
@@ -60,8 +52,8 @@ def test_a_restart_beside_another_is_paid_and_slows_it_meanwhile(restart: float,
         [Job("a", duration=12), Job("b", duration=8), Job("c", arrival=6, duration=1)], "1x2", interference=XI
     )
     one, two = ((0, 0),), ((0, 1),)
-    policy = Scripted(Start(0, gpus=one), Start(1, gpus=two), None, Stop(1), Start(1, gpus=one), Start(2))
-    policy.restart = restart
+    moves = Start(0, gpus=one), Start(1, gpus=two), None, Stop(1), Start(1, gpus=one), Start(2)
+    policy = scripted(*moves, restart=restart)
     assert simulate(instance, policy).schedule.completion.tolist() == pytest.approx(completions, rel=1e-15)
 
 
@@ -70,9 +62,8 @@ def test_who_stands_still_beside_another_goes_on() -> None:
         [Job("a", duration=10), Job("b", duration=10), Job("c", arrival=3, duration=1)], "1x1", interference=XI
     )
     gpu = ((0, 0),)
-    policy = Scripted(Start(0, gpus=gpu), Start(1, gpus=gpu), None, Stop(0), Start(0, gpus=gpu))
-    policy.restart = 5.0
-    run = simulate(instance, policy)
+    moves = Start(0, gpus=gpu), Start(1, gpus=gpu), None, Stop(0), Start(0, gpus=gpu)
+    run = simulate(instance, scripted(*moves, restart=5))
     assert run.preemptions == 0
     assert run.schedule.completion.tolist()[:2] == [15.0, 15.0]
 
@@ -92,31 +83,24 @@ def test_who_stands_still_beside_another_goes_on() -> None:
 )
 def test_illegal_choices_are_named(decision: Start, message: str) -> None:
     with pytest.raises(SimulationError, match=message):
-        simulate(pair(), Scripted(decision))
+        simulate(pair(), scripted(decision))
 
 
 def test_a_third_on_a_gpu_is_refused() -> None:
     jobs = [Job(name, duration=9) for name in "abc"]
     gpu = ((0, 0),)
-    three = Scripted(Start(0, gpus=gpu), Start(1, gpus=gpu), Start(2, gpus=gpu))
+    three = scripted(Start(0, gpus=gpu), Start(1, gpus=gpu), Start(2, gpus=gpu))
     with pytest.raises(SimulationError, match=r"puts job 'c' on GPU \(0, 0\)"):
         simulate(Instance(jobs, "1x1", interference=XI), three)
 
 
 def test_only_who_shares_may_name_gpus_or_ask_for_neighbours() -> None:
-    class Silent(Scripted):
-        uses = ()
-
-    class Curious(Silent):
-        def decide(self, view: Any) -> Iterator[Any]:
-            return iter([Start(0)] if view.idle(0) else [])
-
     with pytest.raises(SimulationError, match="a policy that shares GPUs says so"):
-        simulate(pair(), Silent(Start(0, gpus=((0, 0),))))
+        simulate(pair(), scripted(Start(0, gpus=((0, 0),)), uses=()))
     with pytest.raises(KnowledgeError, match="does not say that it uses sharing"):
-        simulate(pair(), Curious())
+        simulate(pair(), Asked(lambda view: [Start(0)] if view.idle(0) else []))
     with pytest.raises(InputError, match="nothing says what that costs"):
-        simulate(Instance([Job("a", duration=1)], "1x1"), Scripted())
+        simulate(Instance([Job("a", duration=1)], "1x1"), scripted())
 
 
 def test_types_preemption_and_sharing_in_one_policy() -> None:
@@ -130,7 +114,7 @@ def test_types_preemption_and_sharing_in_one_policy() -> None:
     instance = Instance(jobs, cluster, throughputs=table, interference=XI)
     fast, slow = ((0, 0),), ((1, 0),)
     # long on V100 from 0 to 1, then beside `m` on the K80; short alone on the V100, long is back there at 3
-    policy = Scripted(
+    policy = scripted(
         Start(0, gpus=fast),
         None,
         Stop(0),

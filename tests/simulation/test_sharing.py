@@ -25,7 +25,7 @@ from optsched.simulation.ordered import sharing_rule
 from optsched.simulation.policy import Order, Start
 from optsched.simulation.run import SharedRun
 from simulation.exact_sharing import ExactSharing, Rules
-from simulation.one_by_one import OneByOne
+from simulation.plain_policies import OneByOne
 
 PUBLISHED = "sjf-bsbf:consolidated=false,joint=false,by=pair,outlook=0"
 NOBODY = Fraction(0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge, Policy, Start, Stop, View, Wake
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance
+from simulation.plain_policies import Asked
 
 
 @dataclass
@@ -54,20 +55,6 @@ class PlainSrtf:
                 served.append(job)
         yield from (Stop(job) for job in running if job not in served)
         yield from (Start(job) for job in served if job not in running)
-
-
-@dataclass
-class Asked:
-    """Whatever a test wants: ``answer(view)`` at every question; remembers when it was asked."""
-
-    answer: Callable[[View], Any]
-    knowledge: Knowledge | str = Knowledge.CLAIRVOYANT
-    name: str = "asked"
-    times: list[float] = field(default_factory=list)
-
-    def decide(self, view: View) -> Iterable[Any]:
-        self.times.append(view.now)
-        return self.answer(view)  # type: ignore[no-any-return]
 
 
 def run(instance: Instance, policy: Any, placement: str = "count") -> Run:
@@ -185,10 +172,8 @@ def test_overhead_is_attained_but_does_no_work() -> None:
         if view.now == 4:
             seen.append((view.remaining(0), view.attained(0)))
 
-    asked = Asked(policy)
-    asked.restart = 2.0  # type: ignore[attr-defined]
     jobs = [Job("a", gpus=2, duration=4), Job("b", arrival=1, gpus=2, duration=2), Job("c", arrival=4, duration=1)]
-    made = run(Instance(jobs, "1x2"), asked)
+    made = run(Instance(jobs, "1x2"), Asked(policy, restart=2))
     assert seen == [(3, 4)]
     assert made.schedule.completion[:2].tolist() == [8, 3]
     assert made.unfinished == ["c"]
@@ -290,9 +275,7 @@ def test_starting_and_stopping_at_one_instant_is_nothing_at_all() -> None:
             yield Stop(job)
             yield Start(job)
 
-    policy = Asked(dither)
-    policy.restart = 5.0  # type: ignore[attr-defined]  # not due: nothing was ever preempted
-    made = run(THREE, policy)
+    made = run(THREE, Asked(dither, restart=5))  # not due: nothing was ever preempted
     assert made.schedule.completion.tolist() == [4, 3, 7]
     assert (made.preemptions, len(made.schedule), made.schedule_class) == (0, 3, "gang-nonpreemptive")
 
@@ -304,9 +287,7 @@ def test_stopping_and_starting_at_one_instant_on_the_same_gpus_is_no_preemption_
             yield Stop(0)
             yield Start(0)
 
-    policy = Asked(hiccup)
-    policy.restart = 0.5  # type: ignore[attr-defined]
-    made = run(THREE.head(2), policy)
+    made = run(THREE.head(2), Asked(hiccup, restart=0.5))
     assert made.preemptions == 0
     assert history(made, nodes=False)[0] == [(0, 4, 4, 2)]
 
@@ -355,29 +336,18 @@ UNIX = 1.7e9
 JOBS = [Job("a", arrival=UNIX, duration=3), Job("b", arrival=UNIX + 2, duration=1, due=UNIX + 5)]
 
 
-@dataclass
-class Looks:
-    """Starts what it can, and writes down what it sees."""
-
-    seen: list[tuple[float, ...]]
-    stops: bool = False
-    name: str = "looks"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-
-    def decide(self, view: View) -> Iterator[Any]:
-        self.seen += [(view.now, view.epoch, view.arrival(j), view.due(j)) for j in view.arrived]
-        if self.stops and view.now > 2:
-            yield Stop(1)
-        yield from (Start(j) for j in view.waiting if view.fits(j))
-
-
 def test_a_view_counts_from_the_first_arrival_and_says_when_that_was() -> None:
-    policy = Looks([])
-    made = simulate(Instance(JOBS, "1x1"), policy)
-    assert policy.seen == [(0.0, UNIX, 0.0, float("inf")), (2.0, UNIX, 2.0, 5.0)]
+    seen: list[tuple[float, ...]] = []
+
+    def look(view: View) -> Iterator[Start]:
+        seen.extend((view.now, view.epoch, view.arrival(j), view.due(j)) for j in view.arrived)
+        return greedy(view)
+
+    made = simulate(Instance(JOBS, "1x1"), Asked(look))
+    assert seen == [(0.0, UNIX, 0.0, float("inf")), (2.0, UNIX, 2.0, 5.0)]
     assert (made.schedule.start - UNIX).tolist() == [0.0, 3.0]
 
 
 def test_an_error_of_a_policy_is_told_on_the_clock_of_the_log() -> None:
     with pytest.raises(SimulationError, match="at 1700000003 s: job 'b' is stopped but does not run"):
-        simulate(Instance(JOBS, "1x1"), Looks([], stops=True))
+        simulate(Instance(JOBS, "1x1"), Asked(lambda view: [*([Stop(1)] if view.now > 2 else []), *greedy(view)]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.one_by_one import FirstFree
+from simulation.plain_policies import FirstFree
 
 import optsched as osd
 from optsched.check.referee import check_schedule

@@ -1,11 +1,28 @@
-"""A policy in plain Python that is asked about every waiting job in order: where does it start now?"""
+"""Policies in plain Python that tests make: one that answers, and one that is asked about every waiting job in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from optsched import Start
+
+
+@dataclass
+class Asked:
+    """Whatever a test wants: ``answer(view)`` at every question; remembers when it was asked."""
+
+    answer: Callable[[Any], Any]
+    knowledge: str = "clairvoyant"
+    name: str = "asked"
+    uses: tuple[str, ...] = ()
+    restart: float = 0.0
+    times: list[float] = field(default_factory=list)
+
+    def decide(self, view: Any) -> Any:
+        self.times.append(view.now)
+        return self.answer(view)
 
 
 class OneByOne:
