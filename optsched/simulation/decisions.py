@@ -43,7 +43,6 @@ class Decisions:
         self._placement, self._instance, self._name = placement, instance, name
         self._engine, self._beside, self._view = engine, beside, view
         self._uses, self._copies = uses, copies
-        self._known: dict[int, tuple[int, set[int], float]] = {}
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
         self._copying = Use.COPIES in uses
         self._moves_at_once = self._names_nodes and Use.WIDTHS not in uses and beside is None
@@ -58,11 +57,9 @@ class Decisions:
         """
         if not isinstance(decisions, Iterable):
             raise self._wrong(f"decide returned {_shown(decisions)} (expected: an iterable of decisions)")
-        if not isinstance(decisions, list):  # a generator may look at the view between two decisions
-            for decision in decisions:
-                self._list(decision) if type(decision) is list else self._one(decision)
-            return
-        self._list(decisions)
+        # a generator may look at the view between two decisions
+        for decision in (decisions,) if isinstance(decisions, list) else decisions:
+            self._list(decision) if isinstance(decision, list) else self._one(decision)
 
     def _list(self, decisions: list[Any]) -> None:
         at = 0
@@ -108,7 +105,6 @@ class Decisions:
     def _move(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats) -> int:
         # As many of them as are possible, in order.
         done = self._engine.apply_moves(jobs, first, node, count, work, self._copies)
-        self._known.clear()
         self.planned.drop_all(jobs[:done])
         return done
 
@@ -230,24 +226,13 @@ class Decisions:
         if not (_is_real(work) and math.isfinite(work) and work > 0 and math.isfinite(self._engine.pace(j))):
             raise self._wrong(f"a copy of job {job!r} has the work {_shown(work)} (expected: > 0, where it can run)")
         known, places = self._engine.state.jobs[j], {node for node, _ in on or ()}
-        ended, nodes, planned = self._of_copies(j)
+        nodes, planned = {node for node, _ in self._view.held(j)}, self._engine.planned(j)
         if nodes and (known.copies >= self._copies or nodes & places):
             legal = f"at most {self._copies}, on different nodes"
             raise self._wrong(f"job {job!r} has {int(known.copies) + 1} copies (expected: {legal})")
         if planned + work > known.left * (1 + CONSERVED):
             raise self._wrong(f"the copies of job {job!r} are to do more than is left, {known.left:g}")
         self._engine.start_part(j, entries, float(work), 0.0)
-        self._known[j] = ended, nodes | places, planned + work
-
-    def _of_copies(self, j: int) -> tuple[int, set[int], float]:
-        # Nodes and work of its present copies, and how many segments had ended when that was so: none of them since.
-        ended = int(self._engine.state.engine[0].segments)
-        if self._status[j] != RUNNING:
-            return ended, set(), 0.0
-        known = self._known.get(j)
-        if known is None or known[0] != ended:
-            return ended, {node for node, _ in self._view.held(j)}, self._engine.planned(j)
-        return known
 
     def _named(self, on: Any, j: int) -> int:
         # The GPUs that a policy names, as a placement would have written them down; every one must be free and eligible.

@@ -247,7 +247,7 @@ class EntryPoints:
             colocation.communication.computing[job] = pace * (1.0 - share) - latency if share > 0.0 else math.inf
 
     def planned(self, job: int) -> float:
-        """Units of work that the copies of a running job are to do since they began."""
+        """Units of work that the copies of a job are to do since they began."""
         executions, x, work = self.state.executions, int(self.state.jobs["execution"][job]), 0.0
         while x >= 0:
             work += float(executions["target"][x])

@@ -80,25 +80,6 @@ def _head(s: State) -> int:
 
 
 @njit(**INNER)
-def _decide(place: Any, s: State, context: RunContext) -> None:
-    w = s.engine[0]
-    while w.queued > 0:
-        j = _head(s)
-        if j < 0:
-            return
-        job = s.jobs[j]
-        entries = 0
-        if job.gpus <= w.free:
-            entries = _place(place, s, context, j, s.pools[FREE])
-        if entries > 0:
-            start(s, context, j, entries, np.int64(0))
-        elif w.skip != 0:
-            queue_of(s, j).blocked = 1
-        else:
-            return
-
-
-@njit(**INNER)
 def _present_key(s: State, j: int) -> float:
     # What the key of a running job has become with its work.
     job = s.jobs[j]
@@ -193,27 +174,28 @@ def _evict_for(place: Any, s: State, context: RunContext, j: int) -> int:
 
 
 @njit(**INNER)
-def _decide_preemptive(place: Any, s: State, context: RunContext) -> None:
+def _decide(place: Any, s: State, context: RunContext) -> None:
     w = s.engine[0]
-    if w.queued == 0:
-        return
-    if w.growing != 0:
-        _bring_up_to_date(s)
-    for q in range(s.queues.size):
-        s.queues[q].blocked = 0
-    while True:
+    if w.preemptive != 0 and w.queued > 0:  # what did not fit may evict others by now
+        if w.growing != 0:
+            _bring_up_to_date(s)
+        for q in range(s.queues.size):
+            s.queues[q].blocked = 0
+    while w.queued > 0:
         j = _head(s)
         if j < 0:
             return
         entries = 0
         if s.jobs[j].gpus <= w.free:
             entries = _place(place, s, context, j, s.pools[FREE])
-        if entries == 0:
+        if entries == 0 and w.preemptive != 0:
             entries = _evict_for(place, s, context, j)
         if entries > 0:
             start(s, context, j, entries, np.int64(0))
-        else:
+        elif w.skip != 0 or w.preemptive != 0:
             queue_of(s, j).blocked = 1
+        else:
+            return
 
 
 @njit(**INNER)
@@ -239,16 +221,12 @@ def _next_decision(s: State, context: RunContext, pause: int) -> int:
 
 
 def _run_ordered(place: Any, s: State, context: RunContext, events: int) -> int:
-    w = s.engine[0]
-    pause = w.events + events
+    pause = s.engine[0].events + events
     while True:
         status = _next_decision(s, context, pause)
         if status != ASKED:
             return status
-        if w.preemptive != 0:
-            _decide_preemptive(place, s, context)
-        else:
-            _decide(place, s, context)
+        _decide(place, s, context)
 
 
 def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:

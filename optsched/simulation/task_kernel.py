@@ -111,13 +111,16 @@ def _begin_iteration(s: Any, j: int) -> None:
 
 
 @njit(**NESTED)
-def _leave(s: Any, j: int) -> None:
-    # The job is complete: its workers leave their GPUs.
+def _end_iteration(s: Any, j: int) -> None:
+    s.iteration[j] += 1
+    if s.iteration[j] < s.iterations[j]:
+        _begin_iteration(s, j)
+        return
     s.done[j] = s.links.clock[NOW]
     s.counters[FINISHED] += 1
     s.counters[PLACE] = 1
     s.hopeless[:] = np.inf
-    for w in range(s.first[j], s.first[j + 1]):
+    for w in range(s.first[j], s.first[j + 1]):  # its workers leave their GPUs
         worker = s.workers[w]
         if worker.before >= 0:
             s.workers[worker.before].after = worker.after
@@ -125,15 +128,6 @@ def _leave(s: Any, j: int) -> None:
             s.head[worker.gpu] = worker.after
         if worker.after >= 0:
             s.workers[worker.after].before = worker.before
-
-
-@njit(**NESTED)
-def _end_iteration(s: Any, j: int) -> None:
-    s.iteration[j] += 1
-    if s.iteration[j] == s.iterations[j]:
-        _leave(s, j)
-    else:
-        _begin_iteration(s, j)
 
 
 @njit(**NESTED)
@@ -177,14 +171,6 @@ def _ring_link(s: Any, j: int) -> None:
     s.gpu_key[j] = _key(s.gpu_rule, s, j)
     set_key(s.links, j, _key(s.link_rule, s, j))
     _end_iteration(s, j)
-
-
-@njit(**NESTED)
-def _arrive(s: Any) -> None:
-    j = s.by_arrival[s.counters[NEXT]]
-    s.counters[NEXT] += 1
-    s.counters[QUEUED] = join(s.queue, s.counters[QUEUED], s.queue_key, j)
-    s.counters[PLACE] = 1
 
 
 @njit(**NESTED)
@@ -366,7 +352,10 @@ def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
             while links.tree[1] == t:
                 _ring_link(s, ringing(links.tree))
             while s.counters[NEXT] < s.arrival.size and s.arrival[s.by_arrival[s.counters[NEXT]]] == t:
-                _arrive(s)
+                j = s.by_arrival[s.counters[NEXT]]
+                s.counters[NEXT] += 1
+                s.counters[QUEUED] = join(s.queue, s.counters[QUEUED], s.queue_key, j)
+                s.counters[PLACE] = 1
             t = _next_time(s)
         if s.counters[PLACE] != 0:
             _place_queue(place, s)
