@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, cast
@@ -106,7 +105,7 @@ def run_policy(
     hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     orders = callable(getattr(policy, "order", None))
-    with _blaming(policy.name, instance.zero):
+    with _Blaming(policy.name, instance.zero):
         given: Any = hooks.accelerator(jobs)
         given = cast("OrderedPolicy", policy).order(jobs) if orders else given
     if orders and not isinstance(given, Order):
@@ -319,7 +318,7 @@ def _ask_at_events(
         news.arrived, news.finished = arrived, done
         engine.lists.refresh(arrived, done)
         if rounds is None or active[0] or queued[0]:
-            with _blaming(policy.name, present + instance.zero):
+            with _Blaming(policy.name, present + instance.zero):
                 decisions.apply(policy.decide(view))
         news.heard = int(ended[0])
         if rounds is not None:
@@ -334,23 +333,29 @@ def _ask_at_events(
             progress(int(finished[0]), instance.n)
 
 
-@contextlib.contextmanager
-def _blaming(policy: str, now: float) -> Iterator[None]:
+@dataclass(slots=True)
+class _Blaming:
     """Within it a policy is asked at ``now``: what it raises says whose it is, and when.
 
     A policy's own exception stays what it is, with a note ("policy NAME at T s"); what it may not do is put into words.
     """
-    where = f"policy {policy} at {now:.12g} s"
-    try:
-        yield
-    except KnowledgeError as error:
-        raise KnowledgeError(f"{where}: {error}") from error.__cause__
-    except SystemExit as error:
-        raise SimulationError(f"{where}: SystemExit: a policy may not end the program") from error.__cause__
-    except Exception as error:
+
+    policy: str
+    now: float
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or not isinstance(error, Exception | SystemExit):
+            return
+        where = f"policy {self.policy} at {self.now:.12g} s"
+        if isinstance(error, KnowledgeError):
+            raise KnowledgeError(f"{where}: {error}") from error.__cause__
+        if isinstance(error, SystemExit):
+            raise SimulationError(f"{where}: SystemExit: a policy may not end the program") from error.__cause__
         if not isinstance(error, OptschedError):
             error.add_note(where)
-        raise
 
 
 class PolicyHooks:
@@ -373,14 +378,14 @@ class PolicyHooks:
     def begin(self, view: View) -> None:
         """A new run: the policy forgets the last one."""
         if hasattr(self.policy, "begin"):
-            with _blaming(self.policy.name, self.instance.zero):
+            with _Blaming(self.policy.name, self.instance.zero):
                 self.policy.begin(view)
 
     def hear(self, now: float, arrived: list[int], finished: list[int]) -> None:
         """What happened at ``now``."""
         if self._predictor is None or self.predicted is None:
             return
-        with _blaming(self.policy.name, now + self.instance.zero):
+        with _Blaming(self.policy.name, now + self.instance.zero):
             for j in finished:
                 self._predictor.observe(j, now, float(self.instance.work[j]))
             for j in arrived:
