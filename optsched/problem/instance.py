@@ -147,12 +147,14 @@ class Instance(JobColumns):
         if objective is not None:
             get_objective(objective)
 
-    def _set(self, arrays: dict[str, Any] | None = None, **parts: Any) -> None:
+    def _set(self, arrays: dict[str, Any] | None = None, epoch: float | None = None, **parts: Any) -> None:
         self.__dict__.update(parts)
         self.__dict__.update({model.name: model.given for model in self.models if model.document is not None})
-        self.__dict__["_arrays"] = self._columns() if arrays is None else arrays
-        self.__dict__.update(self._arrays, n=self.table.height)
-        self.__dict__["epoch"] = epoch_of(self.arrival, self.due)
+        arrays = self._columns() if arrays is None else arrays
+        for array in arrays.values():
+            array.flags.writeable = False
+        self.__dict__.update(arrays, _arrays=arrays, n=self.table.height)
+        self.__dict__["epoch"] = epoch_of(self.arrival, self.due) if epoch is None else epoch
 
     name: str
     objective: str | None
@@ -218,8 +220,8 @@ class Instance(JobColumns):
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
-        arrays = {**self._arrays, "arrival": frozen(self.arrival - self.epoch), "due": frozen(self.due - self.epoch)}
-        shifted._set(arrays, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
+        arrays = {**self._arrays, "arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
+        shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
             shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}

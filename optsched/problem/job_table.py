@@ -342,7 +342,7 @@ class JobColumns:
         pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
         count = max(len(patterns), 1)
         kinds, job_class = np.unique(gpus * count + pattern, return_inverse=True)
-        arrays = {
+        return {
             "arrival": self.floats("arrival", 0.0),
             "gpus": gpus,
             "duration": duration,
@@ -358,7 +358,6 @@ class JobColumns:
             "_model_of": model_of,
             "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
         }
-        return {name: frozen(array) for name, array in arrays.items()}
 
     def floats(self, column: str, missing: float) -> Floats:
         """A column of numbers, f64[n], with ``missing`` where it says nothing."""
