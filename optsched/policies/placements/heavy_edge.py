@@ -13,14 +13,13 @@ clusters, INFOCOM 2025 (the idea); the steps are this project's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import InputError
-from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.policies.placements.mapping import (
     FALLS,
     FIRST,
@@ -90,7 +89,7 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
     replica that has the least weight to the others left; then comes, again and again, the replica with the most weight to
     those on the server. Ties: the lowest stage. Complexity O(g (S + E)).
     """
-    w, f = x.whole, x.real
+    w, f, one = x.whole, x.real, np.int64(1)
     clear(x)
     for s in range(x.stages):
         w[LEFT, s] = w[FIRST, s + 1] - w[FIRST, s]
@@ -101,8 +100,16 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
         first, second = _opening(x, w[SHARE, k]) if k > 0 or seed < 0 else (seed, -1)
         while placed < w[SHARE, k]:
             s = first if placed == 0 else second if placed == 1 and second >= 0 else _closest(x)
-            _settle(x, s, w[SERVER, k])
+            put(x, s, w[SERVER, k], one)
             placed += 1
+            w[LEFT, s] -= one
+            f[GAIN, s] += f[TIE, s]
+            for e in range(x.edges.size):
+                edge = x.edges[e]
+                if edge.tail == s:
+                    f[GAIN, edge.head] += edge.pair
+                elif edge.head == s:
+                    f[GAIN, edge.tail] += edge.pair
 
 
 @njit(**NESTED)
@@ -120,20 +127,6 @@ def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
         seed += 1
     recall(x)
     return best
-
-
-@njit(**NESTED)
-def _settle(x: Mapping, s: int, c: int) -> None:
-    f, one = x.real, np.int64(1)
-    put(x, s, c, one)
-    x.whole[LEFT, s] -= one
-    f[GAIN, s] += f[TIE, s]
-    for e in range(x.edges.size):
-        edge = x.edges[e]
-        if edge.tail == s:
-            f[GAIN, edge.head] += edge.pair
-        elif edge.head == s:
-            f[GAIN, edge.tail] += edge.pair
 
 
 @njit(**NESTED)
@@ -180,9 +173,15 @@ def _closest(x: Mapping) -> int:
     return chosen
 
 
-SMALL = 32  # replicas of the largest job that `auto` takes trouble over
-# The settings of a variant follow the state of the random numbers, u64[1 + 3].
+# A variant: does the greedy begin with every seed? Does local search follow? Both for jobs of at most so many replicas.
+# That follows the state of the random numbers, at these places.
 SEEDS, SEARCH, GREATEST = 1, 2, 3
+VARIANTS = {
+    "auto": (1, 1, 32),
+    "plain": (0, 0, 0),
+    "multi-seed": (1, 0, 2**31),
+    "local-search": (0, 1, 2**31),
+}
 
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
@@ -205,38 +204,6 @@ def _greedily(
     return write_entries(x, out_node, out_count)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """How a mapping is sought: by the greedy (from every seed?), then (?) by local ``search``.
-
-    Seeds and local search for jobs of at most ``greatest`` replicas.
-    """
-
-    seeds: bool = False
-    search: bool = False
-    greatest: int = 2**31
-
-
-VARIANTS = {
-    "auto": Variant(seeds=True, search=True, greatest=SMALL),
-    "plain": Variant(),
-    "multi-seed": Variant(seeds=True),
-    "local-search": Variant(search=True),
-}
-
-
-@dataclass(frozen=True)
-class HeavyEdge(Placement):
-    """The rule in one of its variants."""
-
-    variant: Variant = VARIANTS["auto"]
-
-    def random_state(self) -> Any:
-        """The state of the random numbers and the settings of the variant, u64[4]."""
-        v = self.variant
-        return np.concatenate([super().random_state(), np.array([v.seeds, v.search, v.greatest], dtype=np.uint64)])
-
-
 @PLACEMENTS.register("heavy-edge")
 def heavy_edge(variant: str = "auto") -> Placement:
     """A gang starts whenever enough eligible GPUs are free; its replicas go where little data crosses servers.
@@ -250,7 +217,7 @@ def heavy_edge(variant: str = "auto") -> Placement:
     if variant not in VARIANTS:
         legal = near_matches(variant, list(VARIANTS), kind="variant")
         raise InputError("there is no such variant", field="heavy-edge: variant", value=variant, legal=legal)
-    return HeavyEdge("heavy-edge", _greedily, any_free=True, variant=VARIANTS[variant])
+    return SetPlacement("heavy-edge", _greedily, any_free=True, settings=VARIANTS[variant])
 
 
 def map_job(

@@ -11,8 +11,7 @@ from simulation import reference
 from simulation.instances import MIXED, history, random_instance
 
 from optsched.policies.placements.consolidated import consolidated
-from optsched.policies.placements.first_fit import count, first_fit
-from optsched.policies.placements.most_free import most_free
+from optsched.policies.placements.in_order import count, first_fit, most_free
 from optsched.policies.placements.random import random
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance, Job
