@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
-from optsched.policies.decorators import queue_order
+from optsched.policies.queue_orders import queue_order
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
@@ -155,21 +155,18 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
 
 
 @njit(**NESTED)
-def _all_gain(s: State, context: RunContext, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
-    # Do A and all its partners gain, less what those lose who are yet to come?
-    e_a = seconds_chosen(s, context, b, j, option)
-    loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
-    return joint_gains(s, b, j, e_a, idle, wait, loss)
-
-
-@njit(**NESTED)
 def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
     found = idle = take_idle(s, context, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, context, b, j, only, idle, last)
-        return option if option < 0 or not joint or _all_gain(s, context, b, j, option, idle, wait) else -1
+        if option < 0 or not joint:
+            return option
+        # Do A and all its partners gain, less what those lose who are yet to come?
+        e_a = seconds_chosen(s, context, b, j, option)
+        loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
+        return option if joint_gains(s, b, j, e_a, idle, wait, loss) else -1
     if idle < n:
         found = take_open(s, context, b, j, idle, need, only)
     if found < n:
