@@ -12,7 +12,7 @@ from optsched.policies.ties import TIE
 from optsched.simulation.bookkeeping import xi_beside
 from optsched.simulation.state import FREE, NUMBER, Neighbours, RunContext, State
 
-CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
+IDLE, ALONE = np.int64(0), np.int64(1)  # jobs on a GPU
 WHOLE_CLUSTER = np.int64(-1)
 MANY = 1 << 30  # jobs on a node
 FEW = 8  # nodes out of order
@@ -74,23 +74,16 @@ def end_of_node(b: Neighbours, node: int) -> int:
 
 
 @njit(**NESTED)
-def use_of(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float) -> int:
-    """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
+def suits(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, jobs: int) -> bool:
+    """Does GPU ``g`` hold so many jobs, and have the bytes that ``j`` needs there, which may run on its type?"""
     gpu = b.gpus[g]
-    if gpu.jobs >= 2 or gpu.free_memory < need or not context.eligible[s.jobs[j].kind, gpu.node]:
-        return CLOSED
-    if gpu.jobs == 0:
-        return IDLE
-    return OPEN if xi_beside(b, j, only_job(b, g)) < np.inf else CLOSED
+    return bool(gpu.jobs == jobs and gpu.free_memory >= need and context.eligible[s.jobs[j].kind, gpu.node])
 
 
 @njit(**NESTED)
 def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
     """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
-    gpu = b.gpus[g]
-    if gpu.jobs != 1 or gpu.free_memory < need or (only != WHOLE_CLUSTER and gpu.node != only):
-        return False
-    return bool(context.eligible[s.jobs[j].kind, gpu.node])
+    return suits(s, context, b, j, g, need, ALONE) and (only == WHOLE_CLUSTER or b.gpus[g].node == only)
 
 
 @njit(**NESTED)
@@ -110,7 +103,7 @@ def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float,
                 more = min(more, b.nodes[node].jobs)
                 continue
             for g in range(b.nodes[node].first, end_of_node(b, node)):
-                if found < n and use_of(s, context, b, j, g, need) == IDLE:
+                if found < n and suits(s, context, b, j, g, need, IDLE):
                     s.out[NUMBER, found] = g
                     found += 1
             if found == n:
@@ -127,7 +120,7 @@ def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, 
         first, last = b.nodes[only].first, end_of_node(b, only)
     end = found
     for g in range(first, last):
-        if use_of(s, context, b, j, g, need) == OPEN:
+        if suits(s, context, b, j, g, need, ALONE) and xi_beside(b, j, only_job(b, g)) < np.inf:
             end = _insert(s, b, g, found, end, s.jobs[j].gpus)
     return end
 
