@@ -19,7 +19,7 @@ from optsched.contract.examine import CHECKS, unknown_jobs
 from optsched.contract.levels import WHOLE, Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import names_nodes, simulate, specify
+from optsched.policies.simulate import names_nodes, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import Knowledge, KnownJobs, Use, uses_of
 from optsched.simulation.run import Run
@@ -79,10 +79,6 @@ DEFAULT_PAIRS = [spec for spec, default in MADE if default]
 def subject(spec: str) -> Subject:
     """A pair under examination: what it does on `WHOLE.instances` is run once, and compared with again and again."""
     return Subject(spec)
-
-
-def run(instance: Instance, spec: str) -> Run:
-    return simulate(instance, spec)
 
 
 def base(spec: str) -> tuple[Run, ...]:
