@@ -46,19 +46,6 @@ UNSEEN = -1.0  # GPUs of a candidate
 
 
 @njit(**NESTED)
-def _next_partner(b: Neighbours, count: int) -> int:
-    # the one with the smallest value, ties by number; -1: none is left
-    best, least = -1, np.inf
-    for k in range(count):
-        c = b.candidates[k]
-        if c.job < 0:
-            continue
-        if best < 0 or c.value < least or (c.value == least and c.job < b.candidates[best].job):
-            best, least = k, c.value
-    return best
-
-
-@njit(**NESTED)
 def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
     # The sub-batch that fits and takes A least, so that all complete first; -1: none fits.
     chosen = -1
@@ -114,21 +101,6 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 
 
 @njit(**NESTED)
-def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
-    # At the open GPUs of a candidate: its sub-batch and value, or it is none.
-    c, room, is_open, need = b.candidates[at], np.inf, False, b.memory[j, last]
-    x = s.jobs[c.job].execution
-    for i in range(s.executions[x].entries):
-        g = s.parts[x * s.engine[0].width + i].pool
-        if holds_alone(s, context, b, j, g, need, only):
-            room, is_open = min(room, b.gpus[g].free_memory), True
-    option, r = _fastest(b, j, last, room) if is_open else -1, c.job
-    c.job = -1
-    if option >= 0 and _weigh(s, b, j, x, seconds_with(b, j, option), at):
-        c.job, c.other = r, option
-
-
-@njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
@@ -141,12 +113,23 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
     if have < s.jobs[j].gpus:
         return -1
     while taken < s.jobs[j].gpus:
-        k = _next_partner(b, count)
-        if k < 0:
+        best, least = -1, np.inf  # the candidate with the smallest value, ties by number
+        for k in range(count):
+            c = b.candidates[k]
+            if c.job >= 0 and (best < 0 or c.value < least or (c.value == least and c.job < b.candidates[best].job)):
+                best, least = k, c.value
+        if best < 0:
             return -1
-        c = b.candidates[k]
-        if c.other == UNSEEN:
-            _look(s, context, b, j, k, only, last)
+        c = b.candidates[best]
+        if c.other == UNSEEN:  # by its open GPUs: its sub-batch and value, or it is none
+            room, is_open, r, x = np.inf, False, c.job, s.jobs[c.job].execution
+            for i in range(s.executions[x].entries):
+                g = s.parts[x * s.engine[0].width + i].pool
+                if holds_alone(s, context, b, j, g, b.memory[j, last], only):
+                    room, is_open = min(room, b.gpus[g].free_memory), True
+            fastest, c.job = _fastest(b, j, last, room) if is_open else -1, -1
+            if fastest >= 0 and _weigh(s, b, j, x, seconds_with(b, j, fastest), best):
+                c.job, c.other = r, fastest
             continue
         option = max(option, int(c.other))
         taken = take_beside(s, context, b, j, c.job, taken, b.memory[j, last], only)

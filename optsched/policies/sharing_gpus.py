@@ -207,9 +207,12 @@ def seconds_with(b: Neighbours, j: int, option: int) -> float:
 
 
 @njit(**NESTED)
-def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
-    # Different jobs on the GPUs chosen, from `idle` on: candidates with seconds alone, and the slow-down without A.
-    count = 0
+def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
+    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
+
+    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
+    """
+    count = 0  # different jobs on the GPUs: candidates with seconds alone, and the slow-down without A
     for i in range(idle, s.jobs[j].gpus):
         r = only_job(b, s.out[NUMBER, i])
         if b.sharers[r].mark != j:
@@ -218,16 +221,12 @@ def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
             x = s.jobs[r].execution
             c.job, c.value, c.other = r, seconds_left(s, x), s.executions[x].slow
             count += 1
+    waiting = wait + seconds_with(b, j, 0)
     for k in range(count):
         b.sharers[b.candidates[k].job].mark = -1
-    return count
-
-
-@njit(**NESTED)
-def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
-    # Completions of A and its partners, added up, when A starts now.
-    now, total = 0.0, 0.0
-    while True:
+        waiting += b.candidates[k].value * b.candidates[k].other
+    now, together, ends = 0.0, 0.0, 0
+    while ends >= 0:  # from one end to the next when A starts now, until it is A that ends
         slow, ends = 1.0, -1
         for k in range(count):
             if b.candidates[k].job >= 0:
@@ -244,26 +243,12 @@ def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
             c = b.candidates[k]
             if c.job >= 0:
                 c.value = max(0.0, c.value - step / max(c.other, xi_beside(b, c.job, j)))
-        total += now
-        if ends < 0:
-            break
-        e_a -= step / slow
-        b.candidates[ends].job = -1
-    for k in range(count):  # A has ended, these have not
+        together += now
+        if ends >= 0:
+            e_a -= step / slow
+            b.candidates[ends].job = -1
+    for k in range(count):  # these have not ended
         c = b.candidates[k]
         if c.job >= 0:
-            total += now + c.value * c.other
-    return total
-
-
-@njit(**NESTED)
-def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
-    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
-
-    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
-    """
-    count = _list_partners(s, b, j, idle)
-    waiting = wait + seconds_with(b, j, 0)
-    for k in range(count):
-        waiting += b.candidates[k].value * b.candidates[k].other
-    return _sum_together(b, j, e_a, count) + loss < waiting * (1 - TIE)
+            together += now + c.value * c.other
+    return together + loss < waiting * (1 - TIE)

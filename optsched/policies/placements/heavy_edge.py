@@ -99,7 +99,11 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
         placed = 0
         first, second = _opening(x, w[SHARE, k]) if k > 0 or seed < 0 else (seed, -1)
         while placed < w[SHARE, k]:
-            s = first if placed == 0 else second if placed == 1 and second >= 0 else _closest(x)
+            s = first if placed == 0 else second if placed == 1 else -1
+            if s < 0:  # the closest
+                for u in range(x.stages):
+                    if w[LEFT, u] > 0 and (s < 0 or f[GAIN, u] > f[GAIN, s]):
+                        s = u
             put(x, s, w[SERVER, k], one)
             placed += 1
             w[LEFT, s] -= one
@@ -110,23 +114,6 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
                     f[GAIN, edge.head] += edge.pair
                 elif edge.head == s:
                     f[GAIN, edge.tail] += edge.pair
-
-
-@njit(**NESTED)
-def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
-    """The best of the greedy's mappings without a seed and from stages 0..seeds-1; its alpha. The first of equals."""
-    best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
-    while seed < seeds:
-        fill_servers(x, servers, seed)
-        alpha = mapping_pace(x)
-        if seed < 0 or alpha < best * FALLS:
-            best = alpha
-            keep(x)
-        if best <= x.fastest:
-            break
-        seed += 1
-    recall(x)
-    return best
 
 
 @njit(**NESTED)
@@ -145,32 +132,19 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
                 continue
             if edge.pair > weight or (edge.pair == weight and (s < a or (s == a and u < b))):
                 a, b, weight = s, u, edge.pair
-    return (a, b) if a >= 0 else (_loneliest(x), -1)
-
-
-@njit(**NESTED)
-def _loneliest(x: Mapping) -> int:
-    left, lonely = x.whole[LEFT], x.real[LONELY]
+    if a >= 0:
+        return a, b
+    lonely = x.real[LONELY]
     for s in range(x.stages):
         lonely[s] = (left[s] - 1) * x.real[TIE, s]
     for e in range(x.edges.size):
         edge = x.edges[e]
         lonely[edge.tail] += edge.pair * left[edge.head]
         lonely[edge.head] += edge.pair * left[edge.tail]
-    chosen = -1
     for s in range(x.stages):
-        if left[s] > 0 and (chosen < 0 or lonely[s] < lonely[chosen]):
-            chosen = s
-    return chosen
-
-
-@njit(**NESTED)
-def _closest(x: Mapping) -> int:
-    left, gain, chosen = x.whole[LEFT], x.real[GAIN], -1
-    for s in range(x.stages):
-        if left[s] > 0 and (chosen < 0 or gain[s] > gain[chosen]):
-            chosen = s
-    return chosen
+        if left[s] > 0 and (a < 0 or lonely[s] < lonely[a]):
+            a = s
+    return a, -1
 
 
 # A variant: does the greedy begin with every seed? Does local search follow? Both for jobs of at most so many replicas.
@@ -198,7 +172,18 @@ def _greedily(
         while x.whole[NODE, c] != out_node[k]:
             c += 1
         x.whole[SERVER, k], x.whole[SHARE, k] = c, out_count[k]
-    fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
+    # The best of the greedy's mappings, the first of equals: without a seed, then from every stage.
+    best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
+    while seed < (x.stages if random[SEEDS] > 0 and small else 0):
+        fill_servers(x, servers, seed)
+        alpha = mapping_pace(x)
+        if seed < 0 or alpha < best * FALLS:
+            best = alpha
+            keep(x)
+        if best <= x.fastest:
+            break
+        seed += 1
+    recall(x)
     if random[SEARCH] > 0 and small:
         descend(x)
     return write_entries(x, out_node, out_count)
