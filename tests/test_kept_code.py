@@ -17,7 +17,7 @@ import optsched.compiled.kept_code as kept_code
 CALLS = """
 import numpy as np
 from optsched.compiled import without_interpreting
-from optsched.policies.placements.first_fit import _count
+from optsched.policies.placements.in_order import _by_index
 from optsched.compiled.heap import push, pop
 from optsched.policies.ties import leading_of
 with without_interpreting():

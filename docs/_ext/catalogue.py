@@ -278,10 +278,14 @@ def _api() -> dict[str, str]:
 
 
 MEMBERS = "\n   :members:"
+INNER = ("JobColumns", "NodeArrays")  # bases that hold the arrays of an instance and of a cluster
 
 
 def _directive(name: str, thing: Any) -> str:
     if not inspect.isclass(thing):
         return f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}"
-    plain = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
-    return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{plain}"
+    options = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
+    bases = [base for base in thing.__mro__[1:] if base.__name__ not in (*INNER, "object")]
+    if len(bases) < len(thing.__mro__) - 2:  # it has what it says of itself from a class that has no entry of its own
+        options += f"\n   :inherited-members: {','.join(base.__name__ for base in bases)}"
+    return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{options}"

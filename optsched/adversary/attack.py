@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import gcd
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from optsched.adversary.evaluation import Confirmed, Evaluation, confirmed
 from optsched.adversary.method import METHODS, TOLERANCE, TOLERANCE_LEGAL, Budget, Found
-from optsched.adversary.space import Candidate, SearchSpace, put, space_of
+from optsched.adversary.space import Candidate, Row, SearchSpace, put, space_of
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
@@ -199,7 +199,11 @@ def attack(
     """
     chosen, goal = specify(policy), get_objective(objective).name
     rival = None if isinstance(against, str) and against == OPTIMUM else specify(against)
-    _check_budget(seconds, tries, workers, tolerance)
+    whole = "an integer >= 1"
+    check_legal(seconds is None or 0 < seconds < float("inf"), "budget", seconds, "seconds > 0")
+    check_legal(tries is None or tries >= 1, "tries", tries, whole)
+    check_legal(workers is None or workers >= 1, "workers", workers, whole)
+    check_legal(tolerance is None or 0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
     way = METHODS.get(method)
     sizes = {**way.usual, **{key: value for key, value in (("jobs", jobs), ("gpus", gpus)) if value is not None}}
     kind = space_of(chosen.policy, space, weights=get_objective(goal).weighted, **sizes)
@@ -224,16 +228,6 @@ def attack(
     shown = confirmed(evaluation, small, name, deadline.share(PROOF))
     other, near = OPTIMUM if rival is None else rival.text, resemblance(shown.instance, goal)
     return Attack(shown, other, searched, found.tries, near, method, kind, found.proved)
-
-
-def _check_budget(seconds: float | None, tries: int | None, workers: int | None, tolerance: float | None) -> None:
-    if seconds is not None:
-        check_legal(0 < seconds < float("inf"), "budget", seconds, "seconds > 0")
-    if tries is not None:
-        check_legal(tries >= 1, "tries", tries, "an integer >= 1")
-    check_legal(workers is None or workers >= 1, "workers", workers, "an integer >= 1")
-    if tolerance is not None:
-        check_legal(0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
 
 
 def _processors() -> int:
@@ -274,70 +268,45 @@ def _size(candidate: Candidate) -> tuple[int, int]:
 
 def _smaller(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
     """Smaller candidates, those first that are much smaller."""
-    for j in range(len(candidate.jobs)):
+    rows, quantities = candidate.jobs, space.quantities
+    timed = [c for c in space.varied if quantities[c].work or quantities[c].origin]
+    tied = [c for c in space.varied if quantities[c].tied]
+    summed = [c for c in space.varied if quantities[c].work or quantities[c].tied]
+
+    def with_rows(changed: Iterable[Row]) -> Candidate:
+        return space.normal(candidate._replace(jobs=tuple(changed)))
+
+    for j in range(len(rows)):
         yield space.normal(candidate.instead(j))
-    yield from _merged(space, candidate)
-    yield from _divided(space, candidate)
-    yield from _of_all(space, candidate)
-    for j, row in enumerate(candidate.jobs):
+    for j, k in permutations(range(len(rows)), 2):  # two jobs as one, in the place of either
+        both = tuple(value + rows[k][c] if c in summed else value for c, value in enumerate(rows[j]))
+        yield space.normal(candidate.instead(j, both).instead(k))
+    for chosen in (timed, tied, timed + tied):  # every time by a common divisor, or by 2 or 3 with rounding
+        common = gcd(*(row[c] for row in rows for c in chosen)) if chosen else 0
+        for divisor in (common, 3, 2):
+            divided = rows
+            for c in set(chosen) if divisor > 1 else ():
+                divided = tuple(put(row, c, max(quantities[c].least, round(row[c] / divisor))) for row in divided)
+            if divided != rows:
+                yield with_rows(divided)
+    for c in space.varied:  # a number that several jobs share, in all of them
+        values = [row[c] for row in rows]
+        for value in sorted({v for v in values if values.count(v) > 1}, reverse=True):
+            for less in _values(value, quantities[c].least):
+                yield with_rows(put(row, c, less) if row[c] == value else row for row in rows)
+    for j, row in enumerate(rows):
         for c in space.varied:
-            for value in _values(row[c], space.quantities[c].least):
+            for value in _values(row[c], quantities[c].least):
                 yield space.normal(candidate.instead(j, put(row, c, value)))
     for c, value in enumerate(candidate.shared):
         for less in _values(value, space.shared[c].least):
             yield candidate._replace(shared=put(candidate.shared, c, less))
-    yield from _of_two(space, candidate)
-
-
-def _merged(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
-    # two jobs as one, in the place of either
-    rows = candidate.jobs
-    summed = [c for c in space.varied if space.quantities[c].work or space.quantities[c].tied]
-    for j, row in enumerate(rows):
-        for k, other in enumerate(rows):
-            if j != k:
-                both = tuple(value + other[c] if c in summed else value for c, value in enumerate(row))
-                yield space.normal(candidate.instead(j, both).instead(k))
-
-
-def _of_two(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
-    # one less in two jobs at once, where their balance is what counts
-    rows = candidate.jobs
-    for c, d in product(space.varied, repeat=2):
+    for c, d in product(space.varied, repeat=2):  # one less in two jobs at once, where their balance is what counts
         for j, k in combinations(range(len(rows)), 2):
-            less = list(rows)
+            changed = list(rows)
             for i, column in ((j, c), (k, d)):
-                less[i] = put(less[i], column, less[i][column] - 1)
-            yield space.normal(candidate._replace(jobs=tuple(less)))
-
-
-def _divided(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
-    # every time by a common divisor, or by 2 or 3 with rounding
-    timed = [c for c in space.varied if space.quantities[c].work or space.quantities[c].origin]
-    tied = [c for c in space.varied if space.quantities[c].tied]
-    for chosen in (timed, tied, timed + tied):
-        common = gcd(*(row[c] for row in candidate.jobs for c in chosen)) if chosen else 0
-        for divisor in (common, 3, 2):
-            if divisor > 1:
-                rows = tuple(
-                    tuple(
-                        max(space.quantities[c].least, round(value / divisor)) if c in chosen else value
-                        for c, value in enumerate(row)
-                    )
-                    for row in candidate.jobs
-                )
-                if rows != candidate.jobs:
-                    yield space.normal(candidate._replace(jobs=rows))
-
-
-def _of_all(space: SearchSpace, candidate: Candidate) -> Iterator[Candidate]:
-    # a number that several jobs share, in all of them
-    for c in space.varied:
-        values = [row[c] for row in candidate.jobs]
-        for value in sorted({v for v in values if values.count(v) > 1}, reverse=True):
-            for less in _values(value, space.quantities[c].least):
-                rows = tuple(put(row, c, less) if row[c] == value else row for row in candidate.jobs)
-                yield space.normal(candidate._replace(jobs=rows))
+                changed[i] = put(changed[i], column, changed[i][column] - 1)
+            yield with_rows(changed)
 
 
 def _values(value: int, least: int) -> Iterator[int]:

@@ -189,8 +189,7 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
     stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
     release, _, counted, _, work = job
-    gpu_type, rate, charge = modes
-    cells, most = price.shape[0], rate.size
+    cells, most = price.shape[0], modes[1].size
     unit, amount = np.empty((cells + 2) * most + 1), np.empty((cells + 2) * most + 1)
     step_of, cell_of = np.empty(unit.size, dtype=np.int64), np.empty(unit.size, dtype=np.int64)
     unit[0], amount[0], cell_of[0] = np.inf, work, -1
@@ -199,10 +198,7 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
     free = np.zeros(price.shape[1])
     got = np.empty(most)
     pieces, paid, largest, best, best_end = 1, 0.0, 0.0, np.inf, np.inf
-    k = 0
-    while k < cells and moments[k + 1] <= release:
-        k += 1
-    now = release
+    k, now = np.searchsorted(moments[1 : cells + 1], release, side="right"), release
     while k <= cells and now < until and _cost(job, now) < best:
         end = min(moments[k + 1] if k < cells else np.inf, until)
         m = _steps(price[k] if k < cells else free, modes, adds, steps[k], source[k], target[k])
@@ -242,25 +238,36 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
                     best, best_end = value, now
         for i in range(m):
             if got[i] > 0:
-                place = pieces
-                while place > 0 and unit[place - 1] > steps[k, i, 0]:
-                    unit[place], amount[place] = unit[place - 1], amount[place - 1]
-                    step_of[place], cell_of[place] = step_of[place - 1], cell_of[place - 1]
-                    place -= 1
-                unit[place], amount[place], step_of[place], cell_of[place] = steps[k, i, 0], got[i], i, k
-                pieces += 1
+                pieces += _sorted_in(unit, amount, step_of, cell_of, pieces, (steps[k, i, 0], got[i], i, k))
         now = end
         k += 1
     if until < np.inf:
         for place in range(pieces):
             cell, i = cell_of[place], step_of[place]
             if 0 <= cell < cells:
-                seconds = amount[place] / steps[cell, i, 1]
-                to, of = target[cell, i], source[cell, i]
-                used[cell, gpu_type[to]] += seconds * charge[to]
-                if of >= 0:
-                    used[cell, gpu_type[of]] -= seconds * charge[of]
+                _book(used[cell], modes, source[cell, i], target[cell, i], amount[place] / steps[cell, i, 1])
     return best, largest, best_end
+
+
+@njit
+def _book(used, modes, source, target, seconds):  # type: ignore[no-untyped-def]
+    """GPU-seconds of a step from one mode (-1: none) to another."""
+    gpu_type, _, charge = modes
+    used[gpu_type[target]] += seconds * charge[target]
+    if source >= 0:
+        used[gpu_type[source]] -= seconds * charge[source]
+
+
+@njit
+def _sorted_in(unit, amount, step_of, cell_of, pieces, piece):  # type: ignore[no-untyped-def]
+    """One more piece of work, behind those that are no dearer."""
+    place = pieces
+    while place > 0 and unit[place - 1] > piece[0]:
+        unit[place], amount[place] = unit[place - 1], amount[place - 1]
+        step_of[place], cell_of[place] = step_of[place - 1], cell_of[place - 1]
+        place -= 1
+    unit[place], amount[place], step_of[place], cell_of[place] = piece
+    return 1
 
 
 @njit

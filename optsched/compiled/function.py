@@ -27,6 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numba
@@ -338,7 +339,7 @@ def record(**fields: str) -> Any:
     layout = np.dtype([(name, kinds[kind]) for name, kind in fields.items()], align=True)
 
     def field(name: str) -> property:
-        return property(lambda row: row[name], lambda row, value: row.__setitem__(name, value))
+        return property(itemgetter(name), lambda row, value: row.__setitem__(name, value))
 
     return np.dtype((type("Row", (np.void,), {name: field(name) for name in fields}), layout))
 

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -167,11 +167,8 @@ class ASrpt:
             if pace is None or not self._takes(j, pace, view):
                 blocked.add(job.kind)
                 continue
-            if j != head:
-                charge = job.gpus * job.predicted * pace
-                if not self._budget.allows(charge, limit):
-                    continue
-                self._budget.start(j, charge)
+            if j != head and not self._budget.charge(j, job.gpus * job.predicted * pace, limit):
+                continue
             yield self._start(j, pace, view.now)
             if j == head:
                 return True
@@ -234,11 +231,10 @@ class ASrpt:
         """``virtual_length`` p_j and ``eligible`` B_j of jobs up to the last that came, f64[] seconds; nan: it has none."""
         for time, j in self._machine.advance(math.inf):
             self._jobs[j].eligible = time
-        n = max(self._jobs, default=-1) + 1
-        found = {"virtual_length": np.full(n, np.nan), "eligible": np.full(n, np.nan)}
+        length, eligible = np.full((2, max(self._jobs, default=-1) + 1), np.nan)
         for j, job in self._jobs.items():
-            found["virtual_length"][j], found["eligible"][j] = job.length, job.eligible
-        return found
+            length[j], eligible[j] = job.length, job.eligible
+        return {"virtual_length": length, "eligible": eligible}
 
 
 # Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.
@@ -265,14 +261,13 @@ class Overtaking:
         """Of a job that joins the queue now; in GPU-seconds of all charges so far."""
         return self._over + self._rate * now if self._rate < math.inf else math.inf
 
-    def allows(self, gpu_seconds: float, limit: float) -> bool:
-        """May so much start out of turn?"""
-        return (self._charged + gpu_seconds) * (1 - TIE) <= limit
-
-    def start(self, job: int, gpu_seconds: float) -> None:
-        """The job starts out of turn."""
+    def charge(self, job: int, gpu_seconds: float, limit: float) -> bool:
+        """May the job start out of turn? Then it does."""
+        if not (self._charged + gpu_seconds) * (1 - TIE) <= limit:
+            return False
         self._charged += gpu_seconds
         self._charge[job] = gpu_seconds
+        return True
 
     def finish(self, job: int) -> None:
         """The job has completed; nothing happens if it was in turn."""
@@ -306,15 +301,13 @@ class VirtualMachine:
     def release(self, job: int, now: float, work: float) -> None:
         """A new job with ``work`` > 0 seconds arrives; call `advance` (now) first."""
         self._after_point[job] = (1.0 - self._beta) * work
-        if self._job < 0:
-            self._job, self._left, self._since = job, work, now
-            return
-        left = self._left - (now - self._since)
-        if work < left:
+        if self._job >= 0:
+            left = self._left - (now - self._since)
+            if not work < left:
+                heapq.heappush(self._waiting, (work, job))
+                return
             heapq.heappush(self._waiting, (left, self._job))
-            self._job, self._left, self._since = job, work, now
-        else:
-            heapq.heappush(self._waiting, (work, job))
+        self._job, self._left, self._since = job, work, now
 
     def next_event(self) -> float:
         """When the job in service reaches its beta point or completes, if nothing arrives before; inf when idle."""
@@ -325,35 +318,18 @@ class VirtualMachine:
     def advance(self, now: float) -> list[tuple[float, int]]:
         """Serve until ``now``: (time, job) of the beta points reached since the last call, in order."""
         reached = []
-        while self._job >= 0:
-            behind = self._after_point.get(self._job)
-            if behind is not None and self._since + (self._left - behind) <= now:
-                reached.append((self._since + (self._left - behind), self._job))
+        while self._job >= 0 and (time := self.next_event()) <= now:
+            if self._job in self._after_point:
+                reached.append((time, self._job))
                 del self._after_point[self._job]
-            done = self._since + self._left
-            if done > now:
-                break
-            if self._waiting:
-                self._left, self._job = heapq.heappop(self._waiting)
-                self._since = done
+            elif self._waiting:
+                (self._left, self._job), self._since = heapq.heappop(self._waiting), time
             else:
                 self._job = -1
         return reached
 
 
 # When will a gang find as few nodes as an idle cluster has for it, if running jobs end as predicted?
-class _Expected(NamedTuple):
-    start: float
-    seconds: float
-
-    def end(self, now: float) -> float:
-        # What has outlived its prediction is expected to take as long again.
-        seconds = self.seconds
-        while self.start + (1 - TIE) * seconds <= now and seconds > 0:
-            seconds = max(2 * seconds, math.ulp(now))
-        return self.start + seconds
-
-
 class ExpectedPlaces:
     """Running jobs with their predicted ends; a prediction that has passed is doubled until it has not.
 
@@ -361,14 +337,14 @@ class ExpectedPlaces:
     """
 
     def __init__(self) -> None:
-        self._running: dict[int, _Expected] = {}
+        self._running: dict[int, tuple[float, float]] = {}  # since when, and for how many seconds
         self._fewest: dict[int, int] = {}  # by kind of job
         self._wait: dict[int, float] = {}  # by kind of job, at the time `_known`
         self._known = -1.0
 
     def start(self, job: int, now: float, seconds: float) -> None:
         """The job starts and is expected to run so long."""
-        self._running[job] = _Expected(now, seconds)
+        self._running[job] = now, seconds
         self._wait.clear()
 
     def finish(self, job: int) -> None:
@@ -379,12 +355,8 @@ class ExpectedPlaces:
         """Nodes that its gang needs in an idle cluster."""
         kind = view.kind(job)
         if kind not in self._fewest:
-            nodes, missing = 0, view.gpus(job)
-            for size in sorted(view.speeds.node_gpus[view.eligible(job)].tolist(), reverse=True):
-                if missing <= 0:
-                    break
-                nodes, missing = nodes + 1, missing - size
-            self._fewest[kind] = nodes
+            largest_first = np.sort(view.speeds.node_gpus[view.eligible(job)])[::-1]
+            self._fewest[kind] = int(np.searchsorted(np.cumsum(largest_first), view.gpus(job))) + 1
         return self._fewest[kind]
 
     def wait(self, job: int, view: View) -> float:
@@ -404,12 +376,19 @@ class ExpectedPlaces:
         free = [count if may else 0 for count, may in zip(free, eligible, strict=True)]
         if _most(free, nodes) >= gang:
             return 0.0
-        for end, k in sorted((each.end(now), k) for k, each in self._running.items()):
+        for end, k in sorted((self._end(k, now), k) for k in self._running):
             for node, count in view.held(k):
                 free[node] += count if eligible[node] else 0
             if _most(free, nodes) >= gang:
                 return end - now
         return math.inf
+
+    def _end(self, job: int, now: float) -> float:
+        # What has outlived its prediction is expected to take as long again.
+        start, seconds = self._running[job]
+        while start + (1 - TIE) * seconds <= now and seconds > 0:
+            seconds = max(2 * seconds, math.ulp(now))
+        return start + seconds
 
 
 def _most(free: list[int], nodes: int) -> int:

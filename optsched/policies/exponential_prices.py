@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -95,18 +95,12 @@ class PriceFunction:
 
     def charged_ratio_above(self) -> Fraction:
         """A fraction that is not below `charged_ratio`'s true value: for checks in exact arithmetic."""
-        worst = Decimal(1)
         kinds = {(int(c), int(w), int(s)) for c, w, s in zip(self.capacity, self.widest, self.scale, strict=True)}
-        a = _DIGITS.subtract(_ln(self.high, up=True), _ln(self.low, up=False))
-        for c, w, s in kinds:
-            w = min(w, s)
-            grown = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(_DIGITS.multiply(a, Decimal(w)), Decimal(s))), _ABOVE)
-            one = _DIGITS.divide(_DIGITS.multiply(_DIGITS.subtract(grown, Decimal(1)), Decimal(c)), Decimal(w))
-            worst = max(worst, one)
+        worst, margin = Decimal(1), Decimal("1e-40")
+        with localcontext(_DIGITS):
+            high, low = Decimal(self.high).ln(), Decimal(self.low).ln()
+            a = (high + abs(high) * margin) - (low - abs(low) * margin)
+            for c, w, s in kinds:
+                grown = (a * min(w, s) / s).exp() * _ABOVE
+                worst = max(worst, (grown - 1) * c / min(w, s))
         return Fraction(worst)
-
-
-def _ln(value: float, *, up: bool) -> Decimal:
-    found = _DIGITS.ln(Decimal(value))
-    margin = _DIGITS.multiply(_DIGITS.abs(found), Decimal("1e-40"))
-    return _DIGITS.add(found, margin) if up else _DIGITS.subtract(found, margin)

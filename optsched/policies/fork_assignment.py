@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
-from optsched.compiled import KERNEL, njit
+from optsched.compiled import njit
 from optsched.policies.ties import leading, leading_of
 from optsched.problem.arrays import Floats, Ints
 
@@ -42,55 +41,41 @@ class Assignment:
         self.spare[j] -= 1
         self.free[node] -= self.gang[j]
 
-    @cached_property
-    def mean(self) -> Floats:
-        """The mean rate of every job over the nodes that can host it, f64[J] (1 where none can)."""
-        count = np.bincount(self.node_group, minlength=self.rates.shape[1])
-        nodes = np.where(self.rates > 0, count, 0).sum(axis=1)
-        return np.where(nodes > 0, (self.rates * count).sum(axis=1), 1.0) / np.maximum(nodes, 1)
-
-    def nodes(self) -> Ints:
-        """The nodes, the fastest first: by the mean over jobs of the rate there relative to the job's mean rate."""
-        can = np.maximum((self.rates > 0).sum(axis=0), 1)
-        speed = (self.rates / self.mean[:, None]).sum(axis=0) / can
-        return np.argsort(-leading(speed)[self.node_group], kind="stable")
-
 
 def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
     """Node by node, the fastest first: the job with the most planned work left, in seconds of its mean rate.
 
     A copy takes X_jh ``seconds`` off the plan of its job; jobs without planned work get copies only when no other job can
-    take the node. ``left`` f64[J]. O(copies J).
+    take the node. A node is as fast as the mean over jobs of the rate there relative to the job's mean rate over the nodes
+    that can host it. ``left`` f64[J]. O(copies J).
     """
-    r, most = round_, int(round_.free.sum())
-    jobs, nodes = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    given = _give_by_work(
-        r.nodes(), np.ascontiguousarray(r.rates), r.gang, r.node_group, r.free, r.spare, left.copy(), r.mean, seconds,
-        np.full(left.size, -1, dtype=np.int64), np.empty(left.size), jobs, nodes,
-    )  # fmt: skip
-    for j, node in zip(jobs[:given].tolist(), nodes[:given].tolist(), strict=True):
+    r, rates, group = round_, round_.rates, round_.node_group
+    count, can = np.bincount(group, minlength=rates.shape[1]), rates > 0
+    hosts = np.where(can, count, 0).sum(axis=1)
+    mean = np.where(hosts > 0, (rates * count).sum(axis=1), 1.0) / np.maximum(hosts, 1)
+    speed = (rates / mean[:, None]).sum(axis=0) / np.maximum(can.sum(axis=0), 1)
+    order = np.argsort(-leading(speed)[group], kind="stable")
+    table = np.ascontiguousarray(rates)
+    jobs, nodes = _given_by_work(order, table, r.gang, group, r.free, r.spare, left, mean, seconds)
+    for j, node in zip(jobs.tolist(), nodes.tolist(), strict=True):
         r.on[j].append(node)
 
 
-@njit(**KERNEL)
-def _give_by_work(
+@njit
+def _given_by_work(
     order: Ints,
     rates: Floats,
     gang: Ints,
     node_group: Ints,
     free: Ints,
     spare: Ints,
-    plan: Floats,
+    left: Floats,
     mean: Floats,
     seconds: float,
-    last: Ints,
-    urgency: Floats,
-    jobs: Ints,
-    nodes: Ints,
-) -> int:
-    # Pairs of job and node, in order, are written to ``jobs`` and ``nodes``; ``free``, ``spare`` and ``plan`` change.
-    # ``last`` i64[J] node of every job, ``urgency`` f64[J] its planned work: scratch.
-    given = 0
+) -> tuple[Ints, Ints]:
+    # Pairs of job and node, in order; ``free`` and ``spare`` change.
+    plan, last, urgency = left.copy(), np.full(gang.size, -1), np.empty(gang.size)
+    jobs, nodes, given = np.empty(free.sum(), np.int64), np.empty(free.sum(), np.int64), 0
     for j in range(gang.size):
         urgency[j] = leading_of(plan[j] / mean[j])
     for node in order:
@@ -109,7 +94,7 @@ def _give_by_work(
             free[node] -= gang[best]
             plan[best] -= rates[best, node_group[node]] * seconds
             urgency[best] = leading_of(plan[best] / mean[best])
-    return given
+    return jobs[:given], nodes[:given]
 
 
 def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:

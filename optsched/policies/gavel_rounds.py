@@ -34,11 +34,14 @@ class ServiceAccount:
         self.received[job] = self.length / 2
 
     def record(self, jobs: Ints, types: Ints, seconds: Floats) -> None:
-        """Job ``jobs[i]`` ran on ``types[i]``, one after the other; it counts once, whatever its gang.
+        """Job ``jobs[i]`` ran on ``types[i]``, no job twice; it counts once, whatever its gang.
 
         A type below 0 stands for several, and there is no share that such a run could be measured against.
         """
-        record(jobs, types, seconds, self.received, self.total)
+        one = types >= 0
+        jobs, types, seconds = jobs[one], types[one], seconds[one]
+        self.received[jobs, types] += seconds
+        np.add.at(self.total, types, seconds)
 
     def reset(self, active: Ints, share: Floats, elapsed: float) -> None:
         """``elapsed`` seconds after the last one: settle deficits under the old shares, begin with new ones f64[m, T]."""
@@ -57,15 +60,6 @@ class ServiceAccount:
         book = (self.share, self.received, self.total, self.deficit)
         found: Ints = choose(active, *book, rate, gang, capacity, order)
         return found
-
-
-@njit
-def record(jobs: Any, types: Any, seconds: Any, received: Any, total: Any) -> None:
-    """See `ServiceAccount.record`."""
-    for i in range(jobs.size):
-        if types[i] >= 0:
-            received[jobs[i], types[i]] += seconds[i]
-            total[types[i]] += seconds[i]
 
 
 @njit

@@ -27,8 +27,12 @@ class GoodputRound:
         self.goodputs = view.goodputs
         fair = -(-self.gpus // len(jobs))
         self.rates = {j: self.goodputs.table(j).max(axis=1) for j in jobs}
-        scale = view.groups.node_gpus.size / self.gpus
-        self.unit = {j: scale / _fair_rate(self.rates[j], fair) for j in jobs}
+        self.unit: dict[int, float] = {}
+        for j, rates in self.rates.items():  # the rate with a fair share, or with the next smaller number that can run
+            can = np.flatnonzero(rates)
+            below = can[can <= fair]
+            rate = float(rates[below[-1] if below.size else can[0]]) if can.size else 1.0
+            self.unit[j] = view.groups.node_gpus.size / self.gpus / rate
 
     def values(self, j: int) -> Floats:
         """The worth of r GPUs for job ``j``, f64[G + 1]; -inf where it cannot run on r."""
@@ -63,15 +67,6 @@ class GoodputRound:
                 share = 1.0 if on == self.view.held(j) else self.kept_share(j)
                 rates[k] = self.goodputs.rate(j, on) * share * self.unit[j]
         return float(self.worth(rates).sum())
-
-
-def _fair_rate(rates: Floats, fair: int) -> float:
-    """The rate with a fair share, or with the next smaller number that can run; the smallest possible where none is."""
-    can = np.flatnonzero(rates)
-    if not can.size:
-        return 1.0  # it cannot run at all
-    below = can[can <= fair]
-    return float(rates[below[-1] if below.size else can[0]])
 
 
 @POLICIES.register("goodput")

@@ -71,17 +71,13 @@ def fewest_nodes(replicas: int, free: Ints) -> Places:
     """(node, GPUs) of ``replicas`` on the fewest nodes; () where too few are free."""
     if replicas > int(free.sum()):
         return ()
-    enough = np.flatnonzero(free >= replicas)
-    if enough.size:
-        return ((int(enough[np.argmin(free[enough])]), replicas),)
-    on = []
+    on, free = [], free.copy()
     for node in np.argsort(-free, kind="stable").tolist():
-        rest = np.flatnonzero(free >= replicas)
-        if rest.size:  # the last piece: where it leaves least
-            on.append((int(rest[np.argmin(free[rest])]), replicas))
+        enough = np.flatnonzero(free >= replicas)
+        if enough.size:  # all of it, or the last piece: where it leaves least
+            on.append((int(enough[np.argmin(free[enough])]), replicas))
             break
         on.append((node, int(free[node])))
         replicas -= int(free[node])
-        free = free.copy()
         free[node] = 0
     return tuple(sorted(on))

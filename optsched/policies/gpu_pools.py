@@ -47,7 +47,5 @@ def gpu_pools(view: View) -> GpuPools:
     speeds = view.speeds
     _, first, pool = np.unique(view.node_kind, return_index=True, return_inverse=True)
     order = np.argsort(first)  # pools in the order of their first nodes
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
     first = first[order].astype(np.int64)
-    return GpuPools(rank[pool].astype(np.int64), speeds.node_gpus, speeds.node_type[first], first)
+    return GpuPools(np.argsort(order)[pool].astype(np.int64), speeds.node_gpus, speeds.node_type[first], first)

@@ -15,7 +15,7 @@ from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gavel_allocations.share_program import ShareProgram
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_allocation import SLACK
-from optsched.policies.hadar_auction import ANYWHERE, LATER, Auction, Bidders, Grant, Where
+from optsched.policies.hadar_auction import ANYWHERE, LATER, Auction, Bidders, Grant
 from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, SHARE, UTILITIES, HadarJobs, require_one_of
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.policies.ties import leading
@@ -63,7 +63,10 @@ class MakespanRounds:
         if self._fair:
             first, meant = self._due(b, rate, needs, meant)
             critical[:] = True
-        here = np.array([self._only(where) for where in b.held])
+        held = [{int(self._pools.pool[node]) for node, _ in where} for where in b.held]
+        here = np.array(
+            [pools.pop() if len(pools) == 1 else LATER for pools in held]
+        )  # the one pool of what a job holds
         staying = np.where(here < 0, np.inf, b.left / np.maximum(rate[np.arange(here.size), np.maximum(here, 0)], TINY))
         ends = staying <= length
         order = np.lexsort((np.arange(needs.size), -b.gang, leading(first), ~critical, ~ends))
@@ -84,11 +87,6 @@ class MakespanRounds:
                     chosen[j] = ANYWHERE
                     stock -= np.diff(np.minimum(np.cumsum(usable), gang), prepend=0)
         return order, chosen
-
-    def _only(self, held: Where) -> int:
-        # The one pool of what a job holds.
-        pools = {int(self._pools.pool[node]) for node, _ in held}
-        return pools.pop() if len(pools) == 1 else LATER
 
     def by_urgency(self, b: Bidders) -> Ints:
         """The order of jobs that wait within a round: by Smith's rule; for fairness by due dates."""

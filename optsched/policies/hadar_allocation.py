@@ -7,7 +7,7 @@ synchronise). ``rate`` 0: it may not run there. A device of machine h costs ``pr
     seconds = left / x (+ ``restart``),  rounds = ceil(seconds / length),  f = rounds * length after now
     payoff = U(age + f) - charged * (sum of prices) - comm [more than one machine]
 
-``charged`` = ``rounds`` (the whole remaining schedule, the same allocation until done) or 1 (this round alone). U is
+``charged`` = ``rounds`` (``all_rounds``: the whole schedule left, the same allocation until done) or 1 (this round). U is
 non-increasing. With ``whole`` = False rounds are not rounded up. Found: the largest payoff; the caller asks for > 0.
 
 **Exact.** A set's value depends on it only through x, the sum of its prices, and whether it is one machine or several; it
@@ -24,6 +24,8 @@ spread out than consolidated; as the two cases are kept apart this does no harm.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
@@ -34,8 +36,21 @@ SLACK = 1e-9  # rounds: what rounding alone adds to a whole number of rounds is 
 
 # Terms of a job, f64[7]: what the value of an allocation depends on besides the allocation
 LEFT, AGE, SCALE, SPAN, RESTART, COMM, LENGTH = range(7)
-# What is charged
-THIS_ROUND, ALL_ROUNDS = 0, 1
+
+
+class Lots(NamedTuple):
+    """Q lots of devices with one price each, a machine or all of a pool; i64[Q] but for ``price`` f64[Q].
+
+    ``pool`` of each; ``free`` devices, ``largest`` free devices of one machine, ``machines`` with any; ``by_price``: lots
+    from the cheapest.
+    """
+
+    pool: Ints
+    free: Ints
+    largest: Ints
+    machines: Ints
+    price: Floats
+    by_price: Ints
 
 
 @njit(**KERNEL)
@@ -44,33 +59,9 @@ def utility(scale: float, span: float, age: float) -> float:
     return scale * max(0.0, 1.0 - age / span) if span > 0.0 else scale / age
 
 
-@njit(**KERNEL)
-def device_values(
-    gang: Ints, together: Floats, spread: Floats, terms: Floats, all_rounds: bool, least: Floats, greatest: Floats
-) -> None:
-    """The least positive and the greatest value of a device among m jobs, written to f64[P] for every pool; inf, 0: none.
-
-    A gang is worth its utility if it runs at its best rate, f64[m, P], on the pool to its end, in whole rounds: in equal
-    parts that of its devices and, with ``all_rounds``, of their rounds. ``terms`` f64[m, 7]. O(m P).
-    """
-    least[:], greatest[:] = np.inf, 0.0
-    for j in range(gang.size):
-        length, scale, span = terms[j, LENGTH], terms[j, SCALE], terms[j, SPAN]
-        for p in range(least.size):
-            rate = max(together[j, p], spread[j, p])
-            if rate <= 0.0:
-                continue
-            rounds = max(1.0, np.ceil((terms[j, LEFT] / rate + terms[j, RESTART]) / length - SLACK))
-            x = terms[j, AGE] + rounds * length
-            worth = scale * (max(0.0, 1.0 - x / span) if span > 0.0 else 1.0 / x)
-            worth = worth / gang[j] / (rounds if all_rounds else 1.0)
-            if worth > 0.0:
-                least[p], greatest[p] = min(least[p], worth), max(greatest[p], worth)
-
-
 @njit(**NESTED)
 def payoff_of(
-    terms: Floats, rate: float, cost: float, spread: bool, restarts: bool, charged: int, whole: bool
+    terms: Floats, rate: float, cost: float, spread: bool, restarts: bool, all_rounds: bool, whole: bool
 ) -> float:
     """What an allocation of this rate and price sum is worth; ``terms`` as listed in this module."""
     seconds = terms[LEFT] / rate
@@ -80,44 +71,62 @@ def payoff_of(
     if whole:
         rounds = max(1.0, np.ceil(rounds - SLACK))
     worth = utility(terms[SCALE], terms[SPAN], terms[AGE] + rounds * terms[LENGTH])
-    worth -= cost * rounds if charged == ALL_ROUNDS else cost
+    worth -= cost * rounds if all_rounds else cost
     return worth - terms[COMM] if spread else worth
+
+
+@njit(**KERNEL)
+def cheapest_apart(gang: int, least: float, spread: Floats, lots: Lots, take: Ints) -> float:
+    """The price of the cheapest devices, not all of one machine, of a gang with spread rates >= ``least``; inf: none.
+
+    ``spread`` by pool. Writes the devices of every lot to ``take`` i64[Q].
+    """
+    need, used, last, cost = gang, 0, -1, 0.0
+    take[:] = 0
+    for i in range(lots.by_price.size):
+        q = lots.by_price[i]
+        if spread[lots.pool[q]] < least or lots.free[q] <= 0:
+            continue
+        if need == 0:  # all on one machine: its last device gives way to the cheapest one elsewhere
+            take[last] -= 1
+            take[q] = 1
+            return cost + (lots.price[q] - lots.price[last])
+        here = min(need, lots.free[q])
+        take[q] = here
+        cost += here * lots.price[q]
+        need -= here
+        used += 1
+        last = q
+        if need == 0 and (used > 1 or lots.machines[q] > 1):
+            return cost
+    return np.inf
 
 
 @njit(**NESTED)
 def find_allocation(
-    by_machine: bool,
     gang: int,
     together: Floats,
     spread: Floats,
     terms: Floats,
-    pool: Ints,
-    price: Floats,
-    by_price: Ints,
-    free: Ints,
-    largest: Ints,
-    machines: Ints,
-    charged: int,
+    lots: Lots,
+    all_rounds: bool,
     whole: bool,
     take: Ints,
     trial: Ints,
 ) -> tuple[float, float, bool]:
     """(payoff, rate, on several machines) of the best allocation; rates ``together``, ``spread`` f64[P] of P pools.
 
-    What has one price is a *lot*: a machine (``by_machine``), lot q in ``pool[q]``; or all of a pool, lot q in pool q.
-    ``price`` f64[Q], ``by_price`` i64[Q] lots from the cheapest; ``free`` devices, ``largest`` free devices of one machine,
-    ``machines`` with any free device (not asked ``by_machine``), i64[Q]. Writes the devices of every lot to ``take`` i64[Q];
-    ``trial`` i64[Q] is scratch. Rate `NONE`: there is none.
+    Writes the devices of every lot to ``take`` i64[Q]; ``trial`` i64[Q] is scratch. Rate `NONE`: there is none.
     """
-    lots, pools = price.size, together.size
     best, best_rate, several = -np.inf, NONE, False
-    for p in range(pools):
+    for p in range(together.size):
         if together[p] <= 0.0:
             continue
-        for i in range(lots):
-            q = by_price[i]
-            if (pool[q] if by_machine else q) == p and largest[q] >= gang:
-                value = payoff_of(terms, together[p], gang * price[q], np.bool_(False), np.bool_(True), charged, whole)
+        for i in range(lots.by_price.size):
+            q = lots.by_price[i]
+            if lots.pool[q] == p and lots.largest[q] >= gang:
+                cost = gang * lots.price[q]
+                value = payoff_of(terms, together[p], cost, np.bool_(False), np.bool_(True), all_rounds, whole)
                 if best_rate == NONE or value > best or (value == best and together[p] > best_rate):
                     best, best_rate = value, together[p]
                     take[:] = 0
@@ -125,42 +134,17 @@ def find_allocation(
                 break
     if gang == 1:
         return best, best_rate, several
-    for t in range(pools):
-        if spread[t] <= 0.0 or (not by_machine and free[t] == 0):
+    for t in range(spread.size):
+        if spread[t] <= 0.0 or cheapest_apart(gang, spread[t], spread, lots, trial) == np.inf:
             continue
-        need, used, last = gang, 0, -1
-        trial[:] = 0
-        for i in range(lots):
-            q = by_price[i]
-            if need == 0:
-                break
-            if spread[pool[q] if by_machine else q] >= spread[t] and free[q] > 0:
-                trial[q] = min(need, free[q])
-                need -= trial[q]
-                used += 1
-                last = q
-        if need > 0:
-            continue
-        if used == 1 and (by_machine or machines[last] < 2):
-            # All on one machine: its last device gives way to the cheapest one elsewhere.
-            other = -1
-            for i in range(lots):
-                q = by_price[i]
-                if q != last and spread[pool[q] if by_machine else q] >= spread[t] and free[q] > 0:
-                    other = q
-                    break
-            if other < 0:
-                continue
-            trial[last] -= 1
-            trial[other] += 1
         rate, cost = np.inf, 0.0
-        for q in range(lots):
+        for q in range(trial.size):
             if trial[q] > 0:
-                rate = min(rate, spread[pool[q] if by_machine else q])
-                cost += trial[q] * price[q]
-        value = payoff_of(terms, rate, cost, np.bool_(True), np.bool_(True), charged, whole)
+                rate = min(rate, spread[lots.pool[q]])
+                cost += trial[q] * lots.price[q]
+        value = payoff_of(terms, rate, cost, np.bool_(True), np.bool_(True), all_rounds, whole)
         if best_rate == NONE or value > best or (value == best and rate > best_rate):
             best, best_rate, several = value, rate, True
-            for q in range(lots):
+            for q in range(trial.size):
                 take[q] = trial[q]
     return best, best_rate, several

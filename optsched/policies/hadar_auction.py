@@ -9,16 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar_allocation import ALL_ROUNDS, COMM, SCALE, SPAN, THIS_ROUND, device_values
+from optsched.policies.hadar_allocation import COMM, SCALE, SLACK, SPAN, Lots
 from optsched.policies.hadar_round import (
-    BY_MACHINE,
-    BY_POOL,
     FreeDevices,
     PriceRange,
     RoundJobs,
     Scratch,
     Taken,
-    claim,
     open_round,
     serve,
     value_all,
@@ -78,7 +75,7 @@ class Auction:
         """
         m = bidders.gang.size
         jobs, devices, scratch, taken = self._arrays(bidders, pools)
-        price_range, payoff, density = self._price_range(jobs, pools), np.empty(m), np.empty(m)
+        price_range, payoff, density = self._price_range(bidders, pools), np.empty(m), np.empty(m)
         open_round(devices, price_range)
         value_all(jobs, devices, price_range, scratch, payoff, density)
         order = np.lexsort((np.arange(m), jobs.gang, -leading(density)))
@@ -104,7 +101,9 @@ class Auction:
         waits[taken.job[: taken.size[0]]] = False
         rest = order[waits[order]]
         if self.fill and rest.size and d.free.any():
-            claim(jobs, waits, d)
+            theirs = np.repeat(waits, np.diff(jobs.held_first))
+            d.claimed[:] = 0
+            np.add.at(d.claimed, jobs.held_machine[theirs], jobs.held_count[theirs])
             self._give(jobs, rest, d, scratch, taken)
         grants, entries = taken.size.tolist()
         first = taken.first[: grants + 1].tolist()
@@ -116,33 +115,39 @@ class Auction:
         # At prices of 0, each where it would finish first.
         jobs.terms[:, SCALE], jobs.terms[:, SPAN], jobs.terms[:, COMM] = 1.0, 0.0, 0.0
         none = np.zeros(d.sold.size)
-        prices = PriceRange(none, none, np.ones(d.sold.size), self._rule(whole=False))
+        prices = PriceRange(none, none, np.ones(d.sold.size), np.array([self.all_rounds, False]))
         open_round(d, prices)
         serve(jobs, order, np.full(jobs.gang.size, np.inf), 1, d, prices, scratch, taken)
 
-    def _rule(self, whole: bool) -> Ints:
-        level, charged = BY_MACHINE if self.by_machine else BY_POOL, ALL_ROUNDS if self.all_rounds else THIS_ROUND
-        return np.array([level, charged, whole], dtype=np.int64)
+    def _price_range(self, b: Bidders, pools: GpuPools) -> PriceRange:
+        """Prices from a quarter of the least value of a device (and round) to the greatest among the bidders, by pool.
 
-    def _price_range(self, jobs: RoundJobs, pools: GpuPools) -> PriceRange:
-        """Prices from a quarter of the least value of a device (and round) to the greatest among the bidders, by pool."""
-        low, high = np.empty(pools.type.size), np.empty(pools.type.size)
-        device_values(jobs.gang, jobs.together, jobs.spread, jobs.terms, self.all_rounds, low, high)
+        A gang is worth its utility if it runs at its best rate on the pool to its end, in whole rounds: in equal parts that
+        of its devices and, with ``all_rounds``, of their rounds.
+        """
+        best = np.maximum(b.together, b.spread)
+        rate = np.where(best > 0, best, 1.0)
+        left, age, scale, span, restart = (each[:, None] for each in (b.left, b.age, b.scale, b.span, b.restart))
+        rounds = np.maximum(1.0, np.ceil((left / rate + restart) / self.length - SLACK))
+        x = age + rounds * self.length
+        worth = scale * np.where(span > 0, np.maximum(0.0, 1.0 - x / np.where(span > 0, span, 1.0)), 1.0 / x)
+        worth = np.where(best > 0, worth / b.gang[:, None] / (rounds if self.all_rounds else 1.0), 0.0)
+        least = np.where(worth > 0, worth, np.inf).min(axis=0, initial=np.inf)
+        high = worth.max(axis=0, initial=0.0)
         some = high > 0
-        low = np.where(some, np.minimum(low / CHEAPEST, high / np.e), 0.0)
-        span = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
+        low = np.where(some, np.minimum(least / CHEAPEST, high / np.e), 0.0)
+        log_range = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
         capacity = pools.size if self.by_machine else pools.capacity
-        widest = np.minimum(capacity, int(jobs.gang.max(initial=1)))
-        scale = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
+        widest = np.minimum(capacity, int(b.gang.max(initial=1)))
+        divisor = (capacity - widest + 1 if self.safe else capacity).astype(np.float64)
         of = pools.pool if self.by_machine else np.arange(capacity.size)
-        return PriceRange(np.ascontiguousarray(low[of]), np.ascontiguousarray(span[of]), scale, self._rule(whole=True))
+        return PriceRange(low[of], log_range[of], divisor, np.array([self.all_rounds, True]))
 
     def _arrays(self, b: Bidders, pools: GpuPools) -> tuple[RoundJobs, FreeDevices, Scratch, Taken]:
         m, count, nodes, gpus = b.gang.size, pools.type.size, pools.pool.size, int(pools.size.sum())
-        terms = np.empty((m, 7))
-        columns: tuple[Floats | float, ...] = (b.left, b.age, b.scale, b.span, b.restart, self.comm, self.length)
-        for k, values in enumerate(columns):  # in the order of `hadar_allocation`
-            terms[:, k] = values
+        # in the order of `hadar_allocation`
+        columns = np.broadcast_arrays(b.left, b.age, b.scale, b.span, b.restart, self.comm, self.length)
+        terms = np.column_stack(columns)
         first = np.zeros(m + 1, dtype=np.int64)
         np.cumsum([len(where) for where in b.held], out=first[1:])
         held = np.array([number for where in b.held for entry in where for number in entry], dtype=np.int64)
@@ -152,16 +157,13 @@ class Auction:
         def zeros(*shape: int) -> Ints:
             return np.zeros(shape, dtype=np.int64)
 
-        priced = nodes if self.by_machine else count
-        devices = FreeDevices(
-            pools.pool, pools.size.copy(), zeros(nodes), zeros(count), zeros(count), zeros(count),
-            zeros(priced), np.zeros(priced), zeros(priced),
-        )  # fmt: skip
-        claim(jobs, np.ones(m, dtype=bool), devices)
+        lot, pool = (np.arange(nodes), pools.pool) if self.by_machine else (pools.pool, np.arange(count))
+        priced = pool.size
+        lots = Lots(pool, zeros(priced), zeros(priced), zeros(priced), np.zeros(priced), zeros(priced))
+        devices = FreeDevices(pools.pool, lot, pools.size.copy(), zeros(nodes), lots, zeros(priced))
+        np.add.at(devices.claimed, machine, amount)
         width = self.width + 1
-        scratch = Scratch(
-            zeros(2, count), zeros(2, nodes), zeros(width, nodes), zeros(width, nodes), zeros(3, width), np.zeros(width)
-        )
+        scratch = Scratch(zeros(2, priced), zeros(width, nodes), zeros(width, nodes), zeros(3, width), np.zeros(width))
         served = min(m, gpus)
         taken = Taken(zeros(2), zeros(served), zeros(served), zeros(served + 1), zeros(gpus), zeros(gpus))
         return jobs, devices, scratch, taken

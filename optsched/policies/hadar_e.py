@@ -120,11 +120,10 @@ class HadarE:
 
         By the plan of rule lp a copy that is alone goes on from round to round, and a node that is done takes a new block.
         """
-        active = view.active
         if self._plan is not None:
             yield from self._follow(self._plan, view)
             return
-        if not (self._clock.due(view.now) or self._members.isdisjoint(active.tolist())):
+        if not (self._clock.due(view.now) or self._members.isdisjoint(view.active.tolist())):
             self._ended += view.ended
             return
         yield [Stop(j) for j in view.running]

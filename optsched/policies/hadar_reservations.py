@@ -23,52 +23,35 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optsched.compiled import KERNEL, njit
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.compiled.heap import pop, push
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction
-from optsched.policies.hadar_allocation import SLACK, utility
+from optsched.policies.hadar_allocation import SLACK, Lots, cheapest_apart, utility
 from optsched.problem.arrays import Floats, Ints
 
 
+@njit(**NESTED)
+def lots_of(rounds: Lots, i: int) -> Lots:
+    """The resources in round i, of the offers of R rounds: ``free``, ``price`` and ``by_price`` [R, H]."""
+    return Lots(rounds.pool, rounds.free[i], rounds.free[i], rounds.machines, rounds.price[i], rounds.by_price[i])
+
+
 @njit(**KERNEL)
-def cheapest(
-    gang: int, alone: Floats, shared: Floats, speed: float, price: Floats, order: Ints, room: Ints, take: Ints
-) -> float:
+def cheapest(gang: int, alone: Floats, shared: Floats, speed: float, lots: Lots, take: Ints) -> float:
     """The least price of W devices on which the gang runs at ``speed`` or faster, inf if there are none; ``take`` i64[H].
 
-    ``order``: resources from the cheapest. One resource, or the cheapest of several (see `hadar_allocation`).
+    One resource, or the cheapest of several (see `hadar_allocation`).
     """
-    resources = price.size
     best, single = np.inf, -1
-    for i in range(resources):
-        h = order[i]
-        if alone[h] >= speed and room[h] >= gang:
-            best, single = gang * price[h], h
+    for h in lots.by_price:
+        if alone[h] >= speed and lots.free[h] >= gang:
+            best, single = gang * lots.price[h], h
             break
-    cost, need, used, last = 0.0, gang, 0, -1
-    take[:] = 0
     if gang > 1:
-        for i in range(resources):
-            h = order[i]
-            if shared[h] < speed or room[h] <= 0:
-                continue
-            if need == 0:
-                if used > 1:
-                    break
-                take[last] -= 1
-                take[h] = 1
-                cost += price[h] - price[last]
-                used = 2
-                break
-            here = min(need, room[h])
-            take[h] = here
-            cost += here * price[h]
-            need -= here
-            used += 1
-            last = h
-    if gang > 1 and need == 0 and used > 1 and cost < best:
-        return cost
+        cost = cheapest_apart(gang, speed, shared, lots, take)
+        if cost < best:
+            return cost
     take[:] = 0
     if single >= 0:
         take[single] = gang
@@ -76,20 +59,19 @@ def cheapest(
 
 
 @njit(**KERNEL)
-def round_costs(
-    gang: int,
-    alone: Floats,
-    shared: Floats,
-    speed: float,
-    prices: Floats,
-    orders: Ints,
-    room: Ints,
-    take: Ints,
-    cost: Floats,
+def round_costs(gang: int, alone: Floats, shared: Floats, speed: float, rounds: Lots, take: Ints, cost: Floats) -> None:
+    """The price of a round at ``speed``, f64[R], for R rounds (`lots_of`); ``take`` is scratch."""
+    for i in range(cost.size):
+        cost[i] = cheapest(gang, alone, shared, speed, lots_of(rounds, i), take)
+
+
+@njit(**KERNEL)
+def round_devices(
+    gang: int, alone: Floats, shared: Floats, speed: float, rounds: Lots, chosen: Ints, take: Ints
 ) -> None:
-    """The price of a round at ``speed``, f64[R], for R rounds with ``prices`` f64[R, H], ``room`` i64[R, H]."""
-    for i in range(prices.shape[0]):
-        cost[i] = cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], take)
+    """The devices that are cheapest in the ``chosen`` rounds, i64[k, H]."""
+    for k in range(chosen.size):
+        cheapest(gang, alone, shared, speed, lots_of(rounds, chosen[k]), take[k])
 
 
 @njit(**KERNEL)
@@ -149,7 +131,7 @@ class Request:
 
     def worth(self, age: float) -> float:
         """U of a completion at ``age``."""
-        return self.scale * max(0.0, 1.0 - age / self.span) if self.span > 0 else self.scale / age
+        return float(utility(self.scale, self.span, age))
 
     @property
     def least(self) -> int:
@@ -218,14 +200,14 @@ class Reservations:
         if not counts:
             return None
         rounds = min(LONGEST, tail + max(counts.values()))
-        prices, orders, room = self._offers(first, rounds)
+        offers = self._offers(first, rounds)
         start = request.age + self.length * np.arange(rounds)
         cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
         gang, alone, shared = request.gang, request.alone, request.shared
         most, speed, left, kept = 0.0, 0.0, 0.0, cost[:0]
         for x, k in counts.items():
             here = slice(0, min(rounds, tail + k))
-            round_costs(gang, alone, shared, x, prices[here], orders[here], room[here], take, cost[here])
+            round_costs(gang, alone, shared, x, offers, take, cost[here])
             rest = request.restart + request.work / x - (k - 1) * seconds
             payoff, last = best_finish(cost[here], k, start[here], rest, request.scale, request.span, np.empty(k))
             if payoff > most:
@@ -234,13 +216,12 @@ class Reservations:
             return None
         chosen = np.sort(np.argsort(kept, kind="stable")[: counts[speed]])
         devices = np.zeros((chosen.size, self.capacity.size), dtype=np.int64)
-        for row, i in zip(devices, chosen.tolist(), strict=True):
-            cheapest(gang, alone, shared, speed, prices[i], orders[i], room[i], row)
+        round_devices(gang, alone, shared, speed, offers, chosen, devices)
         age = request.age + self.length * float(chosen[-1]) + left
         worth = request.worth(age)
         return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(kept[chosen].tolist()))
 
-    def _offers(self, first: int, rounds: int) -> tuple[Floats, Ints, Ints]:
+    def _offers(self, first: int, rounds: int) -> Lots:
         assert self.price_of is not None
         if first + rounds > self.sold.shape[0]:
             if (first + rounds) * self.capacity.size > MOST_ROUNDS:
@@ -253,11 +234,11 @@ class Reservations:
             more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), self.capacity.size), dtype=np.int64)
             more[: self.sold.shape[0]] = self.sold
             self.sold = more
-        sold = self.sold[first : first + rounds]
+        sold, resources = self.sold[first : first + rounds], np.arange(self.capacity.size)
         prices = self.price_of(sold)
         orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
         room = np.tile(self.capacity, (rounds, 1)) if self.safe else self.capacity - sold
-        return prices, orders, room
+        return Lots(resources, room, room, np.ones_like(resources), prices, orders)
 
     def alone(self, request: Request) -> tuple[float, int]:
         """(greatest utility of any plan of a job, rounds of its fastest one): in an empty cluster, at top speed."""

@@ -14,13 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
-from optsched.policies.hadar_allocation import ALL_ROUNDS, LEFT, LENGTH, NONE, SLACK, find_allocation, payoff_of
+from optsched.policies.hadar_allocation import LEFT, LENGTH, NONE, SLACK, Lots, find_allocation, payoff_of
 from optsched.problem.arrays import Bools, Floats, Ints
 
-BY_POOL, BY_MACHINE = 0, 1
-UNKNOWN = -1  # devices of a pool that are counted anew
-# PriceRange.rule
-LEVEL, CHARGED, WHOLE = range(3)
+ALL_ROUNDS, WHOLE = range(2)  # of `PriceRange.rule`
 
 
 class RoundJobs(NamedTuple):
@@ -36,38 +33,33 @@ class RoundJobs(NamedTuple):
 
 
 class PriceRange(NamedTuple):
-    """Q = P pools or H machines: price = low exp(log_range * min(1, sold / scale)), f64[Q].
+    """Of Q lots (`hadar_allocation`): price = low exp(log_range * min(1, sold / scale)), f64[Q].
 
-    ``rule`` i64[3]: at LEVEL what has a price (BY_POOL or BY_MACHINE), at CHARGED for what it is paid (`hadar_allocation`:
-    ALL_ROUNDS or THIS_ROUND), at WHOLE whether a job's rounds count as whole.
+    ``rule`` bool[2]: is it paid for all rounds that are left, or for this one; do a job's rounds count as whole?
     """
 
     low: Floats
     log_range: Floats
     scale: Floats
-    rule: Ints
+    rule: Bools
 
 
 class FreeDevices(NamedTuple):
-    """H machines and P pools during a round; ``claimed``: what running jobs hold that were not looked at yet."""
+    """H machines during a round, i64[H]; ``claimed``: what running jobs hold that were not looked at yet. Q lots of them."""
 
-    pool: Ints  # i64[H]
+    pool: Ints
+    lot: Ints
     free: Ints
     claimed: Ints
-    stock: Ints  # i64[P] free devices
-    largest: Ints
-    machines: Ints
-    sold: Ints  # i64[Q]
-    price: Floats
-    by_price: Ints
+    lots: Lots
+    sold: Ints
 
 
 class Scratch(NamedTuple):
-    """Arrays that are written anew: ``pools`` i64[2, P], ``machines`` i64[2, H]; of a window of q jobs ``window`` and
-    ``best`` i64[q + 1, H], ``choice`` i64[3, q + 1], ``total`` f64[q + 1]."""
+    """Arrays that are written anew: ``lots`` i64[2, Q]; of a window of q jobs ``window`` and ``best`` i64[q + 1, H],
+    ``choice`` i64[3, q + 1], ``total`` f64[q + 1]."""
 
-    pools: Ints
-    machines: Ints
+    lots: Ints
     window: Ints
     best: Ints
     choice: Ints
@@ -86,96 +78,81 @@ class Taken(NamedTuple):
 
 
 @njit(**NESTED)
-def _summarise(d: FreeDevices, p: int) -> None:
+def _summarise(d: FreeDevices, q: int) -> None:
     count, largest, machines = 0, 0, 0
-    for h in range(d.pool.size):
-        if d.pool[h] == p and d.free[h] > 0:
+    for h in range(d.lot.size):
+        if d.lot[h] == q and d.free[h] > 0:
             count += d.free[h]
             machines += 1
             largest = max(largest, d.free[h])
-    d.stock[p], d.largest[p], d.machines[p] = count, largest, machines
-
-
-@njit(**KERNEL)
-def claim(jobs: RoundJobs, waits: Bools, d: FreeDevices) -> None:
-    """``d.claimed``: the devices that the jobs with ``waits`` bool[m] hold."""
-    d.claimed[:] = 0
-    for j in range(waits.size):
-        if waits[j]:
-            for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
-                d.claimed[jobs.held_machine[e]] += jobs.held_count[e]
+    d.lots.free[q], d.lots.largest[q], d.lots.machines[q] = count, largest, machines
 
 
 @njit(**NESTED)
 def _reprice(d: FreeDevices, price_range: PriceRange, q: int) -> None:
-    d.price[q] = price_range.low[q] * math.exp(price_range.log_range[q] * min(1.0, d.sold[q] / price_range.scale[q]))
+    share = min(1.0, d.sold[q] / price_range.scale[q])
+    d.lots.price[q] = price_range.low[q] * math.exp(price_range.log_range[q] * share)
 
 
 @njit(**NESTED)
-def _sort(d: FreeDevices) -> None:
+def _sort(by_price: Ints, price: Floats) -> None:
     # Almost sorted already; ties by number.
-    for i in range(1, d.by_price.size):
-        q, k = d.by_price[i], i
+    for i in range(1, by_price.size):
+        q, k = by_price[i], i
         while k > 0 and (
-            d.price[d.by_price[k - 1]] > d.price[q]
-            or (d.price[d.by_price[k - 1]] == d.price[q] and d.by_price[k - 1] > q)
+            price[by_price[k - 1]] > price[q] or (price[by_price[k - 1]] == price[q] and by_price[k - 1] > q)
         ):
-            d.by_price[k] = d.by_price[k - 1]
+            by_price[k] = by_price[k - 1]
             k -= 1
-        d.by_price[k] = q
+        by_price[k] = q
 
 
 @njit(**KERNEL)
 def open_round(d: FreeDevices, price_range: PriceRange) -> None:
     """Prices and sums of the free devices in ``d.free``; nothing is sold."""
-    for q in range(d.price.size):
+    for q in range(d.sold.size):
         d.sold[q] = 0
-        d.by_price[q] = q
+        d.lots.by_price[q] = q
         _reprice(d, price_range, q)
-    _sort(d)
-    for p in range(d.stock.size):
-        _summarise(d, p)
+        _summarise(d, q)
+    _sort(d.lots.by_price, d.lots.price)
 
 
 @njit(**NESTED)
 def _sell(d: FreeDevices, price_range: PriceRange, take: Ints, sign: int) -> None:
     for h in range(take.size):
         if take[h] > 0:
-            q = h if price_range.rule[LEVEL] == BY_MACHINE else d.pool[h]
             d.free[h] -= sign * take[h]
-            d.sold[q] += sign * take[h]
-            _reprice(d, price_range, q)
-            d.stock[d.pool[h]] = UNKNOWN
-    for p in range(d.stock.size):
-        if d.stock[p] == UNKNOWN:
-            _summarise(d, p)
-    _sort(d)
+            d.sold[d.lot[h]] += sign * take[h]
+            _reprice(d, price_range, d.lot[h])
+    for h in range(take.size):
+        if take[h] > 0:
+            _summarise(d, d.lot[h])
+    _sort(d.lots.by_price, d.lots.price)
 
 
 @njit(**NESTED)
 def _place(d: FreeDevices, gang: int, several: bool, need: Ints, take: Ints) -> None:
-    # Which machines, when all of a pool cost the same: unclaimed devices first; one machine: the fullest that holds it;
+    # Which machines, when all of a lot cost the same: unclaimed devices first; one machine: the fullest that holds it;
     # several: as few as possible.
     take[:] = 0
-    if not several:
-        for p in range(need.size):
-            if need[p] > 0:
-                best, least = -1, 0
-                for h in range(d.pool.size):
-                    if d.pool[h] != p or d.free[h] < gang:
-                        continue
-                    lack = max(0, gang - (d.free[h] - d.claimed[h]))
-                    if best < 0 or lack < least or (lack == least and d.free[h] < d.free[best]):
-                        best, least = h, lack
-                take[best] = gang
-        return
-    for p in range(need.size):
-        left = need[p]
+    for q in range(need.size):
+        if need[q] > 0 and not several:
+            best, least = -1, 0
+            for h in range(d.lot.size):
+                if d.lot[h] != q or d.free[h] < gang:
+                    continue
+                lack = max(0, gang - (d.free[h] - d.claimed[h]))
+                if best < 0 or lack < least or (lack == least and d.free[h] < d.free[best]):
+                    best, least = h, lack
+            take[best] = gang
+            return
+        left = need[q]
         for claims in (True, False):
             while left > 0:
                 best, most = -1, 0
-                for h in range(d.pool.size):
-                    if d.pool[h] != p:
+                for h in range(d.lot.size):
+                    if d.lot[h] != q:
                         continue
                     here = min(d.free[h] - take[h], gang - 1 - take[h])
                     if claims:
@@ -194,15 +171,11 @@ def _best(
     jobs: RoundJobs, j: int, d: FreeDevices, price_range: PriceRange, scratch: Scratch, take: Ints, places: bool
 ) -> tuple[float, float, bool]:
     """(payoff, rate, does it keep what it holds) of the best allocation of job j; ``places``: its machines in ``take``."""
-    gang, terms = jobs.gang[j], jobs.terms[j]
-    charged, whole = price_range.rule[CHARGED], price_range.rule[WHOLE] == 1
-    by_machine = price_range.rule[LEVEL] == BY_MACHINE
-    free, largest = (d.free, d.free) if by_machine else (d.stock, d.largest)
-    found, trial = (take, scratch.machines[0]) if by_machine else (scratch.pools[0], scratch.pools[1])
+    gang, terms, need = jobs.gang[j], jobs.terms[j], scratch.lots[0]
+    all_rounds, whole = price_range.rule[ALL_ROUNDS], price_range.rule[WHOLE]
     value, rate, several = find_allocation(
-        by_machine, gang, jobs.together[j], jobs.spread[j], terms, d.pool, d.price, d.by_price, free, largest,
-        d.machines, charged, whole, found, trial,
-    )  # fmt: skip
+        gang, jobs.together[j], jobs.spread[j], terms, d.lots, all_rounds, whole, need, scratch.lots[1]
+    )
     first, last = jobs.held_first[j], jobs.held_first[j + 1]
     if last > first:
         held_rate, cost, there = np.inf, 0.0, True
@@ -211,17 +184,17 @@ def _best(
             there = there and d.free[h] >= jobs.held_count[e]
             p = d.pool[h]
             held_rate = min(held_rate, jobs.together[j, p] if last - first == 1 else jobs.spread[j, p])
-            cost += jobs.held_count[e] * (d.price[h] if by_machine else d.price[p])
+            cost += jobs.held_count[e] * d.lots.price[d.lot[h]]
         if there and held_rate > 0.0:
-            kept = payoff_of(terms, held_rate, cost, last - first > 1, np.bool_(False), charged, whole)
+            kept = payoff_of(terms, held_rate, cost, last - first > 1, np.bool_(False), all_rounds, whole)
             if rate == NONE or kept >= value:
                 if places:
                     take[:] = 0
                     for e in range(first, last):
                         take[jobs.held_machine[e]] = jobs.held_count[e]
                 return kept, held_rate, True
-    if places and rate != NONE and value > 0.0 and not by_machine:
-        _place(d, gang, several, scratch.pools[0], take)
+    if places and rate != NONE and value > 0.0:
+        _place(d, gang, several, need, take)
     return value, rate, False
 
 
@@ -231,11 +204,11 @@ def value_all(
 ) -> None:
     """Payoff of every job alone at the prices of ``d``, f64[m], and payoff per device and round charged; -inf: no place."""
     for j in range(jobs.gang.size):
-        value, rate, _ = _best(jobs, j, d, price_range, scratch, scratch.machines[1], np.bool_(False))
+        value, rate, _ = _best(jobs, j, d, price_range, scratch, scratch.window[0], np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
             payoff[j], density[j] = value, value / jobs.gang[j]
-            if price_range.rule[CHARGED] == ALL_ROUNDS:
+            if price_range.rule[ALL_ROUNDS]:
                 density[j] /= max(1.0, np.ceil(jobs.terms[j, LEFT] / rate / jobs.terms[j, LENGTH] - SLACK))
 
 
@@ -261,13 +234,11 @@ def serve(
     price_range: PriceRange,
     scratch: Scratch,
     taken: Taken,
-) -> float:
-    """Serve the jobs of ``order`` in windows of ``width``; the total payoff. ``hope`` f64[m]: no job is worth more."""
-    total, at = 0.0, 0
+) -> None:
+    """Serve the jobs of ``order`` in windows of ``width``. ``hope`` f64[m]: no job is worth more."""
+    at = 0
     while at < order.size:
-        left = 0
-        for p in range(d.stock.size):
-            left += d.stock[p]
+        left = d.free.sum()
         if left == 0:
             break
         window = 0
@@ -281,36 +252,25 @@ def serve(
             for e in range(jobs.held_first[order[i]], jobs.held_first[order[i] + 1]):
                 d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
         at = end
-        if window == 1:
-            total += _alone(jobs, scratch.choice[2, 0], hope, d, price_range, scratch, taken)
+        if window == 1:  # what `_window` finds for one job, without taking it, giving it back and taking it again
+            j = scratch.choice[2, 0]
+            if hope[j] > 0.0:
+                value, rate, kept = _best(jobs, j, d, price_range, scratch, scratch.window[0], np.bool_(True))
+                if rate != NONE and value > 0.0:
+                    _sell(d, price_range, scratch.window[0], np.int64(1))
+                    _record(j, kept, scratch.window[0], taken)
             continue
-        total += _window(jobs, window, hope, d, price_range, scratch)
+        _window(jobs, window, hope, d, price_range, scratch)
         for i in range(window):
             if scratch.choice[1, i] == 1 or scratch.choice[1, i] == 2:
                 _sell(d, price_range, scratch.best[i], np.int64(1))
                 _record(scratch.choice[2, i], scratch.choice[1, i] == 2, scratch.best[i], taken)
-    return total
-
-
-@njit(**NESTED)
-def _alone(
-    jobs: RoundJobs, j: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch, taken: Taken
-) -> float:
-    # What `_window` finds for one job, without taking it, giving it back and taking it again.
-    if hope[j] <= 0.0:
-        return 0.0
-    value, rate, kept = _best(jobs, j, d, price_range, scratch, scratch.window[0], np.bool_(True))
-    if rate == NONE or value <= 0.0:
-        return 0.0
-    _sell(d, price_range, scratch.window[0], np.int64(1))
-    _record(j, kept, scratch.window[0], taken)
-    return value
 
 
 @njit(**NESTED)
 def _window(
     jobs: RoundJobs, width: int, hope: Floats, d: FreeDevices, price_range: PriceRange, scratch: Scratch
-) -> float:
+) -> None:
     """The best way to take or skip the jobs ``choice[2, :width]`` one after the other: ``choice[1]``, ``best``."""
     state, best = scratch.choice[0], 0.0
     scratch.choice[1, :width] = 0
@@ -355,4 +315,3 @@ def _window(
             state[depth] = 0
             continue
         depth -= 1
-    return best

@@ -69,9 +69,6 @@ class ImmediateDispatch:
             for job in view.arrived:
                 self._dispatch(view, job)
             self._order = self._by_density(view, list(self._left))
-        yield from self._serve(view)
-
-    def _serve(self, view: View) -> Iterator[Decision]:
         taken, chosen = set[Slot](), list[int]()
         for job in self._order:
             if taken.isdisjoint(self._slots[job]):

@@ -17,14 +17,7 @@ from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs
 
 # What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
 # which it is more or less important, is its key among the transfers.
-COMPUTE, ARRIVAL = 0, 1
 UNKNOWN, OPEN, LEADS, FOLLOWS = range(4)  # verdicts: does a job lead?
-
-
-@njit(**KERNEL)
-def of_job(numbers: Any, which: int, job: int) -> float:
-    """Number ``which`` (COMPUTE, ARRIVAL) of a job."""
-    return float(numbers[1 + 2 * job + which])
 
 
 @njit(**KERNEL)
@@ -110,8 +103,8 @@ def next_start(links: Any, numbers: Any, job: int) -> float:
     """When the next all-reduce of a job that has none on its way could start at the earliest, as far as the links tell."""
     now = float(links.clock[NOW])
     if links.state[job] == ABSENT:  # it computes; GPUs that it shares may hold it up, so that it can be late already
-        compute = of_job(numbers, COMPUTE, job)
-        ready = max(links.mark[job], of_job(numbers, ARRIVAL, job)) + compute
+        compute, arrival = float(numbers[1 + 2 * job]), float(numbers[2 + 2 * job])
+        ready = max(links.mark[job], arrival) + compute
         return ready if ready > now else now + compute
     start = now
     for node in links.job_node[links.first[job] : links.first[job] + links.span[job]]:
@@ -137,29 +130,11 @@ def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, fl
         return 0.0, 0.0
     mine, its = links.transfers_left[job], links.transfers_left[leader]
     gain = min(mine, its) * held_up
-    compute = of_job(numbers, COMPUTE, job)
+    compute = float(numbers[1 + 2 * job])
     if its <= mine:
         return gain, its * (start - now + compute)
     transfer = alone(links, leader)
-    return gain, its * (of_job(numbers, COMPUTE, leader) + transfer) + (mine - 1) * (compute - transfer)
-
-
-@njit(**NESTED)
-def _loses_more(links: Any, numbers: Any, job: int, found: int) -> bool:
-    # Each leader once, in order of its index: a sum of floats depends on its order.
-    gain, loss, last = 0.0, 0.0, -1
-    while True:
-        leader = -1
-        for i in range(found):
-            other = links.senders[i].leads
-            if other > last and (leader < 0 or other < leader):
-                leader = other
-        if leader < 0:
-            return not gain > numbers[0] * loss
-        last = leader
-        if links.state[leader] <= READY:
-            more, less = exchange(links, numbers, job, leader)
-            gain, loss = gain + more, max(loss, less)
+    return gain, its * (float(numbers[1 + 2 * leader]) + transfer) + (mine - 1) * (compute - transfer)
 
 
 @njit(ADMIT_SIGNATURE, **KERNEL)
@@ -175,7 +150,19 @@ def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
             found += 1
     for i in range(seen):
         links.senders[links.senders[i].visited].verdict = UNKNOWN
-    return bool(_loses_more(links, numbers, job, found))
+    gain, loss, last = 0.0, 0.0, -1
+    while True:  # each leader once, in order of its index: a sum of floats depends on its order
+        first = -1
+        for i in range(found):
+            other = links.senders[i].leads
+            if other > last and (first < 0 or other < first):
+                first = other
+        if first < 0:
+            return not gain > numbers[0] * loss
+        last = first
+        if links.state[first] <= READY:
+            more, less = exchange(links, numbers, job, first)
+            gain, loss = gain + more, max(loss, less)
 
 
 @POLICIES.register("leader-first")

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -138,24 +139,20 @@ class _Vertex:
 
 
 def rounded_assignment(seconds: Floats, busy: Floats) -> RoundedAssignment:
-    """Assign n jobs to m machines: ``seconds`` f64[m, n] > 0 (inf: not for it), ``busy`` f64[m] >= 0.
+    """Assign n > 0 jobs to m machines: ``seconds`` f64[m, n] > 0 (inf: not for it), ``busy`` f64[m] >= 0.
 
     Raises `InputError` for a job that no machine may run.
     """
-    least = seconds.min(axis=0, initial=math.inf)
+    least = seconds.min(axis=0)
     if not np.isfinite(least).all():
         raise InputError(f"no machine may run job {int(np.argmax(~np.isfinite(least)))}")
-    if not least.size:
-        return RoundedAssignment(np.zeros(0, dtype=np.int64), np.ones(seconds.shape[0]), 0.0)
     unit = math.ldexp(1.0, math.frexp(float(least.max()))[1])  # a power of two: the solver's tolerances are absolute
     p, b = seconds / unit, busy / unit
     limits = np.unique(p[np.isfinite(p) & (p >= p.min(axis=0).max())])
-    seen: dict[int, _Vertex] = {}
 
+    @cache
     def vertex(k: int) -> _Vertex:
-        if k not in seen:
-            seen[k] = _program(p, b, float(limits[k]))
-        return seen[k]
+        return _program(p, b, float(limits[k]))
 
     k = bisect_left(range(limits.size - 1), True, key=lambda k: bool(vertex(k).value < limits[k + 1]))
     chosen = vertex(k)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.predictors import predictor
@@ -14,18 +13,11 @@ from optsched.policies.ties import leading, leading_of
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Predictor, Start, View
 
 
-class Foreseen(NamedTuple):
-    """What is known of a job at its arrival: numbers; or of all jobs: arrays."""
-
-    seconds: Any  # n^_j alpha_min_j: what it would take at its best placement if the prediction were true
-    gpus: Any  # g_j
-    arrival: Any  # r_j
-
-
 @dataclass
-class PredictedQueue(ABC):
+class PredictedQueue:
     """Jobs wait in the order of ``key``, said at their arrival; the head starts as soon as it fits.
 
+    ``key``: of n^_j alpha_min_j seconds, g_j and r_j (numbers, or arrays of all jobs); ties, up to rounding, by index.
     ``work_conserving``: jobs that do not fit are passed over; otherwise the head blocks. Not preemptive. Jobs of one kind
     fit or do not fit together, so each kind has its own heap. **Complexity** O(log n) an event and a placement a kind.
     """
@@ -34,27 +26,22 @@ class PredictedQueue(ABC):
 
     knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
     default_placement: ClassVar[str] = "heavy-edge"
-    work_conserving: ClassVar[bool] = False
+    work_conserving: ClassVar[bool]
+    key: ClassVar[Any]
 
     _heaps: dict[int, list[tuple[float, int]]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         predictor(self.predictor)
 
-    @abstractmethod
-    def key(self, foreseen: Foreseen) -> Any:
-        """Smaller is served first; ties, up to rounding, by index."""
-
     def make_predictor(self) -> Predictor:
         """The predictor of a run."""
         return predictor(self.predictor)
 
-    def accelerator(self, jobs: KnownJobs) -> Order | None:
-        """The same queue as an order; not of a policy that decides in another way."""
-        if type(self).decide is not PredictedQueue.decide:
-            return None
-        foreseen = Foreseen(jobs.predicted * jobs.pace_range[0], jobs.gpus, jobs.arrival)
-        return Order(key=leading(self.key(foreseen)), skip=self.work_conserving)
+    def accelerator(self, jobs: KnownJobs) -> Order:
+        """The same queue as an order."""
+        key = self.key(jobs.predicted * jobs.pace_range[0], jobs.gpus, jobs.arrival)
+        return Order(key=leading(key), skip=self.work_conserving)
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
@@ -63,8 +50,8 @@ class PredictedQueue(ABC):
     def decide(self, view: View) -> Iterator[Decision]:
         """Queue what arrived, start what fits in the order of the queue."""
         for j in view.arrived:
-            foreseen = Foreseen(view.predicted(j) * view.pace_range(j)[0], view.gpus(j), view.arrival(j))
-            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (leading_of(float(self.key(foreseen))), j))
+            key = float(self.key(view.predicted(j) * view.pace_range(j)[0], view.gpus(j), view.arrival(j)))
+            heapq.heappush(self._heaps.setdefault(view.kind(j), []), (leading_of(key), j))
         full: set[int] = set()
         while view.free_gpus > 0:
             heads = [(heap[0], kind) for kind, heap in self._heaps.items() if heap and kind not in full]
@@ -94,10 +81,10 @@ project's own.
 """
 
 
-def _predicted(name: str, *, work_conserving: bool) -> Callable[[Callable[[Foreseen], Any]], Any]:
+def _predicted(name: str, *, work_conserving: bool) -> Callable[[Callable[[Any, Any, Any], Any]], Any]:
     """Decorator: the ``key`` of a `PredictedQueue` becomes the policy ``name``."""
 
-    def registered(key: Callable[[Foreseen], Any]) -> Any:
+    def registered(key: Callable[[Any, Any, Any], Any]) -> Any:
         members = {
             "name": name,
             "work_conserving": work_conserving,
@@ -111,30 +98,30 @@ def _predicted(name: str, *, work_conserving: bool) -> Callable[[Callable[[Fores
 
 
 @_predicted("spjf", work_conserving=False)
-def spjf(foreseen: Foreseen) -> Any:
+def spjf(seconds: Any, gpus: Any, arrival: Any) -> Any:
     """Shortest predicted job first: by predicted duration n^_j alpha_min, the head blocks."""
-    return foreseen.seconds
+    return seconds
 
 
 @_predicted("spwf", work_conserving=False)
-def spwf(foreseen: Foreseen) -> Any:
+def spwf(seconds: Any, gpus: Any, arrival: Any) -> Any:
     """Smallest predicted workload first: by predicted workload g_j n^_j alpha_min, the head blocks."""
-    return foreseen.gpus * foreseen.seconds
+    return gpus * seconds
 
 
 @_predicted("wcs-duration", work_conserving=True)
-def wcs_duration(foreseen: Foreseen) -> Any:
+def wcs_duration(seconds: Any, gpus: Any, arrival: Any) -> Any:
     """Work-conserving, shortest predicted duration first: by n^_j alpha_min, passing over jobs that do not fit."""
-    return foreseen.seconds
+    return seconds
 
 
 @_predicted("wcs-workload", work_conserving=True)
-def wcs_workload(foreseen: Foreseen) -> Any:
+def wcs_workload(seconds: Any, gpus: Any, arrival: Any) -> Any:
     """Work-conserving, smallest predicted workload first: by g_j n^_j alpha_min, passing over jobs that do not fit."""
-    return foreseen.gpus * foreseen.seconds
+    return gpus * seconds
 
 
 @_predicted("wcs-subtime", work_conserving=True)
-def wcs_subtime(foreseen: Foreseen) -> Any:
+def wcs_subtime(seconds: Any, gpus: Any, arrival: Any) -> Any:
     """Work-conserving, first submitted first: FIFO that passes over jobs that do not fit."""
-    return foreseen.arrival
+    return arrival

@@ -1,17 +1,57 @@
-"""The queue orders, a row each: name, knowledge, parameters, what is known of it, and the key."""
+"""The queue orders, a row each: name, knowledge, parameters, what is known of it, and the key.
+
+`queue_order` makes a policy of such a function.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.policies.decorators import queue_order
+from optsched.policies import POLICIES
 from optsched.problem.arrays import Floats
 from optsched.registry import near_matches
-from optsched.simulation.policy import Knowledge, KnownJobs, Order
+from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy
+
+P = ParamSpec("P")
+
+
+def queue_order(
+    name: str, knowledge: Knowledge, **members: Any
+) -> Callable[[Callable[Concatenate[KnownJobs, P], Order]], Callable[P, OrderedPolicy]]:
+    """Decorator: a function from `KnownJobs` to an `Order` becomes the policy ``name``.
+
+    Its other parameters, which have defaults, are those of the policy: what bears the function's name by then is a frozen
+    dataclass with these fields, the function's docstring, and ``order(jobs)``. ``members``: what else the class has, as
+    ``default_placement``, ``uses`` or ``__post_init__``.
+    """
+    return registering("order", name, {"knowledge": knowledge, **members})
+
+
+def registering(method: str, name: str, members: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: a function of jobs becomes a policy, a frozen dataclass with these ``members`` and ``method``."""
+
+    def registered(row: Callable[..., Any]) -> Any:
+        _, *parameters = inspect.signature(row).parameters.values()
+
+        def answer(self: Any, jobs: Any) -> Any:
+            return row(jobs, **{each.name: getattr(self, each.name) for each in parameters})
+
+        kind = dataclasses.make_dataclass(
+            row.__name__,
+            [(each.name, each.annotation, dataclasses.field(default=each.default)) for each in parameters],
+            namespace={"name": name, method: answer, "__doc__": row.__doc__, **members},
+            frozen=True,
+        )
+        kind.__module__, kind.__qualname__ = row.__module__, row.__qualname__  # where a pickle looks for it
+        return POLICIES.register(name)(kind)
+
+    return registered
 
 
 @queue_order("fifo", Knowledge.NON_CLAIRVOYANT)

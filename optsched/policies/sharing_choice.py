@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
-from optsched.policies.decorators import queue_order
+from optsched.policies.queue_orders import queue_order
 from optsched.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
@@ -44,19 +44,6 @@ from optsched.speeds.speed_tables import is_timed, pace
 TEST, CONSOLIDATED, JOINT, BY, ACCUMULATE, OUTLOOK = range(6)
 PAIR, SAVING, COST = range(3)  # orders of the partners
 UNSEEN = -1.0  # GPUs of a candidate
-
-
-@njit(**NESTED)
-def _next_partner(b: Neighbours, count: int) -> int:
-    # the one with the smallest value, ties by number; -1: none is left
-    best, least = -1, np.inf
-    for k in range(count):
-        c = b.candidates[k]
-        if c.job < 0:
-            continue
-        if best < 0 or c.value < least or (c.value == least and c.job < b.candidates[best].job):
-            best, least = k, c.value
-    return best
 
 
 @njit(**NESTED)
@@ -115,21 +102,6 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 
 
 @njit(**NESTED)
-def _look(s: State, context: RunContext, b: Neighbours, j: int, at: int, only: int, last: int) -> None:
-    # At the open GPUs of a candidate: its sub-batch and value, or it is none.
-    c, room, is_open, need = b.candidates[at], np.inf, False, b.memory[j, last]
-    x = s.jobs[c.job].execution
-    for i in range(s.executions[x].entries):
-        g = s.parts[x * s.engine[0].width + i].pool
-        if holds_alone(s, context, b, j, g, need, only):
-            room, is_open = min(room, b.gpus[g].free_memory), True
-    option, r = _fastest(b, j, last, room) if is_open else -1, c.job
-    c.job = -1
-    if option >= 0 and _weigh(s, b, j, x, seconds_with(b, j, option), at):
-        c.job, c.other = r, option
-
-
-@njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
     # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
     # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
@@ -142,25 +114,28 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
     if have < s.jobs[j].gpus:
         return -1
     while taken < s.jobs[j].gpus:
-        k = _next_partner(b, count)
-        if k < 0:
+        best, least = -1, np.inf  # the candidate with the smallest value, ties by number
+        for k in range(count):
+            c = b.candidates[k]
+            if c.job >= 0 and (best < 0 or c.value < least or (c.value == least and c.job < b.candidates[best].job)):
+                best, least = k, c.value
+        if best < 0:
             return -1
-        c = b.candidates[k]
-        if c.other == UNSEEN:
-            _look(s, context, b, j, k, only, last)
+        c = b.candidates[best]
+        if c.other == UNSEEN:  # by its open GPUs: its sub-batch and value, or it is none
+            room, is_open, r, x = np.inf, False, c.job, s.jobs[c.job].execution
+            for i in range(s.executions[x].entries):
+                g = s.parts[x * s.engine[0].width + i].pool
+                if holds_alone(s, context, b, j, g, b.memory[j, last], only):
+                    room, is_open = min(room, b.gpus[g].free_memory), True
+            fastest, c.job = _fastest(b, j, last, room) if is_open else -1, -1
+            if fastest >= 0 and _weigh(s, b, j, x, seconds_with(b, j, fastest), best):
+                c.job, c.other = r, fastest
             continue
         option = max(option, int(c.other))
         taken = take_beside(s, context, b, j, c.job, taken, b.memory[j, last], only)
         c.job = -1
     return max(option, largest_batch(s, b, j))
-
-
-@njit(**NESTED)
-def _all_gain(s: State, context: RunContext, b: Neighbours, j: int, option: int, idle: int, wait: float) -> bool:
-    # Do A and all its partners gain, less what those lose who are yet to come?
-    e_a = seconds_chosen(s, context, b, j, option)
-    loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
-    return joint_gains(s, b, j, e_a, idle, wait, loss)
 
 
 @njit(**NESTED)
@@ -170,7 +145,12 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
     found = idle = take_idle(s, context, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, context, b, j, only, idle, last)
-        return option if option < 0 or not joint or _all_gain(s, context, b, j, option, idle, wait) else -1
+        if option < 0 or not joint:
+            return option
+        # Do A and all its partners gain, less what those lose who are yet to come?
+        e_a = seconds_chosen(s, context, b, j, option)
+        loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
+        return option if joint_gains(s, b, j, e_a, idle, wait, loss) else -1
     if idle < n:
         found = take_open(s, context, b, j, idle, need, only)
     if found < n:

@@ -13,7 +13,7 @@ from optsched.simulation.colocation import Neighbours, xi_beside
 from optsched.simulation.records import FREE, NUMBER
 from optsched.simulation.state import RunContext, State
 
-CLOSED, IDLE, OPEN = range(3)  # what a GPU is to the job that is asked about
+IDLE, ALONE = np.int64(0), np.int64(1)  # jobs on a GPU
 WHOLE_CLUSTER = np.int64(-1)
 MANY = 1 << 30  # jobs on a node
 FEW = 8  # nodes out of order
@@ -75,23 +75,16 @@ def end_of_node(b: Neighbours, node: int) -> int:
 
 
 @njit(**NESTED)
-def use_of(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float) -> int:
-    """What GPU ``g`` is to job ``j``, which needs so many bytes there: `CLOSED`, `IDLE`, or `OPEN` (it has one job)."""
+def suits(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, jobs: int) -> bool:
+    """Does GPU ``g`` hold so many jobs, and have the bytes that ``j`` needs there, which may run on its type?"""
     gpu = b.gpus[g]
-    if gpu.jobs >= 2 or gpu.free_memory < need or not context.eligible[s.jobs[j].kind, gpu.node]:
-        return CLOSED
-    if gpu.jobs == 0:
-        return IDLE
-    return OPEN if xi_beside(b, j, only_job(b, g)) < np.inf else CLOSED
+    return bool(gpu.jobs == jobs and gpu.free_memory >= need and context.eligible[s.jobs[j].kind, gpu.node])
 
 
 @njit(**NESTED)
 def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
     """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
-    gpu = b.gpus[g]
-    if gpu.jobs != 1 or gpu.free_memory < need or (only != WHOLE_CLUSTER and gpu.node != only):
-        return False
-    return bool(context.eligible[s.jobs[j].kind, gpu.node])
+    return suits(s, context, b, j, g, need, ALONE) and (only == WHOLE_CLUSTER or b.gpus[g].node == only)
 
 
 @njit(**NESTED)
@@ -111,7 +104,7 @@ def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float,
                 more = min(more, b.nodes[node].jobs)
                 continue
             for g in range(b.nodes[node].first, end_of_node(b, node)):
-                if found < n and use_of(s, context, b, j, g, need) == IDLE:
+                if found < n and suits(s, context, b, j, g, need, IDLE):
                     s.out[NUMBER, found] = g
                     found += 1
             if found == n:
@@ -128,7 +121,7 @@ def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, 
         first, last = b.nodes[only].first, end_of_node(b, only)
     end = found
     for g in range(first, last):
-        if use_of(s, context, b, j, g, need) == OPEN:
+        if suits(s, context, b, j, g, need, ALONE) and xi_beside(b, j, only_job(b, g)) < np.inf:
             end = _insert(s, b, g, found, end, s.jobs[j].gpus)
     return end
 
@@ -215,9 +208,12 @@ def seconds_with(b: Neighbours, j: int, option: int) -> float:
 
 
 @njit(**NESTED)
-def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
-    # Different jobs on the GPUs chosen, from `idle` on: candidates with seconds alone, and the slow-down without A.
-    count = 0
+def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
+    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
+
+    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
+    """
+    count = 0  # different jobs on the GPUs: candidates with seconds alone, and the slow-down without A
     for i in range(idle, s.jobs[j].gpus):
         r = only_job(b, s.out[NUMBER, i])
         if b.sharers[r].mark != j:
@@ -226,16 +222,12 @@ def _list_partners(s: State, b: Neighbours, j: int, idle: int) -> int:
             x = s.jobs[r].execution
             c.job, c.value, c.other = r, seconds_left(s, x), s.executions[x].slow
             count += 1
+    waiting = wait + seconds_with(b, j, 0)
     for k in range(count):
         b.sharers[b.candidates[k].job].mark = -1
-    return count
-
-
-@njit(**NESTED)
-def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
-    # Completions of A and its partners, added up, when A starts now.
-    now, total = 0.0, 0.0
-    while True:
+        waiting += b.candidates[k].value * b.candidates[k].other
+    now, together, ends = 0.0, 0.0, 0
+    while ends >= 0:  # from one end to the next when A starts now, until it is A that ends
         slow, ends = 1.0, -1
         for k in range(count):
             if b.candidates[k].job >= 0:
@@ -252,26 +244,12 @@ def _sum_together(b: Neighbours, j: int, e_a: float, count: int) -> float:
             c = b.candidates[k]
             if c.job >= 0:
                 c.value = max(0.0, c.value - step / max(c.other, xi_beside(b, c.job, j)))
-        total += now
-        if ends < 0:
-            break
-        e_a -= step / slow
-        b.candidates[ends].job = -1
-    for k in range(count):  # A has ended, these have not
+        together += now
+        if ends >= 0:
+            e_a -= step / slow
+            b.candidates[ends].job = -1
+    for k in range(count):  # these have not ended
         c = b.candidates[k]
         if c.job >= 0:
-            total += now + c.value * c.other
-    return total
-
-
-@njit(**NESTED)
-def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
-    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
-
-    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
-    """
-    count = _list_partners(s, b, j, idle)
-    waiting = wait + seconds_with(b, j, 0)
-    for k in range(count):
-        waiting += b.candidates[k].value * b.candidates[k].other
-    return _sum_together(b, j, e_a, count) + loss < waiting * (1 - TIE)
+            together += now + c.value * c.other
+    return together + loss < waiting * (1 - TIE)

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from optsched.errors import InputError, OptschedError
@@ -26,7 +25,6 @@ from optsched.simulation.policy import PLACES, Knowledge, OrderedPolicy, Placeme
 from optsched.simulation.run import Run
 from optsched.simulation.task_policy import TaskPolicy
 
-DEFAULT_PLACEMENT = "count"  # of a policy that does not name its own
 METHODS = ("order", "decide", "tasks")  # one of which a policy has
 _WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*))?", re.DOTALL)
 
@@ -81,15 +79,18 @@ def simulate(
     []
     """
     instance, chosen = instance_of(instance), specify(policy, placement)
-    chosen = on_instance(chosen, instance.relative)
+    there = form_on(chosen.policy, instance.relative)
+    if there is not chosen.policy:  # it brings its own placement
+        place = made(PLACEMENTS.get, "placement", default_placement(there))
+        chosen = Specification(chosen.text, there, place)
     run: Callable[..., Run] = run_policy
     if at_task_level(chosen.policy):
         run = run_iterations
     elif instance.at_task_level:
         legal = f"a policy of the task level: {', '.join(task_policies())}; or --job-level, optsched.at_job_level"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
-    made = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
-    return made.on_clock(instance)
+    done = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
+    return done.on_clock(instance)
 
 
 # --- a policy and a placement from text -------------------------------------------------------------------------------
@@ -104,26 +105,21 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
     """
     if isinstance(spec, Specification):
         return spec
-    if not isinstance(spec, str):
-        _require_policy(spec)
-        usual = default_placement(spec)
-        place = placement or usual
-        name = spec.name if place == usual else f"{spec.name}+{place}"
-        return Specification(name, spec, made(PLACEMENTS.get, "placement", place))
-    head, plus, tail = spec.partition("+")
+    head, plus, tail = spec.partition("+") if isinstance(spec, str) else ("", "", "")
     if plus and placement is not None:
         raise InputError("a placement is given twice", field="policy", value=spec)
-    policy: AnyPolicy
-    if names_a_class(head) and head.partition(":")[0].strip() not in POLICIES:
-        policy = own_policy(head)
-        _require_policy(policy)
-    else:
-        policy = made(POLICIES.get, "policy", head)
+    policy: Any = spec
+    if isinstance(spec, str):
+        registered = not names_a_class(head) or head.partition(":")[0].strip() in POLICIES
+        policy = made(POLICIES.get, "policy", head) if registered else own_policy(head)
+    _require_policy(policy)
     if plus and names_nodes(policy):
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
-    text = spec.strip() if plus or place == usual or names_nodes(policy) else f"{spec.strip()}+{place}"
+    text = spec.strip() if isinstance(spec, str) else policy.name
+    if not (plus or place == usual or (isinstance(spec, str) and names_nodes(policy))):
+        text += f"+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
 
 
@@ -171,7 +167,7 @@ def names_a_class(text: str) -> bool:
 
 
 def own_policy(text: str) -> Any:
-    """An object of the class that ``text`` names, with its parameters; modules of the current folder are found, too.
+    """An object of the class that ``text`` (see `names_a_class`) names; modules of the current folder are found, too.
 
     A name of the module that is no class but a policy already is taken as it is.
 
@@ -181,9 +177,7 @@ def own_policy(text: str) -> Any:
         The module cannot be imported, there is no such class in it (with near matches), it is not made from these
         parameters.
     """
-    written = _WRITTEN.fullmatch(text)
-    if written is None:
-        raise InputError("not a policy of your own", field="policy", value=text, legal="MODULE:CLASS[:key=value,...]")
+    written: Any = _WRITTEN.fullmatch(text)
     module, name, parameters = written.groups()
     found = thing_in(module, name)
     if not isinstance(found, type):
@@ -199,22 +193,18 @@ def own_policy(text: str) -> Any:
         raise InputError(what, field="policy", value=text, legal="a class that is made without arguments") from error
 
 
-def _imported(module: str) -> ModuleType:
+def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
+    """What a module calls ``name``: a class, or a function. `InputError` without the module, or the name (near matches)."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does; a program that is installed looks elsewhere
     try:
-        return importlib.import_module(module)
+        found = importlib.import_module(module)
     except Exception as error:  # whatever somebody's module raises
         missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
         what = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
         legal = "a module of the current folder, of PYTHONPATH, or installed"
         raise InputError(what, field="module", value=module, legal=legal) from error
-
-
-def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
-    """What a module calls ``name``: a class, or a function. `InputError` without the module, or the name (near matches)."""
-    found = _imported(module)
     try:
         return getattr(found, name)
     except AttributeError:
@@ -229,14 +219,6 @@ def thing_in(module: str, name: str, kind: str = "class", field: str = "policy")
 def form_on(policy: AnyPolicy, instance: Instance) -> AnyPolicy:
     """What a policy is on an instance: one with ``form(instance)`` is the policy that this makes; any other, itself."""
     return policy.form(instance) if hasattr(policy, "form") else policy
-
-
-def on_instance(chosen: Specification, instance: Instance) -> Specification:
-    """The same with the policy's form there, which brings its own placement."""
-    policy = form_on(chosen.policy, instance)
-    if policy is chosen.policy:
-        return chosen
-    return Specification(chosen.text, policy, made(PLACEMENTS.get, "placement", default_placement(policy)))
 
 
 def at_task_level(policy: object) -> bool:
@@ -277,4 +259,4 @@ def names_nodes(policy: AnyPolicy) -> bool:
 
 def default_placement(policy: AnyPolicy) -> str:
     """The placement of a policy where none is named."""
-    return getattr(policy, "default_placement", DEFAULT_PLACEMENT)
+    return getattr(policy, "default_placement", "count")

@@ -124,7 +124,9 @@ class Unified:
         for j in view.finished:
             self._widths.pop(j, None)
         for j in view.arrived:
-            self._widths[j] = self._widths_of(j)
+            gpus, rate = self._gangs.sizes(j)
+            hull = _hull(gpus, rate)
+            self._widths[j] = Widths(gpus[hull], rate[hull], {})
         jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others run nowhere
         if not jobs:
             return
@@ -136,11 +138,6 @@ class Unified:
         held = {wish.job: wish.held for wish in wishes}
         yield [Stop(j) for j, on in held.items() if on and plan.get(j) != on]
         yield [start for j, on in plan.items() if on != held[j] for start in self._gangs.begin(j, on)]
-
-    def _widths_of(self, j: int) -> Widths:
-        gpus, rate = self._gangs.sizes(j)
-        hull = _hull(gpus, rate)
-        return Widths(gpus[hull], rate[hull], {})
 
     def _left(self, view: View, jobs: list[int]) -> Floats:
         predicted = np.array([view.predicted(j) for j in jobs])

@@ -101,10 +101,6 @@ class FreeNodes:
         self.plan: dict[int, Places] = {}
         self._size = view.groups.node_gpus
 
-    def stock(self) -> Ints:
-        """Free GPUs of every type, i64[T]."""
-        return np.bincount(self.type, weights=self.free, minlength=self.types).astype(np.int64)
-
     def here(self, wish: Wish) -> int:
         """The type on which it runs, if it may stay with what it was dealt; -1: none, or several."""
         held = wish.held if _count(wish.held) == wish.dealt else ()
@@ -173,7 +169,8 @@ def _count(on: Places) -> int:
 
 def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
     """The type of every job that finds one."""
-    stock, value, chosen, kept = cluster.stock(), [], [], []
+    stock = np.bincount(cluster.type, weights=cluster.free, minlength=cluster.types).astype(np.int64)
+    value, chosen, kept = [], [], []
     for wish in wishes:
         rate = np.array([cluster.ideal(wish, kind) for kind in range(cluster.types)])
         if (here := cluster.here(wish)) >= 0:

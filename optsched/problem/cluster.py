@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,13 +39,13 @@ class NodeGroup:
     storage_bandwidth: float | None = None
 
     def __post_init__(self) -> None:
-        for field in ("gpus", "count"):
-            value = getattr(self, field)
-            check_legal(type(value) is int and value >= 1, f"nodes.{field}", value, "an integer >= 1")
-        for field in ("gpu_memory", "nic_bandwidth", "intra_bandwidth", "storage_bandwidth"):
-            value = getattr(self, field)
+        for name in ("gpus", "count"):
+            value = getattr(self, name)
+            check_legal(type(value) is int and value >= 1, f"nodes.{name}", value, "an integer >= 1")
+        for name in ("gpu_memory", "nic_bandwidth", "intra_bandwidth", "storage_bandwidth"):
+            value = getattr(self, name)
             if value is not None and not (is_number(value) and math.isfinite(value) and value > 0):
-                raise InputError("invalid", field=f"nodes.{field}", value=value, legal="a finite number > 0, or none")
+                raise InputError("invalid", field=f"nodes.{name}", value=value, legal="a finite number > 0, or none")
         check_legal(isinstance(self.gpu, str) and self.gpu != "", "nodes.gpu", self.gpu, "the name of a GPU type")
 
     def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
@@ -61,23 +60,48 @@ class NodeGroup:
         return {name: short_number(value) for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Node groups in order; nodes and GPUs are numbered from 0 in that order.
+class NodeArrays:
+    """What follows from the groups of N nodes; the arrays cannot be written to."""
 
-    Arrays (N nodes): ``node_gpus`` i64, ``node_group`` i64, ``node_memory`` f64 bytes per GPU (inf: unlimited).
-    """
+    gpus: int  #: G, the GPUs of the whole cluster
+    node_count: int  #: N, the nodes of the whole cluster
+    #: the T different GPU types, in the order of their first nodes; names that differ in case only are one type
+    gpu_types: tuple[str, ...]
+    node_group: npt.NDArray[np.int64]  #: group index of every node, i64[N]
+    node_gpus: npt.NDArray[np.int64]  #: GPUs of every node, i64[N]
+    node_type: npt.NDArray[np.int64]  #: position in ``gpu_types`` of every node's type, i64[N]
+    node_memory: npt.NDArray[np.float64]  #: bytes of one GPU of every node, f64[N]; inf where it is not limited
+
+
+@dataclass(frozen=True)
+class Cluster(NodeArrays):
+    """Node groups in order; nodes and GPUs are numbered from 0 in that order."""
 
     nodes: tuple[NodeGroup, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", tuple(self.nodes))
-        for group in self.nodes:
+        nodes = tuple(self.nodes)
+        for group in nodes:
             check_legal(isinstance(group, NodeGroup), "nodes", group, "optsched.NodeGroup(...)")
-        if not self.nodes:
+        if not nodes:
             raise InputError("a cluster needs at least one node", field="nodes", legal="at least one node group")
-        if self.gpus > MAX_GPUS:
-            raise InputError("the cluster is too large", field="gpus", value=self.gpus, legal=f"at most {MAX_GPUS}")
+        counts, sizes = ([getattr(group, name) for group in nodes] for name in ("count", "gpus"))
+        gpus = sum(count * size for count, size in zip(counts, sizes, strict=True))
+        if gpus > MAX_GPUS:
+            raise InputError("the cluster is too large", field="gpus", value=gpus, legal=f"at most {MAX_GPUS}")
+        types: dict[str, str] = {}
+        for group in nodes:
+            types.setdefault(group.gpu.casefold(), group.gpu)
+        of_group = [list(types).index(group.gpu.casefold()) for group in nodes]
+        memory = [math.inf if group.gpu_memory is None else group.gpu_memory for group in nodes]
+        derived = {"nodes": nodes, "gpus": gpus, "node_count": sum(counts), "gpu_types": tuple(types.values())}
+        arrays = {
+            "node_group": np.repeat(np.arange(len(nodes), dtype=np.int64), counts),
+            "node_gpus": np.repeat(np.array(sizes, dtype=np.int64), counts),
+            "node_type": np.repeat(np.array(of_group, dtype=np.int64), counts),
+            "node_memory": np.repeat(np.array(memory, dtype=np.float64), counts),
+        }
+        self.__dict__.update(derived, **{name: frozen(array) for name, array in arrays.items()})
 
     @classmethod
     def parse(cls, spec: str) -> Cluster:
@@ -98,50 +122,9 @@ class Cluster:
         return cls((NodeGroup(count=count, gpus=1),))
 
     @property
-    def gpus(self) -> int:
-        """G, the GPUs of the whole cluster."""
-        return sum(group.count * group.gpus for group in self.nodes)
-
-    @property
-    def node_count(self) -> int:
-        """N, the nodes of the whole cluster."""
-        return sum(group.count for group in self.nodes)
-
-    @property
     def spec(self) -> str:
         """Text that `parse` reads back (types and counts; memory and bandwidths are not part of it)."""
         return "+".join(f"{g.count}x{g.gpus}" + ("" if g.gpu == "GPU" else f":{g.gpu}") for g in self.nodes)
-
-    @cached_property
-    def node_group(self) -> npt.NDArray[np.int64]:
-        """Group index of every node, i64[N]."""
-        return frozen(np.repeat(np.arange(len(self.nodes)), [g.count for g in self.nodes]).astype(np.int64))
-
-    @cached_property
-    def node_gpus(self) -> npt.NDArray[np.int64]:
-        """GPUs of every node, i64[N]."""
-        return frozen(np.array([g.gpus for g in self.nodes], dtype=np.int64)[self.node_group])
-
-    @cached_property
-    def gpu_types(self) -> tuple[str, ...]:
-        """The T different GPU types, in the order of their first nodes; names that differ in case only are one type."""
-        return tuple({group.gpu.casefold(): group.gpu for group in reversed(self.nodes)}[name] for name in self._types)
-
-    @cached_property
-    def _types(self) -> list[str]:
-        return list(dict.fromkeys(group.gpu.casefold() for group in self.nodes))
-
-    @cached_property
-    def node_type(self) -> npt.NDArray[np.int64]:
-        """Position in ``gpu_types`` of every node's type, i64[N]."""
-        of_group = [self._types.index(group.gpu.casefold()) for group in self.nodes]
-        return frozen(np.array(of_group, dtype=np.int64)[self.node_group])
-
-    @cached_property
-    def node_memory(self) -> npt.NDArray[np.float64]:
-        """Memory of one GPU of every node in bytes, f64[N]; inf where it is not limited."""
-        memory = [math.inf if g.gpu_memory is None else g.gpu_memory for g in self.nodes]
-        return frozen(np.array(memory, dtype=np.float64)[self.node_group])
 
     def to_json(self) -> dict[str, Any]:
         """The cluster as it stands in an instance file."""

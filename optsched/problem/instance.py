@@ -147,9 +147,14 @@ class Instance(JobColumns):
         if objective is not None:
             get_objective(objective)
 
-    def _set(self, **parts: Any) -> None:
+    def _set(self, arrays: dict[str, Any] | None = None, epoch: float | None = None, **parts: Any) -> None:
         self.__dict__.update(parts)
         self.__dict__.update({model.name: model.given for model in self.models if model.document is not None})
+        arrays = self._columns() if arrays is None else arrays
+        for array in arrays.values():
+            array.flags.writeable = False
+        self.__dict__.update(arrays, _arrays=arrays, n=self.table.height)
+        self.__dict__["epoch"] = epoch_of(self.arrival, self.due) if epoch is None else epoch
 
     name: str
     objective: str | None
@@ -158,6 +163,7 @@ class Instance(JobColumns):
     contention: Contention | None
     interference: Interference | None
     file: str | None  # that it was read from, unchanged
+    epoch: float  #: where its clock begins, in its own seconds: the first arrival (see `optsched.problem.epoch`)
     zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
     # What is given of the models of speeds is an attribute, too. Of those that come with optsched:
     profiles: dict[str, Profile]
@@ -204,11 +210,6 @@ class Instance(JobColumns):
         self._set(**state, file=None, zero=0.0)
 
     @cached_property
-    def epoch(self) -> float:
-        """Where the clock of this instance begins, in its own seconds: the first arrival (see `optsched.problem.epoch`)."""
-        return epoch_of(self.arrival, self.due)
-
-    @cached_property
     def relative(self) -> Instance:
         """The same instance with time counted from `epoch`; itself where that is 0. Everything that computes sees this one.
 
@@ -219,22 +220,12 @@ class Instance(JobColumns):
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
-        shifted._set(**{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
+        arrays = {**self._arrays, "arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
+        shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
             shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}
         return shifted
-
-    @cached_property
-    def _model_of(self) -> Ints:
-        # the model of every job: of those that would have it the first by rank
-        model_of = np.full(self.n, -1, dtype=np.int64)
-        for k, model in enumerate(self.models):
-            free = model_of < 0
-            if not free.any():
-                break
-            model_of[free & model.applies_to(self.table)] = k
-        return model_of
 
     @cached_property
     def speeds(self) -> tuple[JobSpeeds, ...]:

@@ -11,8 +11,9 @@ import optsched as osd
 from optsched.adversary.attack import Attack, resemblance, shrunk
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.method import Budget
-from optsched.adversary.methods.search import search
-from optsched.adversary.space import Candidate, space_of
+from optsched.adversary.methods.search import MOVES, coarsen, crossed, moved, search
+from optsched.adversary.space import SPACES, Candidate, SearchSpace, space_of
+from optsched.adversary.spaces.whole_jobs import WholeJobs
 from optsched.guarantees.family import family_instance
 from optsched.policies.simulate import specify
 
@@ -139,3 +140,81 @@ def test_processes_change_nothing() -> None:
     evaluation = on("list:by=longest", "makespan")
     together, alone = (search(evaluation, Budget(tries=900, seed=1, workers=n)) for n in (2, 1))
     assert together.elites == alone.elites
+
+
+# -- against random instances ----------------------------------------------------------------------------------------------
+
+
+TIMES = 1.3
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("policy", ["a-srpt", "hadar", "tiresias:threshold=8", "sjf-bsbf", "leader-first"])
+def test_a_search_beats_as_many_random_instances(policy: str) -> None:
+    chosen = specify(policy)
+    evaluation = Evaluation(space_of(chosen.policy, weights=False), chosen, None, "total_flow_time")
+    found, rng = search(evaluation.fresh(), Budget(tries=1200)), random.Random(0)
+    assert found.tries == 1200
+    drawn = max(evaluation.ratio(evaluation.space.drawn(rng)) for _ in range(found.tries))
+    assert found.elites[0][0] >= TIMES * drawn
+
+
+@pytest.mark.study
+def test_overtaking_without_a_budget_grows_with_the_number_of_jobs() -> None:
+    ratios = [
+        osd.attack("a-srpt:overtake=inf", space="whole-jobs:latest=40", jobs=n, tries=2400, workers=1).ratio
+        for n in (4, 7, 10)
+    ]
+    assert ratios[0] * 1.1 < ratios[1] < ratios[2] / 1.1
+
+
+# -- moves: candidates stay legal, and random numbers are those of the seed ------------------------------------------------
+
+
+@pytest.fixture(params=SPACES.names())
+def space(request: pytest.FixtureRequest) -> SearchSpace:
+    return SPACES.get(request.param)()
+
+
+def test_neighbours_and_children_are_legal(space: SearchSpace) -> None:
+    rng = random.Random(1)
+    here = space.drawn(rng)
+    for _ in range(300):
+        before = here
+        here = moved(before, space, rng)
+        assert here != before
+        assert space.legal(here)
+        assert space.legal(crossed(before, here, space, rng))
+
+
+def test_every_move_leaves_as_many_columns(space: SearchSpace) -> None:
+    rng = random.Random(2)
+    for move in MOVES:
+        for _ in range(20):
+            there = move(space.drawn(rng), space, rng)
+            assert {len(row) for row in there.jobs} == {len(space.quantities)}
+            assert len(there.shared) == len(space.shared)
+
+
+def test_the_same_seed_walks_the_same_way(space: SearchSpace) -> None:
+    def walk() -> list[object]:
+        rng = random.Random(3)
+        here = space.drawn(rng)
+        return [here := moved(here, space, rng) for _ in range(50)]
+
+    assert walk() == walk()
+
+
+def test_every_candidate_makes_an_instance(space: SearchSpace) -> None:
+    rng = random.Random(4)
+    for _ in range(10):
+        candidate = space.drawn(rng)
+        assert space.instance(candidate).n == len(candidate.jobs)
+
+
+def test_coarsening_makes_what_is_nearly_regular_regular() -> None:
+    """Numbers near multiples of 4.4: the family on which LPT is worst on three machines."""
+    near = Candidate(tuple((length, 1, 0, 1) for length in (13, 13, 21, 13, 22, 17, 18)))
+    rng = random.Random(1)
+    found = [coarsen(near, WholeJobs(gpus=3), rng) for _ in range(40)]
+    assert [3, 3, 5, 3, 5, 4, 4] in [[job[0] for job in each.jobs] for each in found]

@@ -24,14 +24,12 @@ Floats = npt.NDArray[np.float64]
 TYPES = ("v100", "p100", "k80")
 
 
-def jobs_of(rate: Any, gang: list[int], ids: list[int] | None = None, **given: Any) -> ActiveJobs:
+def jobs_of(rate: Any, gang: list[int], **given: Any) -> ActiveJobs:
     """Jobs of weight 1 and work 1 that have just arrived, but for what is ``given``."""
     n = len(gang)
     data = {"weight": np.ones(n), "elapsed": np.zeros(n), "left": np.ones(n)} | given
     arrays = {name: np.array(value, dtype=float) for name, value in data.items()}
-    return ActiveJobs(
-        np.arange(n) if ids is None else np.array(ids), np.array(rate, dtype=float), np.array(gang), **arrays
-    )
+    return ActiveJobs(np.arange(n), np.array(rate, dtype=float), np.array(gang), **arrays)
 
 
 def problem_of(rate: Any, gang: list[int], capacity: list[float], **given: Any) -> AllocationProblem:

@@ -14,10 +14,8 @@ from optsched.policies.exponential_prices import PriceFunction
 
 
 def test_small_jobs_make_the_constant_logarithmic() -> None:
-    found = []
-    for c in (10, 100, 1000, 100_000):
-        price = PriceFunction(1e-3, 1e3, np.array([c]), np.array([1]))
-        found.append(price.charged_ratio)
+    capacities = np.array([[10], [100], [1000], [100_000]])
+    found = [PriceFunction(1e-3, 1e3, c, np.array([1])).charged_ratio for c in capacities]
     assert found == sorted(found, reverse=True)
     assert found[-1] == pytest.approx(math.log(1e6), rel=1e-3)
 
@@ -32,10 +30,7 @@ def test_the_formula_of_r_eff_by_hand_and_by_enumeration() -> None:
         for w in range(1, wide + 1)
     ]
     assert price.charged_ratio == pytest.approx(max(charged), rel=1e-12)
-    above = price.charged_ratio_above()
-    assert (
-        Fraction(price.charged_ratio) * (1 + Fraction(1, 10**12)) > above > Fraction(max(charged)) * Fraction(999, 1000)
-    )
+    assert price.charged_ratio_above() == pytest.approx(max(charged), rel=1e-12)
 
 
 @given(st.floats(1e-9, 1e3), st.floats(1.0, 1e9), st.integers(1, 50), st.data())

@@ -253,14 +253,7 @@ STATIC = {
 
 @pytest.mark.release
 @pytest.mark.parametrize(
-    "policy",
-    [
-        "max_min_fairness_perf",
-        *(
-            pytest.param(each, marks=pytest.mark.study)
-            for each in ("finish_time_fairness_perf", "min_total_duration_perf")
-        ),
-    ],
+    "policy", [pytest.param(e, marks=() if e == "max_min_fairness_perf" else pytest.mark.study) for e in STATIC]
 )
 def test_golden_values_of_the_static_trace(data_dir: Path, policy: str) -> None:
     run = gavel(golden(data_dir, "gen_n500_static_seed0_m", LARGE), policy)

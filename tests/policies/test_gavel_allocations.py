@@ -163,18 +163,17 @@ def test_the_centre_is_the_maximum_of_the_product_of_slacks(seed: int) -> None:
 def test_isolated_time_is_cumulative() -> None:
     setting = Setting(("v100",), np.array([2.0]))
     rule = ALLOCATIONS.get("finish_time_fairness_perf")(setting)
-    jobs = replace(jobs_of([[10.0]] * 4, [1] * 4), left=np.full(4, 1000.0))
-    rule.shares(jobs)  # a quarter of 2 GPUs each: 5 units a second alone
-    isolated_time = rule._isolated  # type: ignore[attr-defined]
-    assert isolated_time.finish == pytest.approx([200.0] * 4)
+    jobs = jobs_of([[10.0]] * 4, [1] * 4, left=[1000.0] * 4)
+    isolated = getattr(rule, "isolated")  # noqa: B009
+    assert isolated(jobs) == pytest.approx([200.0] * 4)  # a quarter of 2 GPUs each: 5 units a second alone
     two = replace(jobs.some(np.array([0, 3])), left=np.array([500.0, 800.0]))
-    rule.shares(two)  # the first did 500 at 5 a second; now a half of 2 GPUs each: 10 a second
-    assert isolated_time.finish == pytest.approx([100 + 50, 40 + 80])
+    # the first did 500 at 5 a second; now a half of 2 GPUs each: 10 a second
+    assert isolated(two) == pytest.approx([100 + 50, 40 + 80])
 
 
 def test_weight_zero_asks_for_nothing() -> None:
     setting = Setting(("v100",), np.array([1.0]))
-    jobs = replace(jobs_of([[1.0], [1.0]], [1, 1]), weight=np.array([1.0, 0.0]))
+    jobs = jobs_of([[1.0], [1.0]], [1, 1], weight=[1, 0])
     assert allocate("max_min_fairness_perf", jobs, setting)[:, 0] == pytest.approx([1, 0], abs=1e-4)
     both = replace(jobs, weight=np.zeros(2))
     assert allocate("max_min_fairness_perf", both, setting)[:, 0] == pytest.approx([0.5, 0.5], abs=1e-4)

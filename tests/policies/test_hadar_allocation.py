@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.policies.hadar_allocation import ALL_ROUNDS, NONE, THIS_ROUND, find_allocation
+from optsched.policies.hadar_allocation import NONE, Lots, find_allocation
 
 
 def worth(case: dict[str, Any], rate: float, cost: float, spread: bool) -> float:
@@ -19,7 +19,7 @@ def worth(case: dict[str, Any], rate: float, cost: float, spread: bool) -> float
         rounds = max(1, math.ceil(rounds - 1e-9))
     x = case["age"] + rounds * case["length"]
     value = case["scale"] * max(0.0, 1 - x / case["span"]) if case["span"] > 0 else case["scale"] / x
-    return value - cost * (rounds if case["charged"] == ALL_ROUNDS else 1) - (case["comm"] if spread else 0.0)
+    return value - cost * (rounds if case["all_rounds"] else 1) - (case["comm"] if spread else 0.0)
 
 
 def brute_force(case: dict[str, Any]) -> float | None:
@@ -60,7 +60,7 @@ def random_case(rng: np.random.Generator, *, by_pool: bool) -> dict[str, Any]:
         "age": float(rng.random() * 10),
         "scale": float(rng.random() * 60),
         "span": float(rng.choice([0.0, 40.0])),
-        "charged": int(rng.choice([ALL_ROUNDS, THIS_ROUND])),
+        "all_rounds": bool(rng.random() < 0.5),
         "whole": bool(rng.random() < 0.7),
     }
 
@@ -70,66 +70,36 @@ def terms(case: dict[str, Any]) -> np.ndarray:
     return np.array([case[name] for name in names])
 
 
-def by_machines(case: dict[str, Any]) -> tuple[float, float, bool, np.ndarray]:
-    take, trial = np.zeros(case["free"].size, dtype=np.int64), np.zeros(case["free"].size, dtype=np.int64)
-    order = np.argsort(case["price"], kind="stable").astype(np.int64)
-    found = find_allocation(
-        True, case["gang"], case["together"], case["spread"], terms(case), case["pool"], case["price"], order,
-        case["free"], case["free"], np.zeros(0, dtype=np.int64), case["charged"], case["whole"], take, trial,
-    )  # fmt: skip
-    return (*found, take)
-
-
-def by_pools(case: dict[str, Any]) -> tuple[float, float, bool, np.ndarray]:
-    pools = case["together"].size
-    sums = [[int(case["free"][h]) for h in range(case["free"].size) if case["pool"][h] == p] for p in range(pools)]
-    price = np.zeros(pools)
-    price[case["pool"]] = case["price"]
-    take, trial = np.zeros(pools, dtype=np.int64), np.zeros(pools, dtype=np.int64)
-    found = find_allocation(
-        False, case["gang"], case["together"], case["spread"], terms(case), np.arange(pools), price,
-        np.argsort(price, kind="stable").astype(np.int64),
-        np.array([sum(each) for each in sums], dtype=np.int64),
-        np.array([max(each, default=0) for each in sums], dtype=np.int64),
-        np.array([sum(f > 0 for f in each) for each in sums], dtype=np.int64),
-        case["charged"], case["whole"], take, trial,
-    )  # fmt: skip
-    return (*found, take)
-
-
-def check(case: dict[str, Any], found: tuple[float, float, bool, np.ndarray], per_pool: bool) -> None:
-    value, rate, several, take = found
+def found_in(case: dict[str, Any], lot: np.ndarray, pool: np.ndarray, price: np.ndarray) -> tuple[float, float, bool]:
+    """What is found, and checked, where machine h is in ``lot[h]``, lot q in ``pool[q]``."""
+    each = [[int(free) for free, of in zip(case["free"], lot, strict=True) if of == q] for q in range(pool.size)]
+    counts = np.array([(sum(free), max(free, default=0), np.count_nonzero(free)) for free in each], dtype=np.int64)
+    order = np.argsort(price, kind="stable").astype(np.int64)
+    lots = Lots(pool, *np.ascontiguousarray(counts.T), price, order)
+    take, trial = np.zeros((2, pool.size), dtype=np.int64)
+    rates = case["together"], case["spread"]
+    value, rate, several = find_allocation(
+        case["gang"], *rates, terms(case), lots, case["all_rounds"], case["whole"], take, trial
+    )
     expected = brute_force(case)
     if expected is None:
         assert rate == NONE
-        return
-    assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    assert take.sum() == case["gang"]
-    price = case["price"]
-    if per_pool:
-        pools = np.flatnonzero(take)
-        price = np.array([max((p for p, k in zip(case["price"], case["pool"], strict=True) if k == q), default=0)
-                          for q in range(take.size)])  # fmt: skip
-        table = case["spread"] if several else case["together"]
-        real = min(table[p] for p in pools)
     else:
-        assert (take <= case["free"]).all()
-        assert several == (np.count_nonzero(take) > 1)
-        table = case["spread"] if several else case["together"]
-        real = min(table[case["pool"][h]] for h in np.flatnonzero(take))
-    # What it names is worth what it says.
-    assert rate == real
-    assert worth(case, rate, float(take @ price), several) == pytest.approx(value, rel=1e-12, abs=1e-12)
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert take.sum() == case["gang"]
+        assert (take <= lots.free).all()
+        # What it names is worth what it says.
+        assert rate == min(rates[several][pool[q]] for q in np.flatnonzero(take))
+        assert worth(case, rate, float(take @ price), several) == pytest.approx(value, rel=1e-12, abs=1e-12)
+    return value, rate, several
 
 
-def test_the_thresholds_find_what_all_subsets_find_at_prices_by_machine() -> None:
+def test_the_thresholds_find_what_all_subsets_find() -> None:
     rng = np.random.default_rng(1)
     several = 0
     for _ in range(600):
         case = random_case(rng, by_pool=False)
-        found = by_machines(case)
-        check(case, found, per_pool=False)
-        several += found[2]
+        several += found_in(case, np.arange(case["free"].size), case["pool"], case["price"])[2]
     assert several > 50
 
 
@@ -138,8 +108,7 @@ def test_the_counts_of_a_pool_are_enough_at_prices_by_type() -> None:
     several = 0
     for _ in range(600):
         case = random_case(rng, by_pool=True)
-        found = by_pools(case)
-        check(case, found, per_pool=True)
-        assert found[0] == pytest.approx(by_machines(case)[0], rel=1e-12, abs=1e-12) or found[1] == NONE
-        several += found[2]
+        price = np.zeros(case["together"].size)
+        price[case["pool"]] = case["price"]
+        several += found_in(case, case["pool"], np.arange(price.size), price)[2]
     assert several > 50

@@ -228,6 +228,11 @@ def test_an_arrival_in_a_round_waits_for_the_next_one() -> None:
 UNIX = 1.6e9  # seconds: float64 tells times apart that are 2.4e-7 s from each other
 
 
+TABLE = Throughputs(
+    {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
+)
+
+
 def shifted(instance: Instance, by: float, scale: float = 1.0) -> Instance:
     """The same, ``by`` seconds later; arrivals in units of 2^-6 s, so that the clock represents them exactly."""
     made = [
@@ -241,16 +246,13 @@ def shifted(instance: Instance, by: float, scale: float = 1.0) -> Instance:
 
 def overtaken(length: float, excess: float, clock: float, first: float) -> Instance:
     """x has ``excess`` units left when y is done at 3 ``length``: a moment on the GPU of y, not on its own; z waits."""
-    table = Throughputs(
-        {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
-    )
     made = [
         Job("first", arrival=first, iterations=1, profile="v"),
         Job("y", arrival=clock, iterations=3 * length, profile="v"),
         Job("x", arrival=clock, iterations=3 * length + excess, profile="m"),
         Job("z", arrival=clock + 2.5 * length, iterations=length, profile="v"),
     ]
-    return Instance(made, "1x1:V100+1x1:K80", throughputs=table)
+    return Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE)
 
 
 @pytest.mark.parametrize("length", [1.0, 10.0, 60.0])
@@ -274,15 +276,12 @@ def test_an_arrival_within_a_round_of_a_second() -> None:
 @pytest.mark.parametrize("clock", [0.0, UNIX])
 def test_a_boundary_that_is_put_off_until_the_cluster_is_idle_is_forgotten(clock: float) -> None:
     length = 1024.0
-    table = Throughputs(
-        {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
-    )
     made = [
         Job("y", arrival=clock, iterations=length, profile="v"),
         Job("x", arrival=clock, iterations=length * (1 + 6e-10), profile="m"),  # ends a moment after the boundary
         Job("z", arrival=clock + 10.5 * length, iterations=length, profile="v"),
     ]
-    run = simulate(Instance(made, "1x1:V100+1x1:K80", throughputs=table), f"hadar-commit:round={length}")
+    run = simulate(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), f"hadar-commit:round={length}")
     assert run.schedule.completion[1] > clock + length
     end, *_ = promises(run)
     assert (end - clock).tolist() == pytest.approx([length, length, 12 * length], abs=1e-5)

@@ -293,8 +293,7 @@ def test_targets_fill_the_round_or_do_what_is_left_and_end_together(left: float,
 @pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,estimate=noisy"])
 def test_the_notes_count_copies_and_rounds_with_several(spec: str) -> None:
     rate, steps = random_table(2, 4)
-    policy = HadarE(copies=2 if "copies" in spec else 0, estimate="noisy" if "noisy" in spec else "true")
-    run = forked(table_instance(rate, steps), policy)
+    run = forked(table_instance(rate, steps), spec)
     for j in range(len(steps)):
         at_once = [run.schedule.job[list(r.segments)].tolist().count(j) for r in run.rounds]
         assert run.notes["copies"][j] == max(at_once) <= run.copies

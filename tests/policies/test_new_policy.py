@@ -51,7 +51,7 @@ class LastCome:
                 return
 '''
 ROW = '''
-from optsched.policies.decorators import queue_order
+from optsched.policies.queue_orders import queue_order
 from optsched.simulation.policy import Knowledge, KnownJobs, Order
 
 

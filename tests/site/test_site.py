@@ -94,6 +94,7 @@ def test_the_reference_is_complete(site: Path) -> None:
         assert {f"optsched.{space}.{name}" for name in module.__all__} <= documented
     view = f"{View.__module__}.{View.__name__}"
     assert {f"{view}.{name}" for name in vars(View) if not name.startswith("_")} <= documented
+    assert {"optsched.Instance.arrival", "optsched.Instance.class_eligible", "optsched.Cluster.node_type"} <= documented
 
 
 def test_a_page_of_a_policy_has_every_parameter(site: Path) -> None:

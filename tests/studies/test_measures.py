@@ -273,37 +273,31 @@ def outcome_published(
     return RunOutcome(made, tuple(range(1, seeds + 1)), cells)
 
 
+def sentence(published: Published, numbers: dict[str, dict[str, list[list[float]]]]) -> str:
+    (said,) = (each for each in findings(outcome_published(published, numbers)) if "published" in each)
+    return said
+
+
 TIMES = {"time": {"ours": [[10, 11, 12], [10, 11, 12]], "theirs": [[20, 22.2, 24.1], [8, 8.7, 9.6]]}}
 
 
 def test_less_is_better_and_the_ratio_is_theirs_over_ours() -> None:
-    (said,) = (
-        s
-        for s in findings(outcome_published(Published("time", "time", "ours", ("theirs",), 3.0), TIMES))
-        if "published" in s
-    )
+    said = sentence(Published("time", "time", "ours", ("theirs",), 3.0), TIMES)
     assert said.startswith("published time: theirs / ours = 3; here the same way, by less at few (x2.01 [")
     assert "; the other way round at many (x0.797 [" in said
 
 
 def test_more_is_better_and_the_ratio_is_ours_over_theirs() -> None:
     use = {"ours": [[0.9, 0.91, 0.92]] * 2, "theirs": [[0.3, 0.301, 0.302]] * 2}
-    (said,) = (
-        s
-        for s in findings(
-            outcome_published(
-                Published("use", "use", "ours", ("theirs",), 1.45, gain=True, note="of whom?"), TIMES | {"use": use}
-            )
-        )
-        if "published" in s
-    )
+    published = Published("use", "use", "ours", ("theirs",), 1.45, gain=True, note="of whom?")
+    said = sentence(published, TIMES | {"use": use})
     assert said.startswith("published use (of whom?): ours / theirs = 1.45; here more than published at few (x3.02 [")
 
 
 def test_what_is_possible_stands_beside() -> None:
     limit = {"ours": [[1.5] * 3, [1.0] * 3], "theirs": [[1.5] * 3, [1.0] * 3]}
     one = Published("time", "time", "ours", ("theirs",), 2.0, most=("forking", "limit"))
-    (said,) = (s for s in findings(outcome_published(one, TIMES | {"limit": limit})) if "published" in s)
+    said = sentence(one, TIMES | {"limit": limit})
     assert "; forking at most x1.5)" in said
     assert "; forking at most x1)" in said
 
@@ -339,9 +333,5 @@ def test_what_is_not_there_cannot_be_compared() -> None:
 
 def test_a_row_without_a_number_is_not_measured() -> None:
     missing = {"time": {"ours": [[10, 11, 12]] * 2, "theirs": [[math.nan] * 3, [20, 22, 24]]}}
-    (said,) = (
-        s
-        for s in findings(outcome_published(Published("time", "time", "ours", ("theirs",), 3.0), missing))
-        if "published" in s
-    )
+    said = sentence(Published("time", "time", "ours", ("theirs",), 3.0), missing)
     assert "here not measured at few; the same way, by less at many" in said

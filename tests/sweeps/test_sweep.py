@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
 import signal
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,9 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.sweeps import run as running
+from optsched.sweeps import grid as grids, run as running
 from optsched.sweeps.cell import CellResult, run_cell
-from optsched.sweeps.grid import Grid
+from optsched.sweeps.grid import Cell, Grid
 from optsched.sweeps.processes import Task, _next, _Process, computed
 from optsched.sweeps.run import results
 from optsched.sweeps.store import Store, read
@@ -237,3 +240,160 @@ def children(pid: int) -> list[int]:
 
 def test_keys_are_those_of_the_grid() -> None:
     assert run_cell(Grid.read(GRID).cells[0].key).numbers["jobs"] == 4
+
+
+# -- which cells a grid has, and what is said of one that is wrong ---------------------------------------------------------
+
+
+RIGID = {"recipe": "rigid", "jobs": 6}
+
+
+def test_every_list_is_an_axis() -> None:
+    grid = Grid.read(
+        {
+            "seeds": "3-5",
+            "objectives": "makespan",
+            "policies": "fifo",
+            "policy": [
+                {"name": ["srtf", "sjf"], "placement": ["count", "consolidated"]},
+                {"name": "fifo", "skip": [True]},
+            ],
+            "instances": [{"recipe": "rigid", "jobs": [4, 6]}, {"source": ["rigid-06-1", "cluster-week"]}],
+        }
+    )
+    policies = ["fifo", "srtf+count", "srtf+consolidated", "sjf+count", "sjf+consolidated", "fifo:skip=true"]
+    assert [each.policy for each in grid.cells[:6]] == policies
+    assert {each.seed for each in grid.cells} == {3, 4, 5, None}  # what is read has none
+    assert len(grid.cells) == len(set(grid.cells)) == (2 * 3 + 2) * 6
+    assert {each.objectives for each in grid.cells} == {("makespan",)}
+    assert grid.cells[0].instance().n == 4
+    assert grid.cells[-1].instance().name == "cluster-week"
+
+
+def test_a_cell_that_is_named_twice_is_one() -> None:
+    grid = Grid.read({"policies": ["fifo", "fifo"], "seeds": [1, 1], "instances": [RIGID, RIGID]})
+    assert len(grid.cells) == 1
+    assert Cell.of_key(grid.cells[0].key) == grid.cells[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"policies": ["srtff"]}, "srtff"),
+        ({"policies": []}, "policies"),
+        ({"policy": [{"round": 3}]}, "policy"),
+        ({"policy": [{"name": "hadar", "round": [-1]}]}, "round"),
+        ({"objectives": ["makespann"]}, "makespann"),
+        ({"seeds": "1-x"}, "seeds"),
+        ({"seeds": [1.5]}, "seeds"),
+        ({"seeds": []}, "seeds"),
+        ({"instances": []}, "instances"),
+        ({"instances": [{"jobs": 3}]}, "instances, table 1"),
+        ({"instances": [RIGID, {"recipe": "rigidd"}]}, "instances, table 2"),
+        ({"instances": [{"recipe": "rigid", "jobbs": 3}]}, "jobbs"),
+        ({"instances": [{"source": "rigid-06-1", "jobs": 3}]}, "jobs"),
+        ({"instances": [{"source": "rigid-06-1", "cluster": {"nodes": 2}}]}, "cluster"),
+        ({"instances": [{"recipe": "rigid", "jobs": datetime.date(2026, 1, 1)}]}, "jobs"),
+        ({"instances": [3]}, "instances, table 1"),
+        ({"policy": ["fifo"]}, "policy"),
+        ({"objectives": [3]}, "3"),
+        ({"seeds": "0-99999999999"}, "too many cells"),
+        ({"polices": ["fifo"]}, "polices"),
+    ],
+)
+def test_a_wrong_grid_is_one_line_before_anything_runs(
+    changed: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grids, "MOST_CELLS", 100)  # quicker
+    with pytest.raises(InputError, match=said) as caught:
+        Grid.read({"policies": ["fifo"], "instances": [RIGID], **changed})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    for text, said in (("policies = [", "not TOML"), ('policies = ["nobody"]', "nobody")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=said) as caught:
+            Grid.read(file)
+        assert str(file) in str(caught.value)
+    with pytest.raises(InputError, match="none"):
+        Grid.read(tmp_path / "none.toml")
+
+
+# -- the command: its table at 80 columns, the files it writes, what it says of cells that fail ----------------------------
+
+
+FILE = """
+objectives = ["total_flow_time", "makespan"]
+policies = ["fifo", "sjf-bsbf"]
+seeds = "1-2"
+[[instances]]
+recipe = "rigid"
+jobs = [4, 6]
+"""
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: Callable[..., Any]) -> Callable[..., Any]:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(FILE)
+    return partial(screen, 80, "sweep", "grid.toml", "--workers", "1")
+
+
+def test_table_files_and_failures(sweep: Callable[..., Any]) -> None:
+    code, out, err = sweep("-o", "grid.csv")
+    assert code == 1
+    assert max(map(len, out.splitlines())) <= 80
+    assert "failed" in out
+    assert err.count("a cell failed") == 4  # sharing without interference
+    table = pl.read_csv("grid.csv")
+    means = (
+        table.filter(pl.col("policy") == "fifo").group_by("jobs", maintain_order=True).agg(pl.col("makespan").mean())
+    )
+    for jobs, mean in means.iter_rows():
+        (row,) = [
+            line.replace("│", " ").split() for line in out.splitlines() if f"{jobs} " in line and " fifo " in line
+        ][:1]
+        assert row[:4] == [str(jobs), "fifo", "2", "0"]
+        assert f"{mean:g}" in out
+    again = sweep("-o", "grid.parquet")  # nothing is run again
+    assert (again.code, again.err) == (1, "optsched: 4 of 8 cells failed; --retry runs them again\n")
+    assert pl.read_parquet("grid.parquet").select("policy", "makespan").equals(table.select("policy", "makespan"))
+    cells = sweep("--json").json["cells"]
+    assert [cell["makespan"] for cell in cells] == table["makespan"].to_list()
+
+
+def test_what_it_will_cost(sweep: Callable[..., Any]) -> None:
+    assert "8 cells, 6 to be run" in sweep("--dry-run").shown
+    assert sweep("--dry-run", "--json").document["left"] == 6
+
+
+def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
+    sweep: Callable[..., Any],
+) -> None:
+    for name in ("grid.xlsx", "none/grid.csv"):
+        assert sweep("-o", name).mistake
+        assert not Path("grid.sqlite").exists()
+
+
+@pytest.mark.parametrize("source", ["none.json", "philly:none.csv", "no-such-instance"])
+def test_a_source_that_is_nowhere_is_said_before_anything_runs(sweep: Callable[..., Any], source: str) -> None:
+    Path("grid.toml").write_text(f'{FILE}[[instances]]\nsource = ["rigid-06-1", "{source}"]\n')
+    line = sweep().mistake
+    assert "instances, table 2: " in line
+    assert source.partition(":")[2] in line
+    assert not Path("grid.sqlite").exists()
+
+
+def test_numbers_of_a_measure_are_shown_as_their_means(sweep: Callable[..., Any]) -> None:
+    lines = ['policies = ["fifo", "sjf"]', "seeds = [1, 2]", 'measure = "sharing-optimum"', "[[instances]]"]
+    Path("grid.toml").write_text("\n".join([*lines, 'recipe = "sharing-small"', "jobs = 3", "gpus = 2"]))
+    out = sweep().shown
+    cells = sweep("--json").document["cells"]
+    for policy in ("fifo", "sjf"):
+        mean = sum(cell["ratio"] for cell in cells if cell["policy"] == policy) / 2
+        assert mean >= 1
+        (row,) = [line for line in out.splitlines() if f" {policy} " in line.replace("│", " ")][:1]
+        assert f"{mean:.3f}"[:4] in row
+    assert "mean ratio" in out

@@ -7,7 +7,7 @@ outcome depends on the seed alone, whatever the number of processes. With one in
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from joblib import Parallel, delayed
 
@@ -268,48 +268,29 @@ def search(evaluation: Evaluation, budget: Budget, watch: Watch = lambda found, 
     Where no number of tries says what a round is, the first rounds are short: something is then known soon.
     """
     tries, deadline = budget.tries, budget.deadline
-    rng, total, found = random.Random(budget.seed), tries or 0, Found()
-    first, share = _get_ready(evaluation), TRIES if tries is not None else FIRST
+    rng, total, found, first = random.Random(budget.seed), tries or 0, Found(), Found()
+    share = TRIES if tries is not None else FIRST
+    # What is compiled is compiled once, not in every process; and a first candidate is known.
+    drawn = evaluation.space.drawn(random.Random(0))
+    first.offer(evaluation.ratio(drawn), drawn)
     watch(first, total)
     while (tries is None or found.tries < tries) and not (found.tries and deadline.passed):
-        left = None if tries is None else tries - found.tries
-        parts, known = _shares(left, share), [candidate for _, candidate in found.elites]
+        parts, known = [share] * ISLANDS, [candidate for _, candidate in found.elites]
+        if tries is not None and (left := tries - found.tries) < ISLANDS * share:
+            parts = [left // ISLANDS + (k < left % ISLANDS) for k in range(ISLANDS)]
         # every other island begins from nothing
-        tasks = [(rng.randrange(FAR), part, known if k % 2 else []) for k, part in enumerate(parts) if part]
+        tasks = [(rng.randrange(FAR), part, known if k % 2 else [], deadline) for k, part in enumerate(parts) if part]
         share = min(TRIES, 2 * share)
-        for each in _islands(evaluation, tasks, deadline, budget.workers):
+        done: Iterable[Found] = (island(evaluation, *task) for task in tasks)
+        if budget.workers > 1:
+            parallel = Parallel(n_jobs=budget.workers, return_as="generator")
+            done = parallel(delayed(island)(evaluation.fresh(), *task) for task in tasks)
+        for each in done:
             found.tries += each.tries
             for ratio, candidate in each.elites:
                 found.offer(ratio, candidate)
             watch(found, total)
     return found
-
-
-def _shares(left: int | None, most: int) -> list[int]:
-    # the tries of the islands of a round
-    if left is None or left >= ISLANDS * most:
-        return [most] * ISLANDS
-    return [left // ISLANDS + (k < left % ISLANDS) for k in range(ISLANDS)]
-
-
-def _get_ready(evaluation: Evaluation) -> Found:
-    # What is compiled is compiled once, not in every process; and a first candidate is known.
-    first, found = evaluation.space.drawn(random.Random(0)), Found()
-    found.offer(evaluation.ratio(first), first)
-    return found
-
-
-def _islands(
-    evaluation: Evaluation, tasks: list[tuple[int, int, list[Candidate]]], deadline: Deadline, workers: int
-) -> Iterator[Found]:
-    if workers == 1:
-        for seed, share, given in tasks:
-            yield island(evaluation, seed, share, given, deadline)
-        return
-    running = Parallel(n_jobs=workers, return_as="generator")(
-        delayed(island)(evaluation.fresh(), seed, share, given, deadline) for seed, share, given in tasks
-    )
-    yield from running
 
 
 add_method("search", "simulated annealing, for any policy; what it finds is bad, and may not be the worst", search)

@@ -56,7 +56,9 @@ def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Fl
     may = gain > 0
     attained = (gain * shares).sum(axis=1)
     lowered = np.where(need > 0, np.minimum(need, attained) * (1 - SLACK), -np.inf)
-    inside = (1 - SLACK / 2) * np.where(may, shares, 0.0) + SLACK / 2 * somewhere(may, load, capacity)
+    somewhere = np.where(may, capacity / (2 * load.sum()), 0.0)  # > 0 wherever a slot may run, time and GPUs left over
+    somewhere /= np.maximum(1.0, 2 * somewhere.sum(axis=1, keepdims=True))
+    inside = (1 - SLACK / 2) * np.where(may, shares, 0.0) + SLACK / 2 * somewhere
     used = (load[:, None] * inside).sum(axis=0)
     inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]  # HiGHS's own rounding
     inside /= np.maximum(1.0, inside.sum(axis=1) * (1 + SLACK / 8))[:, None]
@@ -64,26 +66,15 @@ def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Fl
     return inside
 
 
-def somewhere(may: Bools, load: Floats, capacity: Floats) -> Floats:
-    """Shares > 0 wherever a slot may run that leave time and GPUs over."""
-    part = np.where(may, capacity[None, :] / (2 * load.sum()), 0.0)
-    part /= np.maximum(1.0, 2 * part.sum(axis=1, keepdims=True))
-    return part
-
-
-def slacks(x: Floats, of: Divisions) -> Slacks:
-    """What is over of needs, time and GPUs."""
-    return Slacks((of.gain * x).sum(axis=1) - of.need, 1.0 - x.sum(axis=1), of.room - of.load @ x)
-
-
-def potential(x: Floats, of: Divisions, s: Slacks) -> float:
-    """What is maximised; -inf outside."""
+def potential(x: Floats, of: Divisions) -> tuple[Slacks, float]:
+    """What is over of needs, time and GPUs, and what is maximised; -inf outside."""
+    s = Slacks((of.gain * x).sum(axis=1) - of.need, 1.0 - x.sum(axis=1), of.room - of.load @ x)
     inside = (s.left > 0).all() and (s.rest > 0).all() and (s.over > 0).all()
     if not (inside and (x[of.may] > 0).all()):
-        return -np.inf
+        return s, -np.inf
     logs = np.log(s.rest) + np.log(np.where(of.may, x, 1.0)).sum(axis=1)
     needs = of.copies @ np.log(np.where(np.isfinite(s.over), s.over, 1.0))
-    return float(needs + (np.log(s.left).sum() + of.copies @ logs))
+    return s, float(needs + (np.log(s.left).sum() + of.copies @ logs))
 
 
 def direction(x: Floats, of: Divisions, s: Slacks) -> tuple[Floats, float]:
@@ -113,8 +104,7 @@ def furthest(x: Floats, step: Floats, of: Divisions, s: Slacks) -> float:
 
 def ascend(x: Floats, of: Divisions) -> None:
     """Move x, inside, to the maximum."""
-    s = slacks(x, of)
-    here = potential(x, of, s)
+    s, here = potential(x, of)
     for _ in range(STEPS):
         try:
             step, decrement = direction(x, of, s)
@@ -125,8 +115,8 @@ def ascend(x: Floats, of: Divisions) -> None:
         size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
         while size > 1e-12 and not (there >= here or (near and there > -np.inf)):
             trial = x + size * step
-            s = slacks(trial, of)
-            there, made, size = potential(trial, of, s), size, size * 0.5
+            s, there = potential(trial, of)
+            made, size = size, size * 0.5
         if not (there >= here or (near and there > -np.inf)):
             return  # rounding: no ascent is left
         x[:], here = trial, there

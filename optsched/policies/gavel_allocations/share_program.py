@@ -68,17 +68,14 @@ class ShareProgram:
             self.session.set_bounds(np.zeros(columns.size), np.zeros(columns.size), columns)
             self.demand(closed, np.full(closed.size, -math.inf))
         self._closed.extend(reversed(slots))
-        fresh = np.array([i for i, key in enumerate(keys) if key not in self._slot], dtype=np.int64)
+        fresh = [i for i, key in enumerate(keys) if key not in self._slot]
         reused, added = fresh[: len(self._closed)], fresh[len(self._closed) :]
-        again = np.array([self._closed.pop() for _ in reused], dtype=np.int64)
+        again = [self._closed.pop() for _ in reused]
+        new = range(len(self._load), len(self._load) + len(added))
         self._append(gain[added], load[added])
-        new = np.arange(len(self._load) - len(added), len(self._load))
-        for i, slot in zip(
-            np.concatenate([reused, added]).tolist(), np.concatenate([again, new]).tolist(), strict=True
-        ):
-            self._slot[keys[i]] = slot
+        self._slot.update(zip((keys[i] for i in fresh), [*again, *new], strict=True))
         found = np.array([self._slot[key] for key in keys], dtype=np.int64)
-        self._rewrite(again, gain[reused])
+        self._rewrite(np.array(again, dtype=np.int64), gain[reused])
         changed = np.flatnonzero(load != self._load[found])
         if changed.size:
             moved = found[changed]

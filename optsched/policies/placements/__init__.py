@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from optsched.registry import Registry
 from optsched.simulation.policy import Placement
 
 # name -> maker(**parameters) -> Placement
 PLACEMENTS: Registry[Callable[..., Placement]] = Registry(
-    "placement", package="optsched.policies.placements", tables=("first_fit", "lwf")
+    "placement", package="optsched.policies.placements", tables=("in_order",)
 )
+
+
+@dataclass(frozen=True)
+class SetPlacement(Placement):
+    """A rule with ``settings``: it finds these integers behind the state of its random numbers, u64[1 + settings]."""
+
+    settings: tuple[int, ...] = ()
+
+    def random_state(self) -> Any:
+        """Fresh random numbers, and the settings."""
+        return np.append(super().random_state(), np.array(self.settings, dtype=np.uint64))

@@ -13,14 +13,13 @@ clusters, INFOCOM 2025 (the idea); the steps are this project's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import InputError
-from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.policies.placements.mapping import (
     FALLS,
     FIRST,
@@ -90,7 +89,7 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
     replica that has the least weight to the others left; then comes, again and again, the replica with the most weight to
     those on the server. Ties: the lowest stage. Complexity O(g (S + E)).
     """
-    w, f = x.whole, x.real
+    w, f, one = x.whole, x.real, np.int64(1)
     clear(x)
     for s in range(x.stages):
         w[LEFT, s] = w[FIRST, s + 1] - w[FIRST, s]
@@ -100,40 +99,21 @@ def fill_servers(x: Mapping, servers: int, seed: int) -> None:
         placed = 0
         first, second = _opening(x, w[SHARE, k]) if k > 0 or seed < 0 else (seed, -1)
         while placed < w[SHARE, k]:
-            s = first if placed == 0 else second if placed == 1 and second >= 0 else _closest(x)
-            _settle(x, s, w[SERVER, k])
+            s = first if placed == 0 else second if placed == 1 else -1
+            if s < 0:  # the closest
+                for u in range(x.stages):
+                    if w[LEFT, u] > 0 and (s < 0 or f[GAIN, u] > f[GAIN, s]):
+                        s = u
+            put(x, s, w[SERVER, k], one)
             placed += 1
-
-
-@njit(**NESTED)
-def fill_from_every_seed(x: Mapping, servers: int, seeds: int) -> float:
-    """The best of the greedy's mappings without a seed and from stages 0..seeds-1; its alpha. The first of equals."""
-    best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
-    while seed < seeds:
-        fill_servers(x, servers, seed)
-        alpha = mapping_pace(x)
-        if seed < 0 or alpha < best * FALLS:
-            best = alpha
-            keep(x)
-        if best <= x.fastest:
-            break
-        seed += 1
-    recall(x)
-    return best
-
-
-@njit(**NESTED)
-def _settle(x: Mapping, s: int, c: int) -> None:
-    f, one = x.real, np.int64(1)
-    put(x, s, c, one)
-    x.whole[LEFT, s] -= one
-    f[GAIN, s] += f[TIE, s]
-    for e in range(x.edges.size):
-        edge = x.edges[e]
-        if edge.tail == s:
-            f[GAIN, edge.head] += edge.pair
-        elif edge.head == s:
-            f[GAIN, edge.tail] += edge.pair
+            w[LEFT, s] -= one
+            f[GAIN, s] += f[TIE, s]
+            for e in range(x.edges.size):
+                edge = x.edges[e]
+                if edge.tail == s:
+                    f[GAIN, edge.head] += edge.pair
+                elif edge.head == s:
+                    f[GAIN, edge.tail] += edge.pair
 
 
 @njit(**NESTED)
@@ -152,37 +132,30 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
                 continue
             if edge.pair > weight or (edge.pair == weight and (s < a or (s == a and u < b))):
                 a, b, weight = s, u, edge.pair
-    return (a, b) if a >= 0 else (_loneliest(x), -1)
-
-
-@njit(**NESTED)
-def _loneliest(x: Mapping) -> int:
-    left, lonely = x.whole[LEFT], x.real[LONELY]
+    if a >= 0:
+        return a, b
+    lonely = x.real[LONELY]
     for s in range(x.stages):
         lonely[s] = (left[s] - 1) * x.real[TIE, s]
     for e in range(x.edges.size):
         edge = x.edges[e]
         lonely[edge.tail] += edge.pair * left[edge.head]
         lonely[edge.head] += edge.pair * left[edge.tail]
-    chosen = -1
     for s in range(x.stages):
-        if left[s] > 0 and (chosen < 0 or lonely[s] < lonely[chosen]):
-            chosen = s
-    return chosen
+        if left[s] > 0 and (a < 0 or lonely[s] < lonely[a]):
+            a = s
+    return a, -1
 
 
-@njit(**NESTED)
-def _closest(x: Mapping) -> int:
-    left, gain, chosen = x.whole[LEFT], x.real[GAIN], -1
-    for s in range(x.stages):
-        if left[s] > 0 and (chosen < 0 or gain[s] > gain[chosen]):
-            chosen = s
-    return chosen
-
-
-SMALL = 32  # replicas of the largest job that `auto` takes trouble over
-# The settings of a variant follow the state of the random numbers, u64[1 + 3].
+# A variant: does the greedy begin with every seed? Does local search follow? Both for jobs of at most so many replicas.
+# That follows the state of the random numbers, at these places.
 SEEDS, SEARCH, GREATEST = 1, 2, 3
+VARIANTS = {
+    "auto": (1, 1, 32),
+    "plain": (0, 0, 0),
+    "multi-seed": (1, 0, 2**31),
+    "local-search": (0, 1, 2**31),
+}
 
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
@@ -199,42 +172,21 @@ def _greedily(
         while x.whole[NODE, c] != out_node[k]:
             c += 1
         x.whole[SERVER, k], x.whole[SHARE, k] = c, out_count[k]
-    fill_from_every_seed(x, servers, x.stages if random[SEEDS] > 0 and small else 0)
+    # The best of the greedy's mappings, the first of equals: without a seed, then from every stage.
+    best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
+    while seed < (x.stages if random[SEEDS] > 0 and small else 0):
+        fill_servers(x, servers, seed)
+        alpha = mapping_pace(x)
+        if seed < 0 or alpha < best * FALLS:
+            best = alpha
+            keep(x)
+        if best <= x.fastest:
+            break
+        seed += 1
+    recall(x)
     if random[SEARCH] > 0 and small:
         descend(x)
     return write_entries(x, out_node, out_count)
-
-
-@dataclass(frozen=True)
-class Variant:
-    """How a mapping is sought: by the greedy (from every seed?), then (?) by local ``search``.
-
-    Seeds and local search for jobs of at most ``greatest`` replicas.
-    """
-
-    seeds: bool = False
-    search: bool = False
-    greatest: int = 2**31
-
-
-VARIANTS = {
-    "auto": Variant(seeds=True, search=True, greatest=SMALL),
-    "plain": Variant(),
-    "multi-seed": Variant(seeds=True),
-    "local-search": Variant(search=True),
-}
-
-
-@dataclass(frozen=True)
-class HeavyEdge(Placement):
-    """The rule in one of its variants."""
-
-    variant: Variant = VARIANTS["auto"]
-
-    def random_state(self) -> Any:
-        """The state of the random numbers and the settings of the variant, u64[4]."""
-        v = self.variant
-        return np.concatenate([super().random_state(), np.array([v.seeds, v.search, v.greatest], dtype=np.uint64)])
 
 
 @PLACEMENTS.register("heavy-edge")
@@ -250,7 +202,7 @@ def heavy_edge(variant: str = "auto") -> Placement:
     if variant not in VARIANTS:
         legal = near_matches(variant, list(VARIANTS), kind="variant")
         raise InputError("there is no such variant", field="heavy-edge: variant", value=variant, legal=legal)
-    return HeavyEdge("heavy-edge", _greedily, any_free=True, variant=VARIANTS[variant])
+    return SetPlacement("heavy-edge", _greedily, any_free=True, settings=VARIANTS[variant])
 
 
 def map_job(

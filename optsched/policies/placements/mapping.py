@@ -175,26 +175,20 @@ def mapping_pace(x: Mapping) -> float:
             slowest = min(slowest, f[CROSS, w[COLUMN, i]])
         if w[FIRST, s + 1] > first + 1 and last > first:
             ring = max(ring, f[RING, s] / (slowest if last > first + 1 else f[INTRA, w[COLUMN, first]]))
-    for e in range(x.edges.size):
-        _exchange_data(x, x.edges[e].tail, x.edges[e].head, x.edges[e].pair)
+    for e in range(x.edges.size):  # replicas of neighbouring stages wait for each other
+        s, u = x.edges[e].tail, x.edges[e].head
+        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+            c = w[COLUMN, i]
+            for j in range(w[FIRST, u], w[FIRST, u] + w[SPREAD, u]):
+                d = w[COLUMN, j]
+                seconds = x.edges[e].pair / (f[INTRA, c] if c == d else min(f[CROSS, c], f[CROSS, d]))
+                f[WAIT, i] += seconds * w[COUNT + u, d]
+                f[WAIT, j] += seconds * w[COUNT + s, c]
     longest = 0.0
     for s in range(x.stages):
         for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
             longest = max(longest, f[WAIT, i])
     return x.factor * longest + ring
-
-
-@njit(**NESTED)
-def _exchange_data(x: Mapping, s: int, u: int, pair: float) -> None:
-    # What replicas of two neighbouring stages wait for each other.
-    w, f = x.whole, x.real
-    for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
-        c = w[COLUMN, i]
-        for j in range(w[FIRST, u], w[FIRST, u] + w[SPREAD, u]):
-            d = w[COLUMN, j]
-            seconds = pair / (f[INTRA, c] if c == d else min(f[CROSS, c], f[CROSS, d]))
-            f[WAIT, i] += seconds * w[COUNT + u, d]
-            f[WAIT, j] += seconds * w[COUNT + s, c]
 
 
 @njit(**NESTED)
@@ -240,25 +234,20 @@ Step = tuple[int, int, int, int]
 def descend(x: Mapping) -> None:
     """Take the best step while alpha strictly falls. Complexity of a pass O((g C + g^2) x time of one alpha)."""
     alpha, none = mapping_pace(x), np.int64(-1)  # typed: literals would have the kernels compiled once more
+    w = x.whole
     while alpha > x.fastest:
-        groups = _list_groups(x)
+        groups = 0
+        for s in range(x.stages):
+            for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
+                w[GROUP_STAGE, groups] = s
+                w[GROUP_COLUMN, groups] = w[COLUMN, i]
+                groups += 1
         step, found = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
         step, found = _best_swap(x, groups, step, found)
         if step[0] < 0:
             break
         _make(x, step)
         alpha = found
-
-
-@njit(**NESTED)
-def _list_groups(x: Mapping) -> int:
-    w, groups = x.whole, 0
-    for s in range(x.stages):
-        for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
-            w[GROUP_STAGE, groups] = s
-            w[GROUP_COLUMN, groups] = w[COLUMN, i]
-            groups += 1
-    return groups
 
 
 @njit(**NESTED)

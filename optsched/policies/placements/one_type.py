@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from optsched.policies.placements import PLACEMENTS
+from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.simulation.policy import Placement, compiled
 
 MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
@@ -50,17 +47,6 @@ def _one_type(
     return entries if left == 0 else 0
 
 
-@dataclass(frozen=True)
-class OneType(Placement):
-    """The rule, and whether gangs larger than every type are mixed."""
-
-    mixed: bool = False
-
-    def random_state(self) -> Any:
-        """No random numbers, and what the rule should do."""
-        return np.append(super().random_state(), np.uint64(self.mixed))
-
-
 @PLACEMENTS.register("one-type")
 def one_type(mixed: bool = False) -> Placement:
     """A gang runs on GPUs of one type: that of which most are free (ties: the first in the cluster), whatever its speed.
@@ -69,4 +55,4 @@ def one_type(mixed: bool = False) -> Placement:
     blocks nobody; ``mixed``: it takes GPUs of several.
     Complexity O(nodes x types). What a manager of containers does that knows of types but not of speeds.
     """
-    return OneType("one-type", _one_type, mixed=mixed)
+    return SetPlacement("one-type", _one_type, settings=(mixed,))

@@ -10,19 +10,24 @@ import math
 from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import spelled
-from optsched.problem.arrays import Floats
 from optsched.simulation.policy import JobFacts
 
 Row = npt.NDArray[np.float32]
 FIRST_FIT = 100  # completions
+
+
+def hour_and_weekday(now: float) -> tuple[float, float]:
+    """Of a time in seconds; both count from time 0."""
+    return now % 86400.0 // 3600, now // 86400.0 % 7
 
 
 @dataclass
@@ -32,7 +37,6 @@ class Runs:
     count: int = 0
     total: float = 0.0  # sum of y
     lengths: float = 0.0  # sum of n
-    highest: float = -math.inf  # y
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=3))  # y, the latest last
     ranked: list[float] = field(default_factory=list)  # y, rising
     latest: float = -math.inf  # when the latest of them completed
@@ -42,7 +46,6 @@ class Runs:
         self.count += 1
         self.total += y
         self.lengths += length
-        self.highest = max(self.highest, y)
         self.recent.append(y)
         insort(self.ranked, y)
         self.latest = now
@@ -63,32 +66,6 @@ class Runs:
         return self.recent[max(len(self.recent) - back, 0)]
 
 
-class History:
-    """Completed runs by group, by user and all together, per unit. A look-up is O(1)."""
-
-    def __init__(self) -> None:
-        self._records: dict[tuple[str, bool, str | None], Runs] = {}
-
-    def add(self, jobs: JobFacts, job: int, now: float, length: float) -> None:
-        """``job`` completed at ``now``; this was its length."""
-        y = math.log1p(length)
-        for level, name in (("group", jobs.group[job]), ("user", jobs.user[job]), ("all", None)):
-            if name is not None or level == "all":
-                self._records.setdefault((level, jobs.profiled[job], name), Runs()).add(y, length, now)
-
-    def group(self, jobs: JobFacts, job: int) -> Runs | None:
-        """Completed runs of the job's group; None when there are none (or no group)."""
-        return self._records.get(("group", jobs.profiled[job], jobs.group[job]))
-
-    def user(self, jobs: JobFacts, job: int) -> Runs | None:
-        """Completed runs of the job's user; None when there are none (or no user)."""
-        return self._records.get(("user", jobs.profiled[job], jobs.user[job]))
-
-    def all(self, jobs: JobFacts, job: int) -> Runs | None:
-        """All completed runs in the job's unit."""
-        return self._records.get(("all", jobs.profiled[job], None))
-
-
 @dataclass
 class Learner(ABC):
     """Learns from completed runs, strictly online; ``prior`` is said before any run has completed.
@@ -101,7 +78,7 @@ class Learner(ABC):
     registered: ClassVar[str]  # its name without parameters
 
     _jobs: JobFacts = field(init=False, repr=False, compare=False)
-    _history: History = field(init=False, repr=False, compare=False)
+    _runs: dict[tuple[str, bool, str | None], Runs] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_legal(math.isfinite(self.prior) and self.prior > 0, "prior", self.prior, "a finite number > 0")
@@ -113,7 +90,7 @@ class Learner(ABC):
 
     def begin(self, jobs: JobFacts) -> None:
         """Forget every run; these jobs will come."""
-        self._history, self._jobs = History(), jobs
+        self._runs, self._jobs = {}, jobs
 
     def predict(self, job: int, now: float) -> float:
         """A length > 0 from the runs that completed before."""
@@ -123,40 +100,42 @@ class Learner(ABC):
     def _length(self, job: int, now: float) -> float:
         """The prediction, in terms of the runs that have completed."""
 
+    def _keys(self, job: int) -> list[tuple[str, bool, str | None]]:
+        # of its group, its user and all jobs, in its unit
+        jobs = self._jobs
+        names = ("group", jobs.group[job]), ("user", jobs.user[job]), ("all", None)
+        return [(level, jobs.profiled[job], name) for level, name in names]
+
+    def _known(self, job: int) -> tuple[Runs | None, Runs | None, Runs | None]:
+        """Completed runs of the job's group, of its user, and all; None: there are none (or no group, no user). O(1)."""
+        group, user, every = map(self._runs.get, self._keys(job))
+        return group, user, every
+
     def observe(self, job: int, now: float, length: float) -> None:
-        """The run enters the history."""
-        self._history.add(self._jobs, job, now, length)
+        """The run counts for its group, its user and all."""
+        for key in self._keys(job):
+            if key[2] is not None or key[0] == "all":
+                self._runs.setdefault(key, Runs()).add(math.log1p(length), length, now)
 
 
 class Refits:
-    """The runs that a predictor of trees learns from: the last ``window`` completed ones.
+    """Trees that learn from the last ``window`` completed runs: ``trees``, None before they are fitted first.
 
-    A fit is due after the first 100 (``every``, if fewer), then after ``every``.
+    They are fitted after the first 100 (``every``, if fewer), then after ``every``. ``asked``: what was known of a job when
+    it was submitted, until it completes.
     """
 
-    def __init__(self, every: int, window: int) -> None:
-        self._every = every
-        self._asked: dict[int, Row] = {}
+    def __init__(self, every: int, window: int, make: Callable[[], Any]) -> None:
+        self._every, self._make = every, make
+        self.trees: Any = None
+        self.asked: dict[int, Row] = {}
         self._runs: deque[tuple[Row, float]] = deque(maxlen=window)
         self._fresh = 0  # completions since the last fit
-        self._fitted = False
 
-    def submit(self, job: int, row: Row) -> Row:
-        """What is known of a job when it is submitted."""
-        self._asked[job] = row
-        return row
-
-    def asked(self, job: int) -> Row:
-        """The same, until it completes."""
-        return self._asked[job]
-
-    def complete(self, job: int, target: float) -> bool:
-        """It has completed: from such a row this should be predicted. Is it time to fit?"""
-        self._runs.append((self._asked.pop(job), target))
+    def complete(self, job: int, target: float) -> None:
+        """A job has completed: from what was known of it this should be predicted. Now and then the trees are fitted."""
+        self._runs.append((self.asked.pop(job), target))
         self._fresh += 1
-        return self._fresh >= (self._every if self._fitted else min(FIRST_FIT, self._every))
-
-    def take(self) -> tuple[Floats, Floats]:
-        """f32[runs, features] and targets f64[runs] for a fit, which is now done."""
-        self._fitted, self._fresh = True, 0
-        return np.stack([row for row, _ in self._runs]), np.array([target for _, target in self._runs])
+        if self._fresh >= (min(FIRST_FIT, self._every) if self.trees is None else self._every):
+            rows, targets = np.stack([row for row, _ in self._runs]), np.array([target for _, target in self._runs])
+            self.trees, self._fresh = self._make().fit(rows, targets), 0

@@ -42,7 +42,7 @@ class GlobalMean(Mean):
     registered: ClassVar[str] = "global-mean"
 
     def _length(self, job: int, now: float) -> float:
-        runs = self._history.all(self._jobs, job)
+        *_, runs = self._known(job)
         return self.prior if runs is None else self._of(runs)
 
 
@@ -57,6 +57,6 @@ class GroupMean(Mean):
     registered: ClassVar[str] = "group-mean"
 
     def _length(self, job: int, now: float) -> float:
-        jobs, history = self._jobs, self._history
-        runs = history.group(jobs, job) or history.user(jobs, job) or history.all(jobs, job)
+        group, user, every = self._known(job)
+        runs = group or user or every
         return self.prior if runs is None else self._of(runs)

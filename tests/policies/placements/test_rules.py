@@ -1,23 +1,31 @@
-"""The plain placements against their descriptions: ``consolidated``, ``first-fit``, ``most-free``, ``count``, ``random``."""
+"""Placements against their descriptions: ``consolidated``, ``first-fit``, ``most-free``, ``count``, ``random``, ``one-type``
+and ``buddy``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 from examples import few
 from hypothesis import example, given, strategies as st
 from simulation import reference
 from simulation.instances import MIXED, history, random_instance
 
+from optsched.io.traces.generate import generate
+from optsched.policies.placements.buddy import buddy
 from optsched.policies.placements.consolidated import consolidated
-from optsched.policies.placements.first_fit import count, first_fit
-from optsched.policies.placements.most_free import most_free
+from optsched.policies.placements.in_order import count, first_fit, most_free
+from optsched.policies.placements.one_type import one_type
 from optsched.policies.placements.random import random
-from optsched.policies.simulate import specify
-from optsched.problem.instance import Instance, Job
+from optsched.policies.simulate import simulate, specify
+from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.simulation.engine import run_policy
 from optsched.simulation.state import pools
+from optsched.speeds.speed_tables import speed_tables
 from policies.placements.states import Nodes, ask, nodes
 
 ALL = (True,) * 4
@@ -152,3 +160,171 @@ def test_the_seed_decides_and_a_run_does_not_depend_on_runs_before() -> None:
 @pytest.mark.parametrize("seed", [2**64, 2**64 - 1, 10**30])
 def test_any_integer_is_a_seed(seed: int) -> None:
     assert random(seed=seed).random_state()[0] != 0
+
+
+# -- one-type: never two types in a gang, the type with most free GPUs, one node where one holds it ------------------------
+
+
+NODES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.booleans()), min_size=1, max_size=6)
+
+
+@given(NODES, st.integers(1, 6), st.booleans(), st.data())
+def test_a_gang_takes_the_type_with_most_free_gpus(
+    nodes: list[tuple[str, int, bool]], gang: int, mixed: bool, data: st.DataObject
+) -> None:
+    cluster = Cluster(tuple(NodeGroup(gpus, 1, gpu) for gpu, gpus, _ in nodes))
+    instance = Instance([Job("j", duration=1)], cluster)
+    free = np.array([data.draw(st.integers(0, gpus)) for _, gpus, _ in nodes])
+    eligible = np.array([may for _, _, may in nodes])
+    rule, node, count = one_type(mixed), np.zeros(6, dtype=np.int64), np.zeros(6, dtype=np.int64)
+    size, tables = cluster.node_gpus.copy(), speed_tables(instance)
+    entries = rule.place(0, gang, free, size, eligible, rule.random_state(), tables, node, count)
+    offered = {
+        gpu: sum(int(f) for f, (g, _, may) in zip(free, nodes, strict=True) if g == gpu and may) for gpu in "abc"
+    }
+    whole = {gpu: sum(gpus for g, gpus, may in nodes if g == gpu and may) for gpu in "abc"}
+    if gang > max(whole.values()):  # GPUs of several types, when there are enough and it may
+        assert (entries > 0) == (mixed and sum(offered.values()) >= gang)
+        assert count[:entries].sum() == (gang if entries else 0)
+        return
+    if entries == 0:
+        assert max(offered.values()) < gang
+        return
+    used = node[:entries].tolist()
+    assert len(set(used)) == entries
+    assert count[:entries].sum() == gang
+    assert all(eligible[v] and 1 <= c <= free[v] for v, c in zip(used, count[:entries], strict=True))
+    (kind,) = {nodes[v][0] for v in used}
+    assert offered[kind] == max(offered.values())
+    holds = [v for v, (gpu, _, may) in enumerate(nodes) if gpu == kind and may and free[v] >= gang]
+    assert (entries == 1) == bool(holds)
+    assert not holds or free[used[0]] == min(free[v] for v in holds)
+
+
+WIDE = [
+    Job("first", gpus=2, duration=9),
+    Job("wide", arrival=1, gpus=3, duration=5),
+    Job("next", arrival=2, duration=4),
+]
+
+
+@pytest.mark.parametrize("policy", ["yarn-cs", "fifo+one-type"])
+def test_a_gang_that_no_type_holds_does_not_finish_and_blocks_nobody(policy: str) -> None:
+    run = simulate(Instance(WIDE, "2x1:a+2x1:b"), policy)
+    assert run.unfinished == ["wide"]
+    assert run.schedule.completion[[0, 2]].tolist() == [9, 6]
+
+
+@pytest.mark.parametrize("policy", ["yarn-cs:mixed=true", "fifo+one-type:mixed=true"])
+def test_mixed_when_asked_and_then_the_head_blocks(policy: str) -> None:
+    run = simulate(Instance(WIDE, "2x1:a+2x1:b"), policy)
+    assert run.policy == policy
+    assert run.schedule.completion.tolist() == [9, 14, 13]  # two GPUs are free until 9, and `next` waits
+
+
+def test_who_is_passed_over_is_decided_by_width_and_types_together() -> None:
+    # two GPUs of b and c: never of one type; the same width on a waits as ever, and holds up the last
+    never = Job("b or c", gpus=2, duration=5, gpu_types=("b", "c"))
+    jobs = [Job("one", duration=9), never, Job("two", gpus=2, duration=1), Job("last", duration=1)]
+    run = simulate(Instance(jobs, "2x1:a+1x1:b+1x1:c"), "yarn-cs")
+    assert run.unfinished == ["b or c"]
+    assert run.schedule.completion[[0, 2, 3]].tolist() == [9, 10, 10]
+
+
+# -- buddy: aligned blocks against a list of all of them, on whole and on shared GPUs; what it is for ----------------------
+
+
+def blocks(count: int) -> list[range]:
+    """All blocks, the smallest first; the last one has them all."""
+    found = []
+    for size in (1 << k for k in range(count.bit_length() + 1)):
+        found += [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
+    return found
+
+
+def test_buddy_by_hand() -> None:
+    where = Nodes((4,) * 5, (2, 3, 4, 1, 4), (True,) * 5)
+    assert ask(buddy(), 1, where) == [(3, 1)]  # the tightest node
+    assert ask(buddy(), 3, where) == [(1, 3)]
+    assert ask(buddy(), 5, where) == [(0, 2), (1, 3)]  # 2 and 3 have as many: the first
+    assert ask(buddy(), 8, where) == [(0, 2), (1, 3), (2, 3)]  # not 2 and 4: they are in no block of two or four
+    assert ask(buddy(), 11, where) == [(0, 2), (1, 3), (2, 4), (3, 1), (4, 1)]
+    assert ask(buddy(), 15, where) is None
+
+
+@given(where=nodes(), gang=st.integers(1, 40))
+def test_the_smallest_block_and_of_these_the_tightest(where: Nodes, gang: int) -> None:
+    free = [count if ok else 0 for count, ok in zip(where.free, where.eligible, strict=True)]
+    enough = [block for block in blocks(len(free)) if sum(free[m] for m in block) >= gang]
+    if not enough:
+        assert ask(buddy(), gang, where) is None
+        return
+    chosen = min(enough, key=lambda block: (enough_from(block, len(free)), sum(free[m] for m in block), block.start))
+    given = [m for m in chosen for _ in range(free[m])][:gang]
+    assert ask(buddy(), gang, where) == [(m, given.count(m)) for m in dict.fromkeys(given)]
+
+
+def enough_from(block: range, count: int) -> int:
+    """The size at which it is looked at first: a block at the end may be cut off."""
+    return next(
+        1 << k for k in range(10) if block.start % (1 << k) == 0 and min(block.start + (1 << k), count) == block.stop
+    )
+
+
+def place(gang: int, open: list[bool], load: list[float], size: list[int]) -> list[int]:
+    """The GPUs that the rule for shared ones takes, in order."""
+    shared = buddy().shared
+    assert shared is not None
+    rule: Callable[..., Any] = shared.place
+    first = np.cumsum([0, *size])
+    out, node = np.full(gang, -1), np.repeat(np.arange(len(size)), size)
+    numbers, random = np.array(shared.numbers), np.zeros(1, dtype=np.uint64)
+    assert rule(gang, np.array(open), np.array(load), node, first, random, numbers, out) in (0, gang)
+    return [int(g) for g in out if g >= 0]
+
+
+@given(data=st.data())
+def test_on_shared_gpus_the_least_loaded_of_the_smallest_blocks(data: st.DataObject) -> None:
+    size = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+    open = data.draw(st.lists(st.booleans() | st.just(True), min_size=sum(size), max_size=sum(size)))
+    load = data.draw(st.lists(st.integers(0, 4).map(float), min_size=sum(size), max_size=sum(size)))
+    gang = data.draw(st.integers(1, sum(size)))
+    node = np.repeat(np.arange(len(size)), size)
+
+    def mean(some: list[int]) -> float:
+        every = [load[g] for g in range(len(load)) if node[g] in some]
+        return sum(every) / len(every)
+
+    enough = [b for b in blocks(len(size)) if sum(open[g] for g in range(len(open)) if node[g] in b) >= gang]
+    if not enough:
+        assert place(gang, open, load, size) == []
+        return
+    chosen = min(enough, key=lambda block: (enough_from(block, len(size)), mean(list(block)), block.start))
+    order = sorted(chosen, key=lambda m: (mean([m]), m))
+    if gang == 1:
+        chosen, order = range(len(size)), [0]
+    there = [g for g in range(len(open)) if open[g] and node[g] in chosen]
+    key: Callable[[int], Any] = (
+        (lambda g: (load[g], g)) if gang == 1 else (lambda g: (order.index(node[g]), load[g], g))
+    )
+    assert place(gang, open, load, size) == sorted(there, key=key)[:gang]
+
+
+@given(data=st.data())
+def test_two_gangs_have_all_nodes_of_the_smaller_one_in_common_or_none(data: st.DataObject) -> None:
+    load = data.draw(st.lists(st.integers(0, 9).map(float), min_size=32, max_size=32))
+    some = []
+    for gang in data.draw(st.lists(st.sampled_from([4, 8, 16, 32]), min_size=2, max_size=5)):
+        taken = place(gang, [True] * 32, load, [4] * 8)
+        some.append({g // 4 for g in taken})
+        load = [x + 2 * (g in taken) for g, x in enumerate(load)]
+    for one in some:
+        assert all(one <= other or other <= one or not one & other for other in some)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("rule", ["ada-srsf", "srsf:k=2", "leader-first"])
+def test_transfers_wait_less_than_under_least_workload_first(rule: str) -> None:
+    drawn = [generate("ada-srsf", seed) for seed in (1001, 1002, 1003)]
+    ours, theirs = ([simulate(each, f"{rule}+{place}").value() for each in drawn] for place in ("buddy", "lwf"))
+    assert sum(np.log(ours) - np.log(theirs)) < -0.1 * len(drawn)

@@ -10,8 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.forest import NAMES, Features, Forest, mean_of, trees_of
-from optsched.policies.predictors.learner import History
+from optsched.policies.predictors.forest import Forest, mean_of
 from optsched.problem.instance import Instance
 from optsched.simulation.policy import JobFacts
 
@@ -30,35 +29,32 @@ def test_walking_the_trees_gives_the_bits_of_the_forest(leaf: int) -> None:
     rng = np.random.default_rng(leaf)
     rows = rng.integers(0, 6, (300, 5)).astype(np.float32) + rng.random((300, 5), dtype=np.float32)
     forest = RandomForestRegressor(17, min_samples_leaf=leaf, random_state=3).fit(rows, rows[:, 0] + rng.random(300))
-    trees = trees_of(forest)
     # rows on the thresholds themselves: where <= and < part
     at = np.concatenate([tree.tree_.threshold for tree in forest.estimators_])[:200].astype(np.float32)
     asked = np.concatenate([rows, np.repeat(at, 5).reshape(-1, 5)])
-    assert [mean_of(trees, row) for row in asked] == forest.predict(asked).tolist()
+    assert [mean_of(forest, row) for row in asked] == forest.predict(asked).tolist()
 
 
 def test_a_forest_of_one_run_is_a_constant() -> None:
     forest = RandomForestRegressor(3, random_state=0).fit(np.zeros((1, 4), dtype=np.float32), [2.5])
-    assert mean_of(trees_of(forest), np.ones(4, dtype=np.float32)) == 2.5
+    assert mean_of(forest, np.ones(4, dtype=np.float32)) == 2.5
 
 
 def test_features_by_hand() -> None:
-    jobs = JobFacts(workload(*[(0, 1, "a", "x")] * 5, (0, 1, "b", "x"), (0, 1, "c", "y")))
-    history, features = History(), Features(prior=math.expm1(7.0))
-
-    def row(job: int, now: float) -> dict[str, float]:
-        return dict(zip(NAMES, features.row(jobs, job, now, history).tolist(), strict=True))
+    forest = Forest(prior=math.expm1(7.0))
+    forest.begin(JobFacts(workload(*[(0, 1, "a", "x")] * 5, (0, 1, "b", "x"), (0, 1, "c", "y"))))
 
     def tell(job: int, now: float, y: float) -> None:
-        history.add(jobs, job, now, math.expm1(y))
+        forest.predict(job, 0.0)
+        forest.observe(job, now, math.expm1(y))
 
-    cold = row(0, 2 * DAY + 5.5 * 3600)
+    cold = forest.features(0, 2 * DAY + 5.5 * 3600)
     assert (cold["hour"], cold["weekday"]) == (5.0, 2.0)
     assert (cold["group_mean"], cold["group_count"], cold["group_since"], cold["user_mean"]) == (7, 0, -1, 7)
     for job, (now, y) in enumerate([(10.0, 1.0), (20.0, 6.0), (30.0, 2.0), (40.0, 3.0)]):
         tell(job, now, y)
     tell(5, 50.0, 8.0)
-    warm = row(4, 40.0 + math.expm1(4.0))
+    warm = forest.features(4, 40.0 + math.expm1(4.0))
     expected = {
         "group_mean": 3,
         "group_count": 4,
@@ -76,17 +72,16 @@ def test_features_by_hand() -> None:
         "gpu_types": -1,
     }
     assert {key: warm[key] for key in expected} == pytest.approx(expected, rel=1e-6)
-    stranger = row(6, 60.0)  # no run of its group, none of its user: the median of everybody
+    stranger = forest.features(6, 60.0)  # no run of its group, none of its user: the median of everybody
     assert (stranger["group_mean"], stranger["user_mean"], stranger["group_max"]) == pytest.approx((3, 3, 3))
 
 
 def test_models_and_gpu_types_are_numbered_as_they_appear() -> None:
     instance = workload(*[(k, 1, "a", "x") for k in range(4)])
     table = instance.table.with_columns(model=np.array(["m", "k", None, "k"], dtype=object))
-    jobs = JobFacts(instance.replace(jobs=table))
-    features = Features(prior=1.0)
-    found = [features.row(jobs, job, 0.0, History())[NAMES.index("model")] for job in (1, 0, 2, 3)]
-    assert found == [0, 1, -1, 0]
+    forest = Forest()
+    forest.begin(JobFacts(instance.replace(jobs=table)))
+    assert [forest.features(job, 0.0)["model"] for job in (1, 0, 2, 3)] == [0, 1, -1, 0]
 
 
 def test_cold_start_by_hand() -> None:

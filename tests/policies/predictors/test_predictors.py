@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
-from optsched.policies.predictors.boosting import Boosting
 from optsched.policies.predictors.conformal import Conformal
+from optsched.policies.predictors.shrinkage import Boosting
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts
