@@ -181,11 +181,9 @@ def parsed(
 
 def parameters_of(maker: Any) -> Mapping[str, Any]:
     """Parameters that text can set, with their defaults."""
-    if dataclasses.is_dataclass(maker):
-        found = {field.name: field.default for field in dataclasses.fields(maker)}
-    else:
-        found = {name: parameter.default for name, parameter in inspect.signature(maker).parameters.items()}
-    return {name: default for name, default in found.items() if isinstance(default, bool | int | float | str)}
+    made_of_fields = dataclasses.is_dataclass(maker)
+    found: Any = dataclasses.fields(maker) if made_of_fields else inspect.signature(maker).parameters.values()
+    return {each.name: each.default for each in found if isinstance(each.default, bool | int | float | str)}
 
 
 def written(value: Any) -> str:

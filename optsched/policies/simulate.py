@@ -78,7 +78,7 @@ def simulate(
     >>> osd.simulate("cluster-week", "fifo:skip=true+consolidated").unfinished
     []
     """
-    instance, chosen = instance_of(instance), specify(policy, placement)
+    chosen, instance = specify(policy, placement), instance_of(instance)  # a policy's name is read sooner than a log
     there = form_on(chosen.policy, instance.relative)
     if there is not chosen.policy:  # it brings its own placement
         place = made(PLACEMENTS.get, "placement", default_placement(there))

@@ -97,12 +97,10 @@ def run_policy(
     preemptive; see `optsched.simulation.ordered`.
     """
     name = name or policy.name
-    instance.require_whole_jobs(name)
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
-    uses = uses_of(policy)
+    hooks, uses = PolicyHooks(policy, instance), uses_of(policy)
     rates = _rates_of(instance, name) if Use.SHARING in uses else None
-    hooks = PolicyHooks(policy, instance)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     orders = callable(getattr(policy, "order", None))
     with _Blaming(policy.name, instance.zero):
@@ -132,13 +130,13 @@ def run_policy(
             _leave_out_hopeless(state, context, placement)
         state = _run_python(state, context, placement, hooks, name, progress)
         preemptive = False
-    kept, log = hooks.results(), run_log(state)
+    kept, (kind, costs) = hooks.results(), _kind_of_run(policy, instance, uses)
+    log = run_log(state)
     del state  # before the schedule is built
     if rates is not None:
         schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
     else:
         schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
-    kind, costs = _kind_of_run(policy, instance, uses)
     run = result(log, schedule, knowledge, preemptive and rates is None, kind, **kept, **costs)
     return replace(run, seconds=clock.seconds)
 
@@ -199,8 +197,8 @@ def _legal(order: Order, name: str, n: int) -> Order:
 
 
 def _require_seconds(value: Any, field: str) -> None:
-    finite = isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max
-    check_legal(bool(finite), field, value, "a finite number of seconds >= 0")
+    if not (isinstance(value, int | float | np.integer | np.floating) and 0 <= value <= sys.float_info.max):
+        raise InputError("invalid", field=field, value=value, legal="a finite number of seconds >= 0")
 
 
 def _legal_rule(order: Order, name: str) -> Order:

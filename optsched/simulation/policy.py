@@ -231,7 +231,6 @@ class KnownJobs:
         self._predicted: Floats | None = None
         self._seconds = instance.duration if seconds is None else seconds
         self.n = instance.n
-        self.ids = instance.ids
         self.arrival, self.gpus = instance.arrival, instance.gpus
         self.weight, self.due = instance.weight, instance.due
 
@@ -252,6 +251,11 @@ class KnownJobs:
     @predicted.setter
     def predicted(self, predicted: Floats | None) -> None:
         self._predicted = predicted
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Names of the jobs."""
+        return self._instance.ids
 
     @property
     def cluster_gpus(self) -> int:

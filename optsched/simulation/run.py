@@ -114,7 +114,7 @@ class Run:
         """This run of ``instance.relative`` on the clock of ``instance``, noted times too."""
         if instance.epoch == 0:
             return self
-        run = replace(self, schedule=self.schedule.on_clock(instance), notes=self._notes_moved(instance.epoch))
+        run = replace(self, notes=self._notes_moved(instance.epoch), schedule=self.schedule.on_clock(instance))
         run.__dict__["relative"] = self
         return run
 
