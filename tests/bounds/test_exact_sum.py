@@ -1,4 +1,4 @@
-"""Exact sums of columns against sums of fractions and of Python integers."""
+"""Exact sums, of columns and of two floats, against sums of fractions and of Python integers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from hypothesis import example, given, strategies as st
 
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
 from optsched.bounds.fast_machine import wide_product
+from optsched.bounds.sum_costs import ends_after, two_sum
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 integers = st.integers(-(2**63), 2**63 - 1)
+finite = st.floats(-1e300, 1e300) | st.sampled_from([1e16, 1.0, 1.5, 2.0, -1e16, 0.1])
 words = st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda k: (1 << k) - 1)
 
 
@@ -51,3 +53,18 @@ def test_integers_do_not_overflow(pairs: list[tuple[int, int]]) -> None:
 def test_the_product_of_two_words(a: int, b: int) -> None:
     high, low = wide_product(np.uint64(a), np.uint64(b))
     assert (int(high) << 64) + int(low) == a * b
+
+
+@given(finite, finite)
+@example(1e16, 1.0)
+def test_two_sum_is_exact(a: float, b: float) -> None:
+    total, error = two_sum(np.array([a]), np.array([b]))
+    assert Fraction(float(total[0])) + Fraction(float(error[0])) == Fraction(a) + Fraction(b)
+
+
+@given(finite, finite, finite)
+@example(1e16, 1.0, 1e16)
+@example(1e16, 1.0, 1e16 + 2)
+def test_ends_after_decides_without_rounding(release: float, duration: float, moment: float) -> None:
+    late = ends_after(np.array([release]), np.array([duration]), np.array([moment]))
+    assert bool(late[0]) == (Fraction(release) + Fraction(duration) > Fraction(moment))

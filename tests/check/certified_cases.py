@@ -25,6 +25,8 @@ from simulation.elastic_instances import elastic_instance
 from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
+from optsched.bounds.priced_time import modes_for, priced_certificate
+from optsched.bounds.priced_time_search import PricedTime
 from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import InputError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -165,12 +167,19 @@ def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
     return Prices("any", origin, Fraction(int(rng.integers(1, 5)), 4), int(rng.integers(1, 5)), tuple(rows))
 
 
+def random_prices_over_time(rng: np.random.Generator, resources: int) -> PricedTime:
+    """Of cells as short as a task, and up to several times what would be reasonable; they rise and fall."""
+    cells, length = int(rng.integers(1, 40)), float(rng.choice([0.25, 0.5, 1.0, 2.0]))
+    scale = rng.choice([0.0, 0.0625, 0.25], (1, resources)) * rng.integers(0, 2, (cells, 1))
+    return PricedTime(np.arange(cells + 1) * length, rng.integers(0, 5, (cells, resources)) * scale)
+
+
 def certificates(
     rng: np.random.Generator, instance: Instance, objectives: tuple[str, ...] = tuple(OBJECTIVES)
 ) -> Iterator[Certificate]:
-    """Every bound of an instance that is known without optsched, of all its classes; times count from its epoch.
+    """Every bound of an instance that is known without optsched, of all its classes, and what random prices over time prove.
 
-    priced-gangs, of which each takes seconds, is for the study.
+    Times count from its epoch. priced-gangs, of which each takes seconds, is for the study.
     """
     local = instance.relative
     for schedule_class, objective in product(classes_of(instance), objectives):
@@ -181,6 +190,10 @@ def certificates(
                 if local.due[np.isfinite(local.due)].min(initial=0.0) >= 0:
                     yield price_certificate(local, objective, schedule_class, random_prices(rng, local))
                 continue
+            if kind == "priced-time" and (ways := modes_for(local, schedule_class)):
+                at = random_prices_over_time(rng, ways[0][0].capacity.size)
+                by_chance = priced_certificate(local, objective, schedule_class, at.moments, at.price)
+                yield from () if by_chance is None else (by_chance,)
             try:
                 certificate = BOUNDS.get(kind).build(local, objective, schedule_class)
             except InputError:  # no equal share of jobs that take no time

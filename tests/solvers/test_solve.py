@@ -19,6 +19,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.solvers.solve import model_names, solve
 
 CPSAT = importlib.util.find_spec("ortools") is not None
+OF_CP_SAT = ("total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 TWO_GANGS = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
 
 
@@ -38,7 +39,7 @@ def test_every_name_is_known_to_the_command_line() -> None:
 
 
 @pytest.mark.skipif(not CPSAT, reason="needs optsched[cpsat]")
-@pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness", "makespan"])
+@pytest.mark.parametrize("objective", OF_CP_SAT)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.study) for seed in (1, 2))])
 def test_cp_sat_agrees_with_brute_force(objective: str, seed: int) -> None:
     drawn = generate("rigid", seed, jobs=5, gpus=4, longest=8, heaviest=5)
