@@ -16,7 +16,7 @@ from raw_arrays import disjunctive as raw_disjunctive, positional as raw_positio
 from srpt import srpt
 from tiny_instances import instance_of, tiny_jobs
 
-from optsched.models import disjunctive, positional, time_indexed
+from optsched.models import disjunctive, positional
 from optsched.problem.instance import Cluster, Instance, Job
 
 Solve = Callable[[Any], float]
@@ -58,19 +58,6 @@ def test_real_valued_times(solve: Solve, jobs: list[TinyJob], objective: str) ->
         assert best == 0
     if objective == "total_flow_time":
         assert solve(positional.build(instance, objective)) == pytest.approx(best, abs=BIG)
-
-
-@settings(max_examples=15)
-@given(jobs=tiny_jobs(most=7, latest=15))
-def test_three_formulations_agree(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of(jobs, "1x1")
-    values = [solve(model.build(instance, "total_completion_time")) for model in (positional, time_indexed)]
-    release, duration, weight = instance.arrival, instance.duration, np.ones(instance.n)
-    values.append(raw_positional(release, duration).solve())
-    if len(jobs) <= 5:
-        values.append(solve(disjunctive.build(instance, "total_completion_time")))
-        values.append(raw_disjunctive(release, duration, weight).solve())
-    assert np.ptp(values) <= BIG
 
 
 @settings(max_examples=examples(40))

@@ -12,7 +12,6 @@ from brute_force import preemptive_optimum
 from enumeration import TinyJob
 from examples import examples
 from hypothesis import given, settings, strategies as st
-from raw_arrays import mean_busy_time
 from srpt import mean_busy_times, srpt
 from tiny_instances import instance_of, tiny_jobs
 
@@ -55,16 +54,6 @@ def test_lp_is_the_formula_in_fractions(solve: Solve, jobs: list[TinyJob], total
     assert solve(build_cvxpy(instance, objective)) == pytest.approx(float(formula), abs=1e-5)
     if not weighted:
         assert formula <= sum(srpt(machine))
-
-
-@settings(max_examples=examples(40))
-@given(jobs=tiny_jobs(most=5))
-def test_lp_against_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
-    # the raw program has every slot up to max r + sum p, and no busy periods
-    instance = instance_of(jobs, "1x1")
-    release, work = (np.array([getattr(job, f) for job in jobs]) for f in ("release", "duration"))
-    raw = mean_busy_time(release, work, instance.weight).solve()
-    assert solve(build(instance, "total_weighted_completion_time")) == pytest.approx(raw, abs=EXACT)
 
 
 @settings(max_examples=examples(40))
