@@ -20,6 +20,7 @@ from bounds.tampering import Document, gangs, untouched
 from bounds.test_lp_dual import cases
 from examples import examples
 from hypothesis import given, settings, strategies as st
+from problem.documents import put
 
 from check.verdicts import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS
@@ -140,33 +141,24 @@ def test_prices_are_judged_as_optsched_judges_them(
 # --- files that nobody vouches for ----------------------------------------------------------------------------------------
 
 
-def put(*path: str | int, value: Any) -> Callable[[Document], None]:
-    def touch(doc: Any) -> None:
-        for step in path[:-1]:
-            doc = doc[step]
-        doc[path[-1]] = value
-
-    return touch
-
-
 @pytest.mark.parametrize(
     "touch",
     [
-        put("jobs", value=None),
-        put("jobs", 0, value=7),
-        put("jobs", 0, "gpus", value=10**30),
-        put("jobs", 0, "gpus", value=True),
-        put("jobs", 0, "duration", value=None),
-        put("jobs", 0, "duration", value=float("nan")),
-        put("jobs", 0, "duration", value=10**400),
-        put("jobs", 0, "arrival", value=-1),
-        put("jobs", 0, "weight", value="1"),
-        put("jobs", 0, "colour", value="red"),
-        put("cluster", value=[]),
-        put("cluster", "nodes", 0, "count", value=10**9),
-        put("cluster", "nodes", value=[{"gpus": 10**7, "count": 10**7}]),
-        put("interference", value={"ratio": 2}),
-        put("tasks", value={}),
+        put("jobs", to=None),
+        put("jobs", 0, to=7),
+        put("jobs", 0, "gpus", to=10**30),
+        put("jobs", 0, "gpus", to=True),
+        put("jobs", 0, "duration", to=None),
+        put("jobs", 0, "duration", to=float("nan")),
+        put("jobs", 0, "duration", to=10**400),
+        put("jobs", 0, "arrival", to=-1),
+        put("jobs", 0, "weight", to="1"),
+        put("jobs", 0, "colour", to="red"),
+        put("cluster", to=[]),
+        put("cluster", "nodes", 0, "count", to=10**9),
+        put("cluster", "nodes", to=[{"gpus": 10**7, "count": 10**7}]),
+        put("interference", to={"ratio": 2}),
+        put("tasks", to={}),
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Callable[[Document], None]) -> None:

@@ -19,9 +19,10 @@ import pytest
 from bounds.cases import OBJECTIVES
 from bounds.tampering import Document
 from examples import explored, few
+from problem.documents import put
 
 from check.certified_cases import FAMILIES, Optima, certificates, drawn
-from check.test_verify_certificate import put, touched
+from check.test_verify_certificate import touched
 from check.verdicts import exit_code, holds_for_optsched, written
 from optsched.bounds import BOUNDS, priced_deadlines, priced_time
 from optsched.check import verify_on_clusters as alone
@@ -183,31 +184,31 @@ def staged() -> tuple[Document, Document]:
 @pytest.mark.parametrize(
     "touch",
     [
-        put("profiles", "p", "edges", value=[[0, 1], [1, 0]]),
-        put("profiles", "p", "edges", value=[[0, 7]]),
-        put("profiles", "p", "edges", value=[[0, 1, -3]]),
-        put("profiles", "p", "stages", value=[]),
-        put("profiles", "p", "stages", 0, "replicas", value=2.0),
-        put("profiles", "p", "stages", 0, "forward", value="1"),
-        put("profiles", "p", "stages", 0, "replicas", value=3),
-        put("profiles", "p", "stages", value=[{"replicas": 1, "forward": 1, "backward": 1}] * 1000),
-        put("profiles", value=[]),
-        put("profiles", value={"p": None}),
-        put("cluster", "nodes", 0, "intra_bandwidth", value=None),
-        put("cluster", "nodes", 0, "nic_bandwidth", value=1000.0),
-        put("jobs", 1, "id", value="j0"),
-        put("jobs", 1, "id", value=["j0"]),
-        put("jobs", 1, "profile", value="q"),
-        put("jobs", 1, "gpu_types", value=7),
-        put("throughputs", value={"p": [{"gpu": 3, "gpus": 1, "together": 1}]}),
-        put("throughputs", value=7),
-        put("interference", value={"ratio": "2"}),
-        put("interference", value={"kinds": ["a"], "ratios": []}),
-        put("contention", value={"seconds_per_byte": -1}),
-        put("tasks", value={"p": {}}),
-        put("scalings", value={"p": {}}),
-        put("scalings", value={"p": {"compute": 1, "per_sample": 1, "measured": {}}}),
-        put("scalings", value=7),
+        put("profiles", "p", "edges", to=[[0, 1], [1, 0]]),
+        put("profiles", "p", "edges", to=[[0, 7]]),
+        put("profiles", "p", "edges", to=[[0, 1, -3]]),
+        put("profiles", "p", "stages", to=[]),
+        put("profiles", "p", "stages", 0, "replicas", to=2.0),
+        put("profiles", "p", "stages", 0, "forward", to="1"),
+        put("profiles", "p", "stages", 0, "replicas", to=3),
+        put("profiles", "p", "stages", to=[{"replicas": 1, "forward": 1, "backward": 1}] * 1000),
+        put("profiles", to=[]),
+        put("profiles", to={"p": None}),
+        put("cluster", "nodes", 0, "intra_bandwidth", to=None),
+        put("cluster", "nodes", 0, "nic_bandwidth", to=1000.0),
+        put("jobs", 1, "id", to="j0"),
+        put("jobs", 1, "id", to=["j0"]),
+        put("jobs", 1, "profile", to="q"),
+        put("jobs", 1, "gpu_types", to=7),
+        put("throughputs", to={"p": [{"gpu": 3, "gpus": 1, "together": 1}]}),
+        put("throughputs", to=7),
+        put("interference", to={"ratio": "2"}),
+        put("interference", to={"kinds": ["a"], "ratios": []}),
+        put("contention", to={"seconds_per_byte": -1}),
+        put("tasks", to={"p": {}}),
+        put("scalings", to={"p": {}}),
+        put("scalings", to={"p": {"compute": 1, "per_sample": 1, "measured": {}}}),
+        put("scalings", to=7),
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(touch: Callable[[Document], None]) -> None:

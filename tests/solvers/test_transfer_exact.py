@@ -1,9 +1,4 @@
-"""Optima of a few transfers on four methods: closed form, branch and bound, orders with LPs, and starts on a fine grid.
-
-The fifth method, the mixed-integer program, is in tests/models/test_link_contention.py. The orders let starts lie
-anywhere in time, the branch and bound only at events: that they agree supports, without a proof, that starts at events
-suffice.
-"""
+"""Optima of a few transfers: multipliers, orders, links, limits; `test_transfers_are_optimal` has methods and exhaustion."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import examples, studied
+from examples import examples
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
@@ -29,7 +24,6 @@ from optsched.solvers.transfer_search import (
     transfer_orders,
     two_transfer_optimum,
 )
-from solvers.clocked_transfers import least_sum_of_completions
 
 ETA_RATIOS = (0.0, 0.2745, 1.0)
 CLOSE = 1e-9  # relative: HiGHS solves the programs of the orders in floats
@@ -76,27 +70,7 @@ def test_transfers_that_share_no_link_do_not_meet() -> None:
     assert two_transfer_optimum(together) == 11 == transfer_optimum(together, exact=True).value
 
 
-# --- orders and search -------------------------------------------------------------------------------------------
-
-
-MANY = ((2, 60, 1), (3, 60, 1), (3, 30, 3), (4, 6, 1), (4, 6, 2), (5, 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("n", "count", "links"), [(2, 20, 1), (3, 20, 1), (3, 8, 2), (3, 6, 3), (4, 1, 1), *(studied(*row) for row in MANY)]
-)
-@pytest.mark.parametrize("eta_ratio", ETA_RATIOS)
-def test_orders_and_search_agree(n: int, count: int, links: int, eta_ratio: float) -> None:
-    for seed in range(count):
-        agree(random_transfers(n, 100 + seed, eta_ratio, links=links))
-
-
-def agree(problem: TransferProblem) -> None:
-    search, orders = transfer_optimum(problem), best_event_order(problem)
-    assert search.proved
-    assert orders.value == pytest.approx(search.value, rel=CLOSE)
-    is_a_schedule(problem, search.value, np.array(search.start))
-    is_a_schedule(problem, orders.value, orders.start)
+# --- orders ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "links"), [(1, 1), (2, 1), (2, 3), (3, 1), (3, 2)])
@@ -154,13 +128,6 @@ def test_every_order_is_enumerated_once() -> None:
 # --- the search --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "links"), [(1, 1), (2, 2), (3, 1), (3, 3), (4, 1), (4, 2)])
-def test_nothing_is_cut_that_is_better(n: int, links: int) -> None:
-    for seed in range(3):
-        problem = random_transfers(n, seed, ETA_RATIOS[seed], links=links)
-        assert transfer_optimum(problem).value == pytest.approx(float(least_sum_of_completions(problem)), rel=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_links_that_nothing_connects_are_independent(seed: int) -> None:
     """Also the first of each at the same moment, and rules that are not optimal on either link."""
@@ -177,15 +144,6 @@ def test_links_that_nothing_connects_are_independent(seed: int) -> None:
         assert transfer_optimum(beside, exact=True).value == expected
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=5), st.sampled_from([0, 0.5, 1]))
-def test_ties_in_floats_and_in_fractions(jobs: list[tuple[int, int]], eta: float) -> None:
-    problem = TransferProblem([r for r, _ in jobs], [p for _, p in jobs], Contention(1.0, eta))
-    plain, exact = transfer_optimum(problem), transfer_optimum(problem, exact=True)
-    assert plain.value == pytest.approx(float(exact.value), rel=1e-12)
-    assert (exact.bound, exact.proved) == (exact.value, True)
-
-
 def test_a_search_that_is_stopped_gives_an_interval() -> None:
     problem = random_transfers(7, 3)
     optimum = transfer_optimum(problem)
@@ -199,11 +157,6 @@ def test_a_search_that_is_stopped_gives_an_interval() -> None:
 def test_the_child_with_the_least_bound_goes_next() -> None:
     # 35,730 nodes; children in the order of their making would need 134,490
     assert sum(transfer_optimum(random_transfers(8, seed)).nodes for seed in range(30)) < 50_000
-
-
-def test_the_unit_of_time_does_not_matter() -> None:
-    plain, small = random_transfers(5, 9), random_transfers(5, 9, seconds_per_byte=2.0**-30, unit=2.0**20)
-    assert transfer_optimum(small).value * 2**10 == transfer_optimum(plain).value
 
 
 def test_limits_and_the_empty_problem() -> None:
