@@ -22,7 +22,7 @@ from examples import examples
 from hypothesis import given, settings, strategies as st
 from problem.documents import put
 
-from check.verdicts import exit_code, holds_for_optsched
+from check.certified_cases import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS
 from optsched.bounds.lp_dual import Prices, price_certificate
 from optsched.check import verify_case, verify_certificate as alone

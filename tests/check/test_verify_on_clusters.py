@@ -21,9 +21,8 @@ from bounds.tampering import Document
 from examples import explored, few
 from problem.documents import put
 
-from check.certified_cases import FAMILIES, Optima, certificates, drawn
+from check.certified_cases import FAMILIES, Optima, certificates, drawn, exit_code, holds_for_optsched, written
 from check.test_verify_certificate import touched
-from check.verdicts import exit_code, holds_for_optsched, written
 from optsched.bounds import BOUNDS, priced_deadlines, priced_time
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_case import UNJUDGED, Refused
