@@ -9,11 +9,10 @@ import numpy as np
 import pyomo.core.base.constraint as pyomo_constraint
 import pyomo.environ as pyo
 import pytest
-from enumeration import TinyJob
 from hypothesis import given, settings
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from raw_arrays import time_indexed
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import columns, tiny_instances
 
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Cluster, Instance, Job
@@ -31,12 +30,9 @@ def dense(model: pyo.ConcreteModel) -> tuple[Any, Any, Any, Any]:
 
 
 @settings(max_examples=25)
-@given(jobs=tiny_jobs(most=4, gpus=3))
-def test_windows_do_not_change_the_optimum_of_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of(jobs, "1x3")
-    release, duration, gpus = (np.array([getattr(j, f) for j in jobs]) for f in ("release", "duration", "gpus"))
-    weight = np.array([float(job.weight) for job in jobs])
-    raw = time_indexed(release, duration, gpus, 3, weight)
+@given(instance=tiny_instances("1x3", most=4, widest=3))
+def test_windows_do_not_change_the_optimum_of_raw_arrays(solve: Solve, instance: Instance) -> None:
+    raw = time_indexed(*columns(instance), 3, instance.weight)
     build = FORMULATIONS.get("rigid-time-indexed").build
     objective = "total_weighted_completion_time"
     assert solve(build(instance, objective)) == pytest.approx(raw.solve(), abs=1e-6)
