@@ -125,6 +125,7 @@ OF_ALL: list[Tampering] = [
     ("unknown objective", KIND, put("objective", "total_energy"), GANGS),
     ("objective without such a bound", KIND, put("objective", "total_utility"), PACKED),
     ("class enlarged", KIND, put("class", "gpu-sharing"), (*GANGS, *TYPED)),
+    ("class enlarged", KIND, put("class", "forking"), GANGS),
     ("class enlarged", VALUE, put("class", "forking"), ("typed-busy-time",)),
     ("class enlarged", DUAL, put("class", "forking"), ("typed-makespan",)),
     ("another class", KIND, put("class", "forking"), (*SHARED, *PACKED)),

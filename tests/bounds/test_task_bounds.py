@@ -11,11 +11,11 @@ import pytest
 from check.certified_cases import with_tasks as with_tasks_on_few_gpus
 
 from bounds import cases
-from bounds.cases import OBJECTIVES, instance_of
+from bounds.cases import OBJECTIVES
 from bounds.task_cases import TaskRun, random_choices
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, NoBoundError, bound
+from optsched.bounds import bound
 from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
@@ -221,22 +221,7 @@ def test_both_roads_agree_on_the_workload(workload: Instance, objective: str) ->
         certificate.verify(instance)
 
 
-# --- classes of schedules ------------------------------------------------------------------------------------------------
-
-
-def test_sharing_is_the_class_of_jobs_with_tasks_and_of_no_others(workload: Instance) -> None:
-    small = workload.head(5)
-    assert bound(small).schedule_class == bound(small, schedule_class="task-sharing").schedule_class == "task-sharing"
-    for name in ("gang", "gang-nonpreemptive", "forking"):
-        with pytest.raises(InputError, match="jobs of this instance share GPUs") as error:
-            bound(small, schedule_class=name)
-        assert not isinstance(error.value, NoBoundError)
-        assert "task-sharing" in str(error.value)
-    exclusive = instance_of([(0.0, 1, 3.0)], 2)
-    assert bound(exclusive).schedule_class == "gang"
-    with pytest.raises(NoBoundError, match="have no tasks"):
-        bound(exclusive, schedule_class="task-sharing")
-    assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "task-sharing") is None for name in NAMES)
+# --- what is refused -----------------------------------------------------------------------------------------------------
 
 
 def test_paths_beyond_the_times_of_jobs_are_refused() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
-import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -58,21 +55,6 @@ def test_they_are_short_and_import_the_standard_library_and_each_other(name: str
         for each in names:
             known = each.removeprefix("optsched.check.").split(".")[0]
             assert known in sys.stdlib_module_names or f"{known}.py" in FILES or each == "optsched.check"
-
-
-def test_they_run_where_there_is_no_optsched(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    instance = drawn("staged", rng)
-    certificate = next(certificates(rng, instance, ("total_weighted_flow_time",))).on_clock(instance)
-    for name in FILES:
-        shutil.copy(FOLDER / name, tmp_path)
-    instance.save(tmp_path / "i.json")
-    certificate.save(tmp_path / "c.json")
-    (tmp_path / "d.json").write_text(json.dumps({**certificate.to_json(), "value": "100000000/1"}))
-    for file, wanted in (("c.json", 0), ("d.json", 1), ("none.json", 2)):
-        command = [sys.executable, "-S", "-E", "verify_on_clusters.py", file, "i.json"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert (done.returncode, (done.stdout + done.stderr).count("\n")) == (wanted, 1), done.stderr
 
 
 # --- what holds, and what somebody touched --------------------------------------------------------------------------------
