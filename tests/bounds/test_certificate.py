@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from bounds.cases import instance_of
-from optsched.bounds import KINDS, Certificate, CertificateError, bound, register_kind
+from optsched.bounds import KINDS, Certificate, CertificateError, bound
 from optsched.bounds.certificate import Kind, rounded_down
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.errors import InputError
@@ -93,33 +93,6 @@ def test_another_format_is_refused(format_: Any, instance: Instance, tmp_path: P
     path = write(tmp_path / "c.json", instance, {"format": format_})
     with pytest.raises(InputError, match="optsched-certificate/1"):
         Certificate.load(path)
-
-
-def test_a_new_kind_is_one_registration(instance: Instance) -> None:
-    seen = []
-    try:
-
-        @register_kind("test-kind", objectives=["makespan"], classes=["gang"])
-        def verifier(certificate: Certificate, jobs: Instance) -> None:
-            seen.append((certificate.value, jobs.n))
-            if certificate.value > 4:
-                raise CertificateError("dual-feasibility", "too much")
-
-        claim = Certificate(instance.digest, "makespan", "gang", "test-kind", Fraction(4))
-        claim.verify(instance)
-        assert seen == [(Fraction(4), 3)]
-        for wrong, rule in (
-            ({"value": Fraction(5)}, "dual-feasibility"),
-            ({"objective": "total_flow_time"}, "kind"),
-            ({"schedule_class": "gang-nonpreemptive"}, "kind"),
-            ({"instance": "0" * 64}, "instance"),
-        ):
-            fields = {"instance": instance.digest, "objective": "makespan", "schedule_class": "gang"}
-            with pytest.raises(CertificateError) as error:
-                Certificate(**{**fields, "kind": "test-kind", "value": Fraction(4), **wrong}).verify(instance)
-            assert error.value.rule == rule
-    finally:
-        KINDS._things.pop("test-kind")
 
 
 def test_every_bound_can_be_verified() -> None:

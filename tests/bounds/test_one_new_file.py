@@ -127,3 +127,5 @@ def test_a_new_bound_is_asked_for_with_the_others() -> None:
     assert certificate.kind == "toy"
     certificate.verify(INSTANCE)
     refused(certificate, by="foot")
+    with pytest.raises(CertificateError, match="kind: toy is no bound on the objective"):
+        replace(certificate, objective="makespan").verify(INSTANCE)

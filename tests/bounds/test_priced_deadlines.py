@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from check.certified_cases import FAMILIES, Optima
+from check.certified_cases import Optima
 from examples import examples, few
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
@@ -15,7 +15,6 @@ from scipy.optimize import linprog
 import optsched as osd
 from bounds.cases import best_of_others
 from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
-from optsched.bounds.certificate import classes_of
 from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_deadlines import Payments
 from optsched.bounds.priced_time_search import PricedTime
@@ -46,30 +45,6 @@ others = partial(best_of_others, KIND, objective=GOAL)
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-def below_optima(family: str, seed: int, count: int) -> int:
-    rng, checked = np.random.default_rng([seed, sorted(FAMILIES).index(family)]), 0
-    while checked < count:
-        instance = FAMILIES[family](rng).relative
-        optima = Optima(instance)
-        for schedule_class in classes_of(instance):
-            certificate = built(instance, schedule_class) if schedule_class != "gang-nonpreemptive" else None
-            if certificate is not None:
-                checked += 1
-                assert optima.reaches(certificate.value, GOAL, schedule_class), (schedule_class, instance.jobs)
-    return checked
-
-
-@pytest.mark.parametrize("family", ["rigid", "typed", "shared", "scaled"])
-def test_never_above_the_best_preemptive_schedule(family: str) -> None:
-    assert below_optima(family, 0, 3) >= 3
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("family", ["rigid", "typed", "shared", "scaled", "staged"])
-def test_never_above_the_best_of_many(family: str) -> None:
-    assert below_optima(family, 1, 60) >= 60
 
 
 def unlike_jobs(rng: np.random.Generator, n: int, cluster: str, gangs: tuple[int, ...] = (1,)) -> Instance:

@@ -1,4 +1,4 @@
-"""Prices over time of jobs that compute and send in turns: below every schedule, whatever the prices, and what they gain."""
+"""Prices over time of jobs that compute and send in turns: what a job says is so, and what they gain."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import studied
+from check.certified_cases import random_prices_over_time
 
 import optsched as osd
-from bounds.cases import SUMS
-from bounds.task_cases import TaskRun, random_choices, task_instance
-from bounds.task_optimum import TaskOptimum
-from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, priced_time
-from optsched.bounds.priced_time import priced_certificate
+from optsched.bounds import BOUNDS, priced_time
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import costs_with
 from optsched.bounds.task_times import modes_of_tasks
@@ -23,70 +18,11 @@ from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 
 FLOW, KIND, CLASS = "total_flow_time", "priced-time", "task-sharing"
-OBJECTIVES = (*SUMS, "total_utility")
 
 
 @pytest.fixture(autouse=True)
 def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priced_time, "FEWEST_JOBS", 1)
-
-
-def random_prices(instance: Instance, rng: np.random.Generator) -> PricedTime:
-    """Of cells as short as a task, and up to several times what would be reasonable; they rise and fall."""
-    cells, length = int(rng.integers(1, 40)), float(rng.choice([0.25, 0.5, 1.0, 2.0]))
-    price = rng.integers(0, 5, (cells, 2)) * rng.choice([0.0, 0.0625, 0.25], (1, 2)) * rng.integers(0, 2, (cells, 1))
-    return PricedTime(np.arange(cells + 1) * length, price.astype(np.float64))
-
-
-def claims(instance: Instance, objective: str, rng: np.random.Generator) -> list[Certificate]:
-    """What the search finds, and what random prices prove; verified."""
-    found = [BOUNDS.get(KIND).build(instance, objective, CLASS)]
-    for _ in range(6):
-        at = random_prices(instance, rng)
-        found.append(priced_certificate(instance, objective, CLASS, at.moments, at.price))
-    proved = [certificate for certificate in found if certificate is not None]
-    for certificate in proved:
-        certificate.verify(instance)
-    return proved
-
-
-def assert_below(instance: Instance, objective: str, values: list[Fraction], rng: np.random.Generator) -> float:
-    """The best schedule, of these values, over the best bound."""
-    gain = objective == "total_utility"
-    best = max(values) if gain else min(values)
-    found = [certificate.value for certificate in claims(instance, objective, rng)]
-    if not found:
-        return 0.0
-    bound = min(found) if gain else max(found)
-    assert best <= bound if gain else bound <= best, instance.to_json()
-    return float(best / bound) if bound else 1.0
-
-
-# --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("seed", "count"), [(0, 12), studied(1, 400)])
-@pytest.mark.parametrize("measured", [False, True])
-def test_never_above_random_schedules(measured: bool, seed: int, count: int) -> None:
-    rng = np.random.default_rng([seed, measured])
-    for k in range(count):
-        instance, objective = task_instance(rng, measured=measured).relative, OBJECTIVES[k % len(OBJECTIVES)]
-        if any(each.forward + each.backward == 0 for each in instance.tasks.values()):
-            objective = FLOW  # who takes no time has no utility
-        runs = [TaskRun(instance, random_choices(rng, eager)) for eager in (1.0, 0.9, 0.9, 0.5)]
-        values = [objective_value(instance, objective, run.completions()) for run in runs]
-        assert_below(instance, objective, values, rng)
-
-
-@pytest.mark.parametrize(("seed", "count"), [(2, 6), studied(3, 150)])
-def test_never_above_the_best_schedule(seed: int, count: int) -> None:
-    rng, tight, done = np.random.default_rng(seed), 0, 0
-    while done < count:
-        instance = task_instance(rng, most=3, iterations=2).relative
-        if instance.n > 1 and instance.cluster.gpus + instance.n <= 5:
-            tight += assert_below(instance, FLOW, [TaskOptimum(instance, FLOW).value], rng) < 1.05
-            done += 1
-    assert tight >= count / 6
 
 
 def least_by_steps(rounds: TaskRound, count: int, release: int, at: PricedTime, step: float, horizon: int) -> float:
@@ -115,7 +51,7 @@ def test_no_way_to_do_the_rounds_of_a_job_costs_less_than_it_says(seed: int) -> 
         job = Job("j", float(rng.integers(0, 5)), 2, iterations=int(rng.integers(1, 5)), profile="m")
         link = Contention(1.0, 0.5, latency if rng.random() < 0.5 else 0.0)
         instance = Instance([job], "3x1", tasks=tasks, contention=link)
-        at = random_prices(instance, rng)
+        at = random_prices_over_time(rng, 2)
         modes = modes_of_tasks(instance)
         least = float(responses(costs_with(instance, FLOW, modes.alone), modes, at)[0][0])
         rounds = TaskRound(*map(Fraction, (compute, link.latency + bytes_, link.latency)), 2, Fraction(2 * bytes_))

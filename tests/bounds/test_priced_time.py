@@ -7,22 +7,18 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from check.certified_cases import Optima
 from examples import few
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
-from simulation.elastic_instances import elastic_instance
 
 import optsched as osd
 from bounds.cases import best_of_others
-from bounds.test_elastic_bounds import small
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import SumCosts
 from optsched.check.verify_time_prices import LeastCost, Minima, PricedCells, Rates
 from optsched.io.sources import load
-from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -48,23 +44,6 @@ others = partial(best_of_others, "priced-time")
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", few(range(8), 3))
-def test_never_above_the_optimum_of_elastic_jobs(seed: int) -> None:
-    instance = small(seed)
-    certificate = built(instance, "total_weighted_completion_time", "elastic")
-    assert certificate is None or Optima(instance).reaches(certificate.value, certificate.objective, "elastic")
-
-
-def test_never_above_elastic_runs() -> None:
-    for seed in range(2):
-        instance = elastic_instance(seed, jobs=10)
-        certificate = built(instance, FLOW, "elastic")
-        assert certificate is not None
-        for policy in ("goodput:round=3,restart=0", "fifo:skip=true", "srtf"):
-            run = simulate(instance, policy)
-            assert run.unfinished or run.value(FLOW) >= float(certificate.value) * (1 - 1e-9)
 
 
 # --- what a job says is exactly so ---------------------------------------------------------------------------------------

@@ -297,8 +297,12 @@ def test_classes_of_instances() -> None:
     with pytest.raises(NoBoundError, match="no interference") as error:
         bound(plain, FLOW, "gpu-sharing")
     assert "\n" not in str(error.value)
-    with pytest.raises(InputError, match="share GPUs"):
-        bound(tasks, FLOW, "gang")
+    for name in EXCLUSIVE_CLASSES:
+        with pytest.raises(InputError, match=r"jobs of this instance share GPUs.*task-sharing") as refused:
+            bound(tasks, FLOW, name)
+        assert not isinstance(refused.value, NoBoundError)
+    with pytest.raises(NoBoundError, match="have no tasks"):
+        bound(plain, FLOW, "task-sharing")
 
 
 def test_proofs_for_tasks_are_none_for_interference_and_back() -> None:
@@ -306,6 +310,7 @@ def test_proofs_for_tasks_are_none_for_interference_and_back() -> None:
     tasks = task_instance(np.random.default_rng(0))
     for kind in ("task-srpt", "split-task-busy-time", "task-path"):
         assert BOUNDS.get(kind).build(shared, FLOW, "gpu-sharing") is None
+        assert BOUNDS.get(kind).build(plain, FLOW, "task-sharing") is None
         with pytest.raises(CertificateError, match="no class of schedules"):
             Certificate(shared.digest, FLOW, "task-sharing", kind, Fraction(0)).verify(shared)
         with pytest.raises(CertificateError, match="holds for task-sharing"):

@@ -65,7 +65,7 @@ SRPT = tuple(f"{name}srpt" for name in ("", "typed-", "shared-", "task-", "link-
 MIXED = tuple(f"{name}-busy-time" for name in ("split", "typed", "shared", "task", "link", "split-task"))
 SPLIT = MIXED[:1]
 WITHOUT_MULTIPLIERS = ("volume", "srpt", "mean-busy-time", "srpt-due-dates")
-MACHINES = (*WITHOUT_MULTIPLIERS, "split-busy-time", "first-come")
+MACHINES = (*WITHOUT_MULTIPLIERS, "split-busy-time", "first-come", "fair-share")
 PRICED = ("typed-srpt", "typed-busy-time", "shared-srpt", "shared-busy-time")
 GRIDS = (*MACHINES, *PRICED)
 MAKESPANS = ("typed-makespan", "shared-makespan")
@@ -125,6 +125,7 @@ OF_ALL: list[Tampering] = [
     ("unknown objective", KIND, put("objective", "total_energy"), GANGS),
     ("objective without such a bound", KIND, put("objective", "total_utility"), PACKED),
     ("class enlarged", KIND, put("class", "gpu-sharing"), (*GANGS, *TYPED)),
+    ("class enlarged", KIND, put("class", "forking"), GANGS),
     ("class enlarged", VALUE, put("class", "forking"), ("typed-busy-time",)),
     ("class enlarged", DUAL, put("class", "forking"), ("typed-makespan",)),
     ("another class", KIND, put("class", "forking"), (*SHARED, *PACKED)),

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from check.certified_cases import with_tasks as with_tasks_on_few_gpus
 
 from bounds import cases
-from bounds.cases import OBJECTIVES, instance_of
-from bounds.task_cases import TaskRun
+from bounds.cases import OBJECTIVES
+from bounds.task_cases import TaskRun, random_choices
 from bounds.task_optimum import TaskOptimum
-from optsched.bounds import BOUNDS, NoBoundError, bound
+from bounds.typed_cases import objective_value
+from optsched.bounds import bound
 from optsched.bounds.mean_busy_time import onto_simplex
 from optsched.bounds.task_times import task_times
 from optsched.errors import InputError
@@ -145,6 +147,40 @@ def test_shares_are_put_back_to_the_nearest_legal_ones() -> None:
     ]
 
 
+# --- the search for the best schedule ------------------------------------------------------------------------------------
+
+
+def test_the_optimum_by_hand() -> None:
+    """One GPU: the iterations of two jobs are one machine. Two nodes: the second job computes while the first one sends."""
+    tasks = {"m": IterationTasks(1, 1, 2)}
+    link = Contention(1.0, 0.5)
+    machine = Instance(
+        [Job("a", iterations=1, profile="m"), Job("b", iterations=2, profile="m")], "1x1", tasks=tasks, contention=link
+    )
+    assert TaskOptimum(machine, "total_completion_time").value == 2 + 6
+    pair = Instance(
+        [Job(name, gpus=2, iterations=1, profile="m") for name in "ab"], "2x1", tasks=tasks, contention=link
+    )
+    # compute 0-2, 2-4; messages 2-4, 4-6
+    assert TaskOptimum(pair, "total_completion_time").value == 4 + 6
+    assert TaskOptimum(pair, "makespan").value == 6
+
+
+@pytest.mark.parametrize("count", [9, pytest.param(24, marks=pytest.mark.study)])
+def test_no_random_schedule_is_better_where_the_search_is_exact(count: int) -> None:
+    """Schedules made by other code, with idle GPUs and messages that wait."""
+    rng, looked = np.random.default_rng(3), 0
+    while looked < count:
+        instance = with_tasks_on_few_gpus(rng).relative
+        if instance.n == 1 or int((instance.gpus > 1).sum()) > 1:
+            continue
+        looked += 1
+        best = TaskOptimum(instance, "total_flow_time").value
+        for eager in (1.0, 0.9, 0.5):
+            ends = TaskRun(instance, random_choices(rng, eager)).completions()
+            assert objective_value(instance, "total_flow_time", ends) >= best
+
+
 # --- the workload of published job sets ----------------------------------------------------------------------------------
 
 
@@ -185,22 +221,7 @@ def test_both_roads_agree_on_the_workload(workload: Instance, objective: str) ->
         certificate.verify(instance)
 
 
-# --- classes of schedules ------------------------------------------------------------------------------------------------
-
-
-def test_sharing_is_the_class_of_jobs_with_tasks_and_of_no_others(workload: Instance) -> None:
-    small = workload.head(5)
-    assert bound(small).schedule_class == bound(small, schedule_class="task-sharing").schedule_class == "task-sharing"
-    for name in ("gang", "gang-nonpreemptive", "forking"):
-        with pytest.raises(InputError, match="jobs of this instance share GPUs") as error:
-            bound(small, schedule_class=name)
-        assert not isinstance(error.value, NoBoundError)
-        assert "task-sharing" in str(error.value)
-    exclusive = instance_of([(0.0, 1, 3.0)], 2)
-    assert bound(exclusive).schedule_class == "gang"
-    with pytest.raises(NoBoundError, match="have no tasks"):
-        bound(exclusive, schedule_class="task-sharing")
-    assert all(BOUNDS.get(name).build(exclusive, "total_flow_time", "task-sharing") is None for name in NAMES)
+# --- what is refused -----------------------------------------------------------------------------------------------------
 
 
 def test_paths_beyond_the_times_of_jobs_are_refused() -> None:

@@ -15,7 +15,7 @@ from srpt import srpt
 from bounds import cases
 from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many
 from bounds.typed_cases import objective_value, random_completions, typed_instance
-from optsched.bounds import BOUNDS, Certificate, CertificateError, bound
+from optsched.bounds import BOUNDS, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
 from optsched.bounds.modes import modes_of_copies, modes_of_gangs, type_paces
@@ -250,15 +250,3 @@ def test_the_built_in_table_on_a_cluster_of_three_types() -> None:
             if objective in BOUNDS.get(name).objectives:
                 plain = BOUNDS.get(name).build(instance, objective, "gang")
                 assert typed.value > plain.value * Fraction(11, 10), name
-
-
-@pytest.mark.parametrize("name", ["srpt", "volume", "critical-job", "release-plus-duration", "mean-busy-time"])
-def test_bounds_of_gangs_are_none_of_forked_jobs(name: str) -> None:
-    instance = instance_of([(0.0, 1, 4.0), (1.0, 2, 2.0)], 4)
-    objective = sorted(BOUNDS.get(name).objectives)[0]
-    certificate = BOUNDS.get(name).build(instance, objective, "gang")
-    forged = Certificate(certificate.instance, objective, "forking", name, certificate.value, certificate.data)
-    with pytest.raises(CertificateError) as error:
-        forged.verify(instance)
-    assert error.value.rule == "kind"
-    assert "forking" not in BOUNDS.get(name).classes

@@ -6,16 +6,20 @@ counts, with it by `bounds.preemptive_optimum`, and else by the searches of othe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from types import ModuleType
+from typing import Any
 
 import brute_force
 import numpy as np
 from bounds.cases import OBJECTIVES
 from bounds.preemptive_optimum import PreemptiveOptimum, Way, mixes_of
 from bounds.shared_cases import rich
+from bounds.tampering import Document
 from bounds.task_cases import task_instance
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import Speed, typed_instance
@@ -25,8 +29,11 @@ from simulation.elastic_instances import elastic_instance
 from optsched.bounds import BOUNDS, Certificate
 from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
+from optsched.bounds.priced_time import modes_for, priced_certificate
+from optsched.bounds.priced_time_search import PricedTime
+from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.check.verify_on_clusters import KINDS
-from optsched.errors import InputError, RowErrors
+from optsched.errors import InputError, OptschedError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
@@ -36,7 +43,7 @@ from optsched.speeds.goodput import Goodputs
 ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
 
 
-# --- instances ------------------------------------------------------------------------------------------------------------
+# --- instances -----------------------------------------------------------------------------------------------------------
 
 
 def rigid(rng: np.random.Generator) -> Instance:
@@ -152,7 +159,7 @@ def drawn(family: str, rng: np.random.Generator) -> Instance:
     return instance.replace(jobs=later)
 
 
-# --- certificates ---------------------------------------------------------------------------------------------------------
+# --- certificates --------------------------------------------------------------------------------------------------------
 
 
 def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
@@ -165,12 +172,19 @@ def random_prices(rng: np.random.Generator, instance: Instance) -> Prices:
     return Prices("any", origin, Fraction(int(rng.integers(1, 5)), 4), int(rng.integers(1, 5)), tuple(rows))
 
 
+def random_prices_over_time(rng: np.random.Generator, resources: int) -> PricedTime:
+    """Of cells as short as a task, and up to several times what would be reasonable; they rise and fall."""
+    cells, length = int(rng.integers(1, 40)), float(rng.choice([0.25, 0.5, 1.0, 2.0]))
+    scale = rng.choice([0.0, 0.0625, 0.25], (1, resources)) * rng.integers(0, 2, (cells, 1))
+    return PricedTime(np.arange(cells + 1) * length, rng.integers(0, 5, (cells, resources)) * scale)
+
+
 def certificates(
     rng: np.random.Generator, instance: Instance, objectives: tuple[str, ...] = tuple(OBJECTIVES)
 ) -> Iterator[Certificate]:
-    """Every bound of an instance that is known without optsched, of all its classes; times count from its epoch.
+    """Every bound of an instance that is known without optsched, of all its classes, and what random prices over time prove.
 
-    priced-gangs, of which each takes seconds, is for the study.
+    Times count from its epoch. priced-gangs, of which each takes seconds, is for the study.
     """
     local = instance.relative
     for schedule_class, objective in product(classes_of(instance), objectives):
@@ -181,6 +195,10 @@ def certificates(
                 if local.due[np.isfinite(local.due)].min(initial=0.0) >= 0:
                     yield price_certificate(local, objective, schedule_class, random_prices(rng, local))
                 continue
+            if kind == "priced-time" and (ways := modes_for(local, schedule_class)):
+                at = random_prices_over_time(rng, ways[0][0].capacity.size)
+                by_chance = priced_certificate(local, objective, schedule_class, at.moments, at.price)
+                yield from () if by_chance is None else (by_chance,)
             try:
                 certificate = BOUNDS.get(kind).build(local, objective, schedule_class)
             except InputError:  # no equal share of jobs that take no time
@@ -189,7 +207,7 @@ def certificates(
                 yield certificate
 
 
-# --- the best schedules ---------------------------------------------------------------------------------------------------
+# --- the best schedules --------------------------------------------------------------------------------------------------
 
 
 class Optima:
@@ -258,3 +276,30 @@ def best_placed(instance: Instance, objective: str) -> Fraction:
     """The best schedule without preemption, the fastest way to run first."""
     own = [sorted(ways(instance, j, elastic=False), key=lambda way: way[1]) for j in range(instance.n)]
     return brute_force.placed_optimum(instance, objective, own)
+
+
+# --- what the verifiers that need nothing of optsched say of a certificate, and what optsched does -----------------------
+
+
+def written(document: Any) -> Document:
+    """As a file gives it back."""
+    return dict(json.loads(json.dumps(document)))
+
+
+def exit_code(alone: ModuleType, doc: Document, instance: Instance | Document) -> int:
+    """That of a verifier for a certificate's document."""
+    if doc["format"] != "optsched-certificate/1":
+        return 2
+    try:
+        alone.verify(written(doc), written(instance.to_json() if isinstance(instance, Instance) else instance))
+    except Refused as refused:
+        return 2 if refused.rule == UNJUDGED else 1
+    return 0
+
+
+def holds_for_optsched(doc: Document, instance: Instance) -> bool:
+    try:
+        Certificate.of_document(doc, "c.json").verify(instance)
+    except OptschedError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The referee where jobs contend for the network: runs of the engine pass, those that forget contention do not."""
+"""Where whole jobs contend for the network: what the referee accepts, what bounds and `solve` say; contention only slows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from simulation.contending_world import ElasticWorld, random_contending_instance
 from simulation.test_elastic import Dice, run_elastic
 from simulation.test_interfaces import POLICIES, Packed
 
+import optsched as osd
+from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
 from optsched.policies.simulate import simulate
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
+
+# --- the referee where jobs contend for the network: runs of the engine pass, those that forget contention do not --------
+
 
 SEEDS = range(8)
 FEW_OR_ALL = pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.study)])
@@ -110,3 +115,46 @@ def test_resized_jobs_are_accepted_beside_others_and_refused_where_they_forget_t
         assert {each.rule for each in check_schedule(made, forged, elastic=True)} == ({"rate"} if slowed else set())
         refused += slowed
     assert refused > len(seeds) // 2
+
+
+# --- bounds where whole jobs contend for the network: contention only slows, so that they stay what they are, and hold ---
+
+
+OBJECTIVES = ("total_flow_time", "total_completion_time", "makespan")
+
+
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=pytest.mark.study)])
+@pytest.mark.parametrize("policy", ["fifo:skip=true+first-fit", "srtf+random", "sjf-bsbf"])
+def test_bounds_hold_and_are_those_without_contention(policy: str, seeds: range) -> None:
+    for seed in seeds:
+        made = random_contending_instance(seed)
+        run = simulate(made, policy)
+        for objective in OBJECTIVES:
+            low = bound(made, objective, run.schedule_class)
+            low.verify(made)
+            assert low.value == bound(made.replace(contention=None), objective, run.schedule_class).value
+            assert run.value(objective) >= float(low.value) > 0
+
+
+# --- solving where whole jobs contend for the network: contention only slows, so an optimum in which nobody meets is one
+
+
+def two_gangs(cluster: str) -> Instance:
+    """Two jobs on three GPUs each, of 5 s on one node and 15 s on several: on three nodes of two they meet on one."""
+    jobs = [osd.Job(name, gpus=3, iterations=10, profile="net", batch_size=3) for name in "ab"]
+    scaling = osd.Scaling(0.5, 0.0, across=1.0)
+    return Instance(jobs, cluster, scalings={"net": scaling}, contention=osd.Contention(1e-9, 3e-10))
+
+
+def test_where_nobody_meets_the_optimum_is_that_without_contention() -> None:
+    best = osd.solve(two_gangs("2x3"), "total_flow_time")
+    assert (best.status, best.value) == ("optimal", 10.0)
+    assert check_schedule(two_gangs("2x3"), best) == []
+
+
+def test_what_the_referee_refuses_is_no_optimum() -> None:
+    made = two_gangs("3x2")
+    best = osd.solve(made, "total_flow_time", time_limit=30)
+    assert (best.status, best.value, best.bound) == ("limit", None, 30.0)
+    assert "contend" in (best.note or "")
+    assert osd.simulate(made, "fifo").value("total_flow_time") > 30.0

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from check.touches import (
+    Document,
+    Tamper,
+    broken_rules as rules_of,
+    drop,
+    repeat,
+    set_field,
+    several,
+    state,
+    unsay,
+    write,
+)
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.schedule import Schedule, Segment
-
-Document = dict[str, Any]
-Tamper = Callable[[Document], None]
 
 CLUSTER = Cluster(
     (NodeGroup(count=2, gpus=2, gpu="V100", gpu_memory=32e9), NodeGroup(gpus=2, gpu="K80", gpu_memory=12e9))
@@ -51,15 +60,9 @@ def document() -> Document:
             {"job": "short", "gpus": [[1, 1]], "start": 7, "end": 9, "work": 2},
             {"job": "fast", "gpus": [[0, 1], [1, 0]], "start": 5, "end": 7, "work": 2},
             {"job": "fat", "gpus": [[1, 0]], "start": 0, "end": 3, "work": 3},
-            dict(LATE_ROW),
+            {"job": "late", "gpus": [[0, 0], [0, 1], [1, 0], [2, 0]], "start": 10, "end": 11, "work": 1},
         ],
     }
-
-
-def write(document: Document, folder: Path) -> Path:
-    path = folder / "schedule.json"
-    path.write_text(json.dumps(document))
-    return path
 
 
 def in_memory(document: Document) -> Schedule:
@@ -67,58 +70,18 @@ def in_memory(document: Document) -> Schedule:
     return Schedule.from_segments(INSTANCE, [Segment(**row) for row in rows], document["policy"])
 
 
-def broken_rules(document: Document, folder: Path, **options: Any) -> set[str]:
-    verdict = check_file(write(document, folder), INSTANCE, **options)
-    assert verdict.kind == "schedule"
-    assert verdict.holds == (not verdict.violations)
-    return {violation.rule for violation in verdict.violations}
-
-
-def set_field(segment: int, **changes: Any) -> Tamper:
-    """The tampering that overwrites fields of one segment."""
-    return lambda document: document["segments"][segment].update(changes)
-
-
-def state(**facts: Any) -> Tamper:
-    """The tampering that overwrites what the file states beyond its segments."""
-    return lambda document: document.update(facts)
-
-
-def unsay(document: Document) -> None:
-    """The file says nothing of its value."""
-    del document["value"]
-
-
-def drop(segment: int) -> Tamper:
-    return lambda document: document["segments"].pop(segment) and None
-
-
-def append(**row: Any) -> Tamper:
-    return lambda document: document["segments"].append(row)
-
-
-def several(*tampers: Tamper) -> Tamper:
-    """One after the other."""
-
-    def tamper(document: Document) -> None:
-        for each in tampers:
-            each(document)
-
-    return tamper
-
-
+broken_rules = partial(rules_of, instance=INSTANCE)
 TOGETHER = set_field(FAT, gpus=[[0, 1]])
-LATE_ROW = {"job": "late", "gpus": [[0, 0], [0, 1], [1, 0], [2, 0]], "start": 10, "end": 11, "work": 1}
-MORE, LESS = ({"job": "fat", "gpus": [[1, 0]], "start": 3 + k, "end": 4 + k, "work": 1 - 2 * k} for k in (0, 1))
+MORE, LESS = ({"start": 3 + k, "end": 4 + k, "work": 1 - 2 * k} for k in (0, 1))
 
 
 TAMPERINGS: dict[str, tuple[Tamper, set[str]]] = {
     "two jobs on a GPU": (TOGETHER, {"capacity"}),
     "two jobs on a GPU for one second": (
-        several(set_field(FAST, start=3, end=5), set_field(SHORT_2, start=6, end=8), unsay),
+        several(set_field(FAST, start=3, end=5), set_field(SHORT_2, start=6, end=8), unsay("value")),
         {"capacity"},
     ),
-    "a segment twice": (append(**LATE_ROW), {"capacity", "gang", "work"}),
+    "a segment twice": (repeat(LATE), {"capacity", "gang", "work"}),
     "a GPU twice in a segment": (set_field(WIDE, gpus=[[0, 0], [0, 0], [2, 0]]), {"capacity"}),
     "a node that does not exist": (set_field(FAT, gpus=[[3, 0]]), {"capacity"}),
     "a GPU that does not exist": (set_field(FAT, gpus=[[1, 2]]), {"capacity"}),
@@ -132,13 +95,13 @@ TAMPERINGS: dict[str, tuple[Tamper, set[str]]] = {
     ),
     "no GPUs": (set_field(LATE, gpus=[]), {"gang"}),
     "a job in two places at once": (several(set_field(SHORT_1, start=7, end=10), state(value=FLOW + 1)), {"gang"}),
-    "before the arrival": (several(set_field(LATE, start=9, end=10), unsay), {"arrival"}),
-    "half a second before the arrival": (several(set_field(SHORT_1, start=0.5, end=3.5), unsay), {"arrival"}),
+    "before the arrival": (several(set_field(LATE, start=9, end=10), unsay("value")), {"arrival"}),
+    "half a second before the arrival": (several(set_field(SHORT_1, start=0.5, end=3.5), unsay("value")), {"arrival"}),
     "too little work": (set_field(FAT, work=2), {"work"}),
-    "work in negative": (several(append(**MORE), append(**LESS), state(value=FLOW + 2)), {"work"}),
+    "work in negative": (several(repeat(FAT, **MORE), repeat(FAT, **LESS), state(value=FLOW + 2)), {"work"}),
     "a segment shorter, with less work": (several(set_field(SHORT_2, end=8, work=1), state(value=FLOW - 1)), {"work"}),
     "part of a job dropped": (several(drop(SHORT_2), state(value=FLOW - 5)), {"work"}),
-    "the segment of another job": (several(set_field(SHORT_2, job="fat"), unsay), {"work"}),
+    "the segment of another job": (several(set_field(SHORT_2, job="fat"), unsay("value")), {"work"}),
     "too much work": (set_field(FAT, work=4, end=4), {"work", "value"}),
     "faster than rate 1": (set_field(FAT, end=2), {"rate", "value"}),
     "faster here, slower there": (several(set_field(SHORT_1, work=4), set_field(SHORT_2, work=1)), {"rate"}),
@@ -246,9 +209,9 @@ def test_unknown_jobs_are_called_by_the_name_in_the_file(document: Document, tmp
 
 UNREADABLE: dict[str, tuple[Tamper, str]] = {
     "another format": (state(format="optsched-schedule/9"), "format"),
-    "no format": (lambda document: document.pop("format"), "format"),
-    "no instance": (lambda document: document.pop("instance"), "instance"),
-    "no segments field": (lambda document: document.pop("segments"), "segments"),
+    "no format": (unsay("format"), "format"),
+    "no instance": (unsay("instance"), "instance"),
+    "no segments field": (unsay("segments"), "segments"),
     "segments of another type": (state(segments={"job": "wide"}), "segments"),
     "a segment that is text": (lambda document: document["segments"].insert(2, "fat"), "segments[2]"),
     "a segment that is a list": (lambda document: document["segments"].insert(1, []), "segments[1]"),

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from bounds.cases import SUMS, many
-from bounds.tampering import Document, gangs, untouched
+from bounds.tampering import CASES, Document, gangs, untouched
 from bounds.test_lp_dual import cases
 from examples import examples
 from hypothesis import given, settings, strategies as st
+from problem.documents import put
 
-from check.verdicts import exit_code, holds_for_optsched
+from check.certified_cases import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS
 from optsched.bounds.lp_dual import Prices, price_certificate
 from optsched.check import verify_case, verify_certificate as alone
@@ -38,27 +39,26 @@ code = partial(exit_code, alone)
 # --- files that stand alone ------------------------------------------------------------------------------------------------
 
 
-def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
-    for name in ("verify_certificate.py", "verify_case.py"):
-        shutil.copy(FILE.with_name(name), tmp_path)
-    instance = gangs()
+@pytest.mark.parametrize("name", ["verify_certificate", "verify_on_clusters"])
+def test_they_run_where_there_is_no_optsched(name: str, tmp_path: Path) -> None:
+    for file in FILE.parent.glob("verify_*.py"):
+        if name == "verify_on_clusters" or file.stem in (name, "verify_case"):
+            shutil.copy(file, tmp_path)
+    case = "srpt" if name == "verify_certificate" else "typed-srpt"
+    doc, instance = untouched(case), CASES[case].instance()
     instance.save(tmp_path / "i.json")
-    doc = untouched("srpt")
 
     def run(*arguments: str) -> tuple[int, str]:
-        command = [
-            sys.executable,
-            "-E",
-            "-S",
-            "verify_certificate.py",
-            *arguments,
-        ]  # neither packages nor this checkout
+        command = [sys.executable, "-E", "-S", f"{name}.py", *arguments]  # neither packages nor this checkout
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert (done.stdout + done.stderr).count("\n") == 1
         return done.returncode, done.stdout + done.stderr
 
     (tmp_path / "c.json").write_text(json.dumps(doc))
-    assert run("c.json", "i.json") == (0, f"holds: {doc['objective']} >= {doc['value']} for the class gang, by srpt\n")
+    assert run("c.json", "i.json") == (
+        0,
+        f"holds: {doc['objective']} >= {doc['value']} for the class gang, by {case}\n",
+    )
     (tmp_path / "c.json").write_text(json.dumps({**doc, "value": "100000/1"}))
     assert run("c.json", "i.json") == (1, "does not hold: it claims more than its data prove\n")
     assert run("none.json", "i.json")[0] == 2
@@ -66,8 +66,7 @@ def test_it_runs_where_there_is_no_optsched(tmp_path: Path) -> None:
 
 
 def test_as_a_module_of_optsched(tmp_path: Path) -> None:
-    instance = gangs()
-    instance.save(tmp_path / "i.json")
+    gangs().save(tmp_path / "i.json")
     (tmp_path / "c.json").write_text(json.dumps(untouched("volume")))
     command = [sys.executable, "-m", "optsched.check.verify_certificate", tmp_path / "c.json", tmp_path / "i.json"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -140,33 +139,24 @@ def test_prices_are_judged_as_optsched_judges_them(
 # --- files that nobody vouches for ----------------------------------------------------------------------------------------
 
 
-def put(*path: str | int, value: Any) -> Callable[[Document], None]:
-    def touch(doc: Any) -> None:
-        for step in path[:-1]:
-            doc = doc[step]
-        doc[path[-1]] = value
-
-    return touch
-
-
 @pytest.mark.parametrize(
     "touch",
     [
-        put("jobs", value=None),
-        put("jobs", 0, value=7),
-        put("jobs", 0, "gpus", value=10**30),
-        put("jobs", 0, "gpus", value=True),
-        put("jobs", 0, "duration", value=None),
-        put("jobs", 0, "duration", value=float("nan")),
-        put("jobs", 0, "duration", value=10**400),
-        put("jobs", 0, "arrival", value=-1),
-        put("jobs", 0, "weight", value="1"),
-        put("jobs", 0, "colour", value="red"),
-        put("cluster", value=[]),
-        put("cluster", "nodes", 0, "count", value=10**9),
-        put("cluster", "nodes", value=[{"gpus": 10**7, "count": 10**7}]),
-        put("interference", value={"ratio": 2}),
-        put("tasks", value={}),
+        put("jobs", to=None),
+        put("jobs", 0, to=7),
+        put("jobs", 0, "gpus", to=10**30),
+        put("jobs", 0, "gpus", to=True),
+        put("jobs", 0, "duration", to=None),
+        put("jobs", 0, "duration", to=float("nan")),
+        put("jobs", 0, "duration", to=10**400),
+        put("jobs", 0, "arrival", to=-1),
+        put("jobs", 0, "weight", to="1"),
+        put("jobs", 0, "colour", to="red"),
+        put("cluster", to=[]),
+        put("cluster", "nodes", 0, "count", to=10**9),
+        put("cluster", "nodes", to=[{"gpus": 10**7, "count": 10**7}]),
+        put("interference", to={"ratio": 2}),
+        put("tasks", to={}),
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Callable[[Document], None]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from examples import studied
 from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
@@ -31,14 +30,6 @@ def solved(instance: Instance, value: float | None = None) -> float:
     assert found.completion.sum() == pytest.approx(best, rel=CLOSE)
     assert (found.start >= instance.arrival).all()
     return best
-
-
-@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 4), (3, 2), studied(2, 20), studied(3, 20), studied(4, 3)])
-@pytest.mark.parametrize("xi", ["1.1", "1.5", "1.8", "exp"])
-def test_it_agrees_with_the_search(n: int, count: int, xi: str) -> None:
-    for seed in range(count):
-        instance = generate("sharing-small", 300 + seed, jobs=n, xi=xi)
-        assert solved(instance) == pytest.approx(sharing_optimum(instance).value, rel=CLOSE)
 
 
 def test_by_hand_and_on_pyomos_own_road(solve: Solve) -> None:

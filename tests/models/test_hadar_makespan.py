@@ -12,7 +12,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from loaded_optimum import loaded_optimum
-from scipy.optimize import linprog
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InfeasibleError, InputError
@@ -121,29 +120,6 @@ def test_four_tasks_on_two_and_two_devices_run_mixed_only() -> None:
     assert least(fluid_jobs(*data)).value == pytest.approx(100 / (2 * (3 + 2)))
     with pytest.raises(InfeasibleError, match="job 0"):
         single_jobs(*data)
-
-
-def test_the_lp_of_the_sheet_as_arrays() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(15):
-        work, tasks, speed, capacity = random_gangs(rng)
-        n, types = speed.shape
-        # columns: y_jr, then T
-        rows, limits = [], []
-        for j in range(n):
-            y = np.zeros((n, types))
-            y[j] = tasks[j] * speed[j]
-            rows.append([*(-y.ravel()), 0])
-            limits.append(-work[j])
-            rows.append([*(y > 0).ravel().astype(float), -1])
-            limits.append(0)
-        for r in range(types):
-            y = np.zeros((n, types))
-            y[:, r] = tasks
-            rows.append([*y.ravel(), -capacity[r]])
-            limits.append(0)
-        found = linprog([0] * (n * types) + [1], A_ub=np.array(rows), b_ub=limits, method="highs-ds")
-        assert least(fluid_jobs(work, tasks, speed, capacity)).value == pytest.approx(found.fun, rel=1e-8)
 
 
 def test_pyomos_own_solver_agrees(solve: Solve) -> None:

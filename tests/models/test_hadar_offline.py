@@ -146,25 +146,6 @@ def test_its_relaxation_is_no_better_than_the_packing_lp(problem: RoundProblem) 
         assert relaxed >= packing_value(problem.packing()) - EXACT
 
 
-@pytest.mark.study
-def test_milp_is_the_enumerated_program_on_larger_ones() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        tasks, speed = rng.integers(1, 4, 4), rng.uniform(1, 9, (4, 2))
-        problem = RoundProblem(
-            work=rng.uniform(10, 150, 4) * tasks,
-            tasks=tasks,
-            speed=speed,
-            arrival=rng.integers(0, 3, 4),
-            devices=rng.integers(0, 3, (2, 2)),
-            seconds=10.0,
-            utility=-np.sort(-rng.uniform(0, 100, (4, 3)), axis=1),
-            together=speed * rng.uniform(0.8, 1.5, (4, 2)) if rng.random() < 0.5 else None,
-        )
-        if any(problem.modes):
-            assert solved(problem)[0] == pytest.approx(packing_value(problem.packing(), integer=True), rel=1e-7)
-
-
 def test_four_tasks_on_two_and_two_devices() -> None:
     problem = RoundProblem([100.0], [4], [[3.0, 2.0]], [0], [[2, 2]], 10.0, [[5.0, 4.0, 1.0]])
     value, model = solved(problem)

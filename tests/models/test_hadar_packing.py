@@ -12,7 +12,6 @@ import pytest
 from loaded_optimum import loaded_optimum
 from packing_value import packing_value
 from random_packings import plain_packing, round_packing
-from scipy.optimize import linprog
 
 from optsched.errors import InputError
 from optsched.models import hadar_dual, hadar_primal
@@ -109,23 +108,6 @@ def _value(packing: Packing, choice: tuple[int, ...]) -> float:
         for q, w in one.demand:
             held[q] += w
     return sum(one.utility for one in taken) if (held <= packing.capacity).all() else 0.0
-
-
-def test_against_arrays_built_from_the_schedules() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        packing = plain_packing(rng)
-        rows = np.zeros((packing.resources + packing.jobs, len(packing.flat)))
-        column = 0
-        for j, of_job in enumerate(packing.schedules):
-            for one in of_job:
-                rows[packing.resources + j, column] = 1
-                for q, w in one.demand:
-                    rows[q, column] = w
-                column += 1
-        limits = [*packing.capacity, *([1] * packing.jobs)]
-        other = linprog([-one.utility for one in packing.flat], A_ub=rows, b_ub=limits, method="highs-ds")
-        assert packing_value(packing) == pytest.approx(-other.fun, rel=DUALITY)
 
 
 def test_row_duals_are_dual_solutions() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 
-import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given, settings
 from packing_value import packing_value
-from round_brute_force import best_utility, every_schedule, tiny_problems
+from round_brute_force import every_schedule, tiny_problems
 
 from optsched.errors import InputError
 from optsched.models import hadar_rounds
@@ -49,24 +48,6 @@ def test_enumeration_is_every_schedule_without_a_superfluous_round(problem: Roun
         found = [(one.utility, one.demand) for one in problem.job_schedules(j)]
         assert len(found) == len(set(found))
         assert set(found) == expected
-
-
-@settings(max_examples=examples(40))
-@given(problem=tiny_problems())
-def test_the_best_packing_is_the_best_of_everything(problem: RoundProblem) -> None:
-    assert packing_value(problem.packing(), integer=True) == pytest.approx(float(best_utility(problem)), abs=1e-9)
-
-
-@settings(max_examples=examples(40))
-@given(problem=tiny_problems())
-def test_gangs_are_whole(problem: RoundProblem) -> None:
-    a_round = problem.machines * problem.types
-    for j in range(problem.n):
-        for one in problem.job_schedules(j):
-            held = np.zeros(problem.rounds, dtype=int)
-            for q, devices in one.demand:
-                held[q // a_round] += devices
-            assert set(held.tolist()) <= {0, int(problem.tasks[j])}
 
 
 def test_the_slowest_type_rules() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import earliest
-from enumeration import TinyJob, value
 from examples import examples
 from hypothesis import given, settings, strategies as st
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import columns, tiny_instances
 
 from optsched.errors import InputError
 from optsched.models.latest_starts import in_sequence, latest_completions, latest_starts, left_shift, starts_of
@@ -22,33 +21,31 @@ from optsched.problem.schedule import Schedule
 REGULAR = ("total_flow_time", "total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 
 
-def arrays(jobs: list[TinyJob]) -> tuple[Any, Any, Any]:
-    """release, duration, gpus as i64 arrays."""
-    return tuple(np.array([getattr(job, name) for job in jobs]) for name in ("release", "duration", "gpus"))  # type: ignore[return-value]
-
-
-def active_schedules(jobs: list[TinyJob], total: int) -> Any:
+def active_schedules(instance: Instance) -> Any:
     """Starts of the schedules that serial generation makes of every order."""
-    for order in permutations(range(len(jobs))):
+    jobs, total = list(zip(*(each.tolist() for each in columns(instance)), strict=True)), instance.cluster.gpus
+    for order in permutations(range(instance.n)):
         placed: list[Any] = []
-        starts = [0] * len(jobs)
+        starts = np.zeros(instance.n, dtype=np.int64)
         for j in order:
-            starts[j] = earliest(jobs[j].release, ((jobs[j].gpus,), jobs[j].duration), placed, [total])
-            placed.append((starts[j], starts[j] + jobs[j].duration, (jobs[j].gpus,)))
+            release, seconds, gpus = jobs[j]
+            starts[j] = start = earliest(release, ((gpus,), seconds), placed, [total])
+            placed.append((start, start + seconds, (gpus,)))
         yield starts
 
 
 @settings(max_examples=examples(150))
-@given(jobs=tiny_jobs(most=5, gpus=4, latest=20), total=st.integers(4, 5), objective=st.sampled_from(REGULAR))
-def test_some_optimum_starts_in_the_windows(jobs: list[TinyJob], total: int, objective: str) -> None:
-    release, duration, gpus = arrays(jobs)
-    last = latest_starts(release - release.min(), duration, gpus, total - gpus + 1) + release.min()
-    found = [
-        (value(objective, jobs, [s + job.duration for s, job in zip(starts, jobs, strict=True)]), starts)
-        for starts in active_schedules(jobs, total)
-    ]
+@given(
+    st.sampled_from(["1x4", "1x5"]).flatmap(lambda where: tiny_instances(where, widest=4, latest=20)),
+    st.sampled_from(REGULAR),
+)
+def test_some_optimum_starts_in_the_windows(instance: Instance, objective: str) -> None:
+    release, duration, gpus = columns(instance)
+    last = latest_starts(release - release.min(), duration, gpus, instance.cluster.gpus - gpus + 1) + release.min()
+    goal = get_objective(objective)
+    found = [(goal.exact_of(instance, starts + duration), starts) for starts in active_schedules(instance)]
     best = min(paid for paid, _ in found)
-    assert any(paid == best and np.all(np.array(starts) <= last) for paid, starts in found)
+    assert any(paid == best and np.all(starts <= last) for paid, starts in found)
 
 
 def test_unit_jobs_do_not_wait_for_the_last_release() -> None:
@@ -75,11 +72,10 @@ def test_one_wide_gang_blocks_only_once() -> None:
 
 
 @settings(max_examples=examples(80))
-@given(jobs=tiny_jobs(most=4, gpus=3), objective=st.sampled_from(REGULAR), data=st.data())
-def test_no_schedule_as_good_as_its_value_is_later(jobs: list[TinyJob], objective: str, data: Any) -> None:
-    instance = instance_of(jobs, "1x3")
-    order = np.array(data.draw(st.permutations(range(len(jobs)))))
-    release, duration, gpus = arrays(jobs)
+@given(instance=tiny_instances("1x3", most=4, widest=3), objective=st.sampled_from(REGULAR), data=st.data())
+def test_no_schedule_as_good_as_its_value_is_later(instance: Instance, objective: str, data: Any) -> None:
+    order = np.array(data.draw(st.permutations(range(instance.n))))
+    release, duration, gpus = columns(instance)
     completion = (in_sequence(order, release, duration, gpus[:, None], np.array([3])) + duration).astype(float)
     goal = get_objective(objective)
     latest = latest_completions(instance, objective, goal.of(instance, completion))
@@ -98,25 +94,25 @@ def test_what_a_value_says() -> None:
 
 
 @settings(max_examples=examples(80))
-@given(jobs=tiny_jobs(most=6, gpus=3), data=st.data())
-def test_a_left_shift_moves_jobs_only_left_until_nothing_moves(jobs: list[TinyJob], data: Any) -> None:
-    release, duration, gpus = arrays(jobs)
+@given(instance=tiny_instances("1x3", most=6, widest=3), data=st.data())
+def test_a_left_shift_moves_jobs_only_left_until_nothing_moves(instance: Instance, data: Any) -> None:
+    release, duration, gpus = columns(instance)
     pools = data.draw(st.sampled_from([1, 2]))
     # in two pools every job takes its GPUs from both, as a mode of a placed model does
     size, capacity = np.repeat(gpus[:, None], pools, axis=1), np.full(pools, 3)
-    order = data.draw(st.permutations(range(len(jobs))))
-    pauses = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(jobs), max_size=len(jobs))))
+    order = data.draw(st.permutations(range(instance.n)))
+    pauses = np.array(data.draw(st.lists(st.integers(0, 4), min_size=instance.n, max_size=instance.n)))
     start = np.empty_like(release)
     start[order] = release.max() + np.cumsum((duration + pauses)[order]) - duration[order]
     moved = left_shift(start, release, duration, size, capacity)
     assert np.all(moved <= start)
     assert np.all(moved >= release)
     # every job is where it would be put beside the jobs that start before it
-    by_start = sorted(range(len(jobs)), key=lambda j: (moved[j], j))
+    by_start = sorted(range(instance.n), key=lambda j: (moved[j], j))
     placed: list[Any] = []
     for j in by_start:
         way = tuple(size[j].tolist())
-        assert moved[j] == earliest(jobs[j].release, (way, jobs[j].duration), placed, capacity.tolist())
+        assert moved[j] == earliest(release[j], (way, duration[j]), placed, capacity.tolist())
         placed.append((moved[j], moved[j] + duration[j], way))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import studied
 from loaded_optimum import loaded_optimum
 
 from optsched.errors import InputError
@@ -35,28 +34,6 @@ def solved(problem: TransferProblem, value: float | None = None) -> float:
     begin = np.maximum(starts(model), problem.release)
     assert sum(transfer_completions(problem, begin.tolist())) == pytest.approx(best, rel=CLOSE)
     return best
-
-
-MANY = ((2, 20, 1), (2, 10, 2), (3, 12, 1), (3, 6, 2), (4, 3, 1), (4, 2, 2))
-
-
-@pytest.mark.parametrize(
-    ("n", "count", "links", "eta_ratio"),
-    [
-        (1, 1, 2, 0.2745),
-        (2, 6, 1, 0.2745),
-        (2, 3, 2, 1.0),
-        (2, 2, 1, 0.0),
-        (3, 2, 1, 0.2745),
-        (3, 1, 2, 0.0),
-        (3, 1, 3, 1.0),
-        *(studied(*row, eta) for eta in (0.0, 0.2745, 1.0) for row in MANY),
-    ],
-)
-def test_it_agrees_with_the_search(n: int, count: int, links: int, eta_ratio: float) -> None:
-    for seed in range(count):
-        problem = random_transfers(n, 300 + seed, eta_ratio, links=links)
-        assert solved(problem) == pytest.approx(transfer_optimum(problem).value, rel=CLOSE)
 
 
 def test_the_unit_of_the_data_does_not_matter_and_a_known_value_is_kept() -> None:

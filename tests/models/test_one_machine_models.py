@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from enumeration import TinyJob, placed_optimum
+from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
 from raw_arrays import disjunctive as raw_disjunctive, positional as raw_positional
 from srpt import srpt
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import tiny_instances
 
-from optsched.models import disjunctive, positional, time_indexed
+from optsched.models import disjunctive, positional
 from optsched.problem.instance import Cluster, Instance, Job
 
 Solve = Callable[[Any], float]
@@ -24,33 +23,24 @@ EXACT = 1e-6
 # a binary may be 1e-6 off; times a big M of at most 60 and weights of at most 6, summed over five jobs
 BIG = 2e-3
 
+
 # times that no slot grid of a useful size holds
-real_jobs = st.lists(
-    st.builds(
-        TinyJob,
-        release=st.floats(0, 10).map(Fraction),
-        duration=st.floats(0.1, 6).map(Fraction),
-        gpus=st.just(1),
-        weight=st.integers(1, 5),
-        due=st.none() | st.floats(1, 12).map(Fraction),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-def optimum(objective: str, jobs: list[TinyJob]) -> float:
-    """By enumeration on one machine."""
-    return float(placed_optimum(objective, jobs, [1], [[(1,)]] * len(jobs)))
+@st.composite
+def real_valued(draw: st.DrawFn) -> Instance:
+    due = st.none() | st.floats(1, 12)
+    rows = draw(
+        st.lists(st.tuples(st.floats(0, 10), st.floats(0.1, 6), st.integers(1, 5), due), min_size=1, max_size=4)
+    )
+    return Instance([Job(f"j{j}", r, 1, p, weight=w, due=d) for j, (r, p, w, d) in enumerate(rows)], "1x1")
 
 
 @settings(max_examples=examples(40))
 @given(
-    jobs=real_jobs,
+    instance=real_valued(),
     objective=st.sampled_from(["total_weighted_flow_time", "total_weighted_tardiness", "makespan", "max_flow_time"]),
 )
-def test_real_valued_times(solve: Solve, jobs: list[TinyJob], objective: str) -> None:
-    instance, best = instance_of(jobs, "1x1"), optimum(objective, jobs)
+def test_real_valued_times(solve: Solve, instance: Instance, objective: str) -> None:
+    best = float(optimum(instance, objective))
     if disjunctive.applies(instance, objective) is None:
         assert solve(disjunctive.build(instance, objective)) == pytest.approx(best, abs=BIG)
     else:
@@ -60,35 +50,20 @@ def test_real_valued_times(solve: Solve, jobs: list[TinyJob], objective: str) ->
         assert solve(positional.build(instance, objective)) == pytest.approx(best, abs=BIG)
 
 
-@settings(max_examples=15)
-@given(jobs=tiny_jobs(most=7, latest=15))
-def test_three_formulations_agree(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of(jobs, "1x1")
-    values = [solve(model.build(instance, "total_completion_time")) for model in (positional, time_indexed)]
-    release, duration, weight = instance.arrival, instance.duration, np.ones(instance.n)
-    values.append(raw_positional(release, duration).solve())
-    if len(jobs) <= 5:
-        values.append(solve(disjunctive.build(instance, "total_completion_time")))
-        values.append(raw_disjunctive(release, duration, weight).solve())
-    assert np.ptp(values) <= BIG
-
-
 @settings(max_examples=examples(40))
-@given(jobs=tiny_jobs(most=6, latest=15))
-def test_positional_relaxation_is_between_srpt_and_the_optimum(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of(jobs, "1x1")
+@given(instance=tiny_instances(most=6, latest=15))
+def test_positional_relaxation_is_between_srpt_and_the_optimum(solve: Solve, instance: Instance) -> None:
     relaxed = solve(positional.build(instance, "total_completion_time", relax=True))
-    assert relaxed >= float(sum(srpt([(job.release, job.duration) for job in jobs]))) - EXACT
+    assert relaxed >= float(sum(srpt(zip(instance.arrival, instance.duration, strict=True)))) - EXACT
     # no weaker than the textbook rows alone
     assert relaxed >= raw_positional(instance.arrival, instance.duration).solve(relax=True) - EXACT
     assert relaxed <= solve(positional.build(instance, "total_completion_time")) + EXACT
 
 
 @settings(max_examples=examples(40))
-@given(jobs=tiny_jobs(most=5, latest=15))
-def test_disjunctive_rows_are_no_weaker_than_with_one_big_number(solve: Solve, jobs: list[TinyJob]) -> None:
+@given(instance=tiny_instances(latest=15, lightest=1))
+def test_disjunctive_rows_are_no_weaker_than_with_one_big_number(solve: Solve, instance: Instance) -> None:
     objective = "total_weighted_flow_time"
-    instance = instance_of([job._replace(weight=job.weight + 1) for job in jobs], "1x1")
     raw = raw_disjunctive(instance.arrival, instance.duration, instance.weight)
     raw.offset -= float(instance.weight @ instance.arrival)
     assert solve(disjunctive.build(instance, objective, relax=True)) >= raw.solve(relax=True) - EXACT

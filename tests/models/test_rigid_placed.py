@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pyomo.environ as pyo
 import pytest
-from enumeration import TinyJob, placed_optimum
+from brute_force import Way, placed_optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import tiny_instances
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
@@ -25,30 +26,32 @@ EXACT = 1e-6
 OBJECTIVES = ("total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 
 
-def ways(instance: Instance, placement: str) -> list[list[tuple[int, ...]]]:
-    """The modes of every job as counts a node (they are tested against enumeration on their own)."""
+def ways(instance: Instance, placement: str) -> list[list[Way]]:
+    """The modes of every job as counts a node, with its seconds (they are tested against enumeration on their own)."""
     modes = modes_of_classes(instance, placement)
     nodes = range(instance.cluster.node_count)
-    return [[tuple(dict(q).get(v, 0) for v in nodes) for q in modes[k]] for k in instance.job_class.tolist()]
+    rows = zip(instance.job_class.tolist(), instance.duration.tolist(), strict=True)
+    return [[(tuple(dict(q).get(v, 0) for v in nodes), Fraction(p)) for q in modes[k]] for k, p in rows]
 
 
 @settings(max_examples=examples(40))
 @given(
-    jobs=tiny_jobs(most=3, gpus=3, latest=6),
-    spec=st.sampled_from(["2x2", "1x2+1x1", "1x3+1x1", "3x1"]),
+    instance=st.sampled_from(["2x2", "1x2+1x1", "1x3+1x1", "3x1"]).flatmap(
+        lambda where: tiny_instances(where, most=3, widest=3, latest=6)
+    ),
     placement=st.sampled_from(["any", "consolidated"]),
     objective=st.sampled_from(OBJECTIVES),
 )
-def test_optimum_with_nodes(solve: Solve, jobs: list[TinyJob], spec: str, placement: str, objective: str) -> None:
-    instance = instance_of(jobs, spec)
-    optimum = float(placed_optimum(objective, jobs, instance.cluster.node_gpus.tolist(), ways(instance, placement)))
+def test_optimum_with_nodes(solve: Solve, instance: Instance, placement: str, objective: str) -> None:
+    own = ways(instance, placement)
+    optimum = float(placed_optimum(instance, objective, own))
     model = rigid_placed.build(instance, objective, placement=placement)
     assert solve(model) == pytest.approx(optimum, abs=EXACT)
     schedule = rigid_placed.schedule(model, instance)
     assert check_schedule(instance, schedule, preemptive=False, objective=objective, value=optimum) == []
     for segment in schedule.segments():
         counts = Counter(node for node, _ in segment.gpus)
-        assert tuple(counts[v] for v in range(instance.cluster.node_count)) in ways(instance, placement)[segment.job]
+        assert tuple(counts[v] for v in range(instance.cluster.node_count)) in [held for held, _ in own[segment.job]]
     counted = solve(rigid_time_indexed.build(instance, objective))
     assert counted <= optimum + EXACT
     if placement == "any":

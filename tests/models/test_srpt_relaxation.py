@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
-from enumeration import TinyJob
 from examples import examples
 from hypothesis import given, settings, strategies as st
-from raw_arrays import mean_busy_time
 from srpt import mean_busy_times, srpt
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import columns, tiny_instances
 
 from optsched.models import FORMULATIONS
 from optsched.models.srpt_mean_busy_time import build, build_cvxpy
@@ -27,9 +25,15 @@ EXACT = 1e-6
 TWO = Instance([Job("a", 0, 1, 3), Job("b", 1, 1, 1)], Cluster.machines(1))
 
 
-def on_unit_machine(jobs: list[TinyJob], total: int) -> list[tuple[Fraction, Fraction]]:
+def on_unit_machine(instance: Instance) -> list[tuple[Fraction, Fraction]]:
     """(r_j, g_j d_j / G)."""
-    return [(Fraction(job.release), Fraction(job.gpus * job.duration, total)) for job in jobs]
+    rows = zip(*(each.tolist() for each in columns(instance)), strict=True)
+    return [(Fraction(r), Fraction(g * p, instance.cluster.gpus)) for r, p, g in rows]
+
+
+def on_gpus(count: int, **options: int) -> st.SearchStrategy[Instance]:
+    """On 1 to ``count`` GPUs."""
+    return st.integers(1, count).flatmap(lambda total: tiny_instances(f"1x{total}", widest=total, **options))
 
 
 def test_golden_values(solve: Solve) -> None:
@@ -42,11 +46,10 @@ def test_golden_values(solve: Solve) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(jobs=tiny_jobs(most=5, gpus=4), total=st.sampled_from([1, 2, 3, 4]), weighted=st.booleans())
-def test_lp_is_the_formula_in_fractions(solve: Solve, jobs: list[TinyJob], total: int, weighted: bool) -> None:
-    jobs = [job._replace(gpus=min(job.gpus, total)) for job in jobs]
-    instance, machine = instance_of(jobs, f"1x{total}"), on_unit_machine(jobs, total)
-    weights = [Fraction(job.weight if weighted else 1) for job in jobs]
+@given(instance=on_gpus(4), weighted=st.booleans())
+def test_lp_is_the_formula_in_fractions(solve: Solve, instance: Instance, weighted: bool) -> None:
+    machine = on_unit_machine(instance)
+    weights = [Fraction(weight if weighted else 1) for weight in instance.weight.tolist()]
     # the released job with the largest w_j / p_j is served, by p_j and not by what remains
     busy = mean_busy_times(machine, [-w / p for w, (_, p) in zip(weights, machine, strict=True)])
     formula = sum(w * (m + p / 2) for w, m, (_, p) in zip(weights, busy, machine, strict=True))
@@ -58,39 +61,25 @@ def test_lp_is_the_formula_in_fractions(solve: Solve, jobs: list[TinyJob], total
 
 
 @settings(max_examples=examples(40))
-@given(jobs=tiny_jobs(most=5))
-def test_lp_against_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
-    # the raw program has every slot up to max r + sum p, and no busy periods
-    instance = instance_of(jobs, "1x1")
-    release, work = (np.array([getattr(job, f) for job in jobs]) for f in ("release", "duration"))
-    raw = mean_busy_time(release, work, instance.weight).solve()
-    assert solve(build(instance, "total_weighted_completion_time")) == pytest.approx(raw, abs=EXACT)
-
-
-@settings(max_examples=examples(40))
-@given(jobs=tiny_jobs(most=4, gpus=2, latest=8), total=st.sampled_from([1, 2]))
-def test_milp_is_srpt(solve: Solve, jobs: list[TinyJob], total: int) -> None:
-    jobs = [job._replace(gpus=min(job.gpus, total)) for job in jobs]
-    instance = instance_of(jobs, f"1x{total}")
-    best = float(sum(srpt(on_unit_machine(jobs, total))))
+@given(instance=on_gpus(2, most=4, latest=8))
+def test_milp_is_srpt(solve: Solve, instance: Instance) -> None:
+    best = float(sum(srpt(on_unit_machine(instance))))
     assert solve(build_slots(instance, "total_completion_time")) == pytest.approx(best, abs=EXACT)
     assert solve(build_slots(instance, "total_completion_time", relax=True)) <= best + EXACT
 
 
 @settings(max_examples=25)
-@given(jobs=tiny_jobs(most=4, latest=6))
-def test_weighted_milp_is_the_preemptive_optimum(solve: Solve, jobs: list[TinyJob]) -> None:
+@given(instance=tiny_instances(most=4, latest=6, longest=3))
+def test_weighted_milp_is_the_preemptive_optimum(solve: Solve, instance: Instance) -> None:
     objective = "total_weighted_completion_time"
-    instance = instance_of([job._replace(duration=min(job.duration, 3)) for job in jobs], "1x1")
     best = float(preemptive_optimum(instance, objective))
     assert solve(build_slots(instance, objective)) == pytest.approx(best, abs=EXACT)
     assert solve(build(instance, objective)) <= best + EXACT
 
 
 @settings(max_examples=25)
-@given(jobs=tiny_jobs(most=3, gpus=3, latest=4))
-def test_bounds_hold_for_preemptive_gangs(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of([job._replace(duration=min(job.duration, 3)) for job in jobs], "1x3")
+@given(instance=tiny_instances("1x3", most=3, widest=3, latest=4, longest=3))
+def test_bounds_hold_for_preemptive_gangs(solve: Solve, instance: Instance) -> None:
     for objective in ("total_flow_time", "total_weighted_flow_time"):
         best = float(preemptive_optimum(instance, objective))
         for name, formulation in FORMULATIONS.items():

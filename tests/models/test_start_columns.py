@@ -1,39 +1,88 @@
-"""Columns of start-time models: which are in process at a slot, which slots are crowded, what they cost."""
+"""The grid of time; columns of start-time models: in process at a slot, crowded slots, what they cost."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from enumeration import TinyJob, cost, placed_optimum
+from brute_force import optimum
 from hypothesis import given, strategies as st
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import tiny_instances
 
-from optsched.errors import InfeasibleError
+from optsched.errors import InfeasibleError, InputError
 from optsched.models import rigid_time_indexed
 from optsched.models.start_model import StartBlocks, StartColumns, least_maximum
-from optsched.models.time_grid import TimeGrid, time_grid
-from optsched.problem.instance import Instance, Job
+from optsched.models.time_grid import TimeGrid, on_common_unit, time_grid
+from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
+
+# --- the grid of time: the coarsest unit, exactly, or a refusal ----------------------------------------------------------
+
+
+def one_machine(*times: tuple[float, float]) -> Instance:
+    """Jobs (arrival, duration) on one machine."""
+    return Instance([Job(f"j{j}", r, 1, p) for j, (r, p) in enumerate(times)], Cluster.machines(1))
+
+
+def test_minutes_in_seconds_are_minutes() -> None:
+    grid = time_grid(one_machine((3600, 120), (3660, 300)))
+    assert grid.unit == 60
+    assert (grid.origin, grid.release.tolist(), grid.duration.tolist()) == (3600.0, [0, 1], [2, 5])
+    assert grid.seconds(np.array([0, 7])).tolist() == [3600.0, 4020.0]
+
+
+def test_binary_fractions_are_exact_and_decimal_ones_are_refused() -> None:
+    assert time_grid(one_machine((0.5, 1.75), (1, 0.25))).unit == Fraction(1, 4)
+    with pytest.raises(InputError, match="unit") as error:
+        time_grid(one_machine((0, 0.1), (0, 0.3)))
+    assert "\n" not in str(error.value)
+    # a single duration is a multiple of itself, whatever it is
+    assert time_grid(one_machine((7, 0.1))).duration.tolist() == [1]
+
+
+def test_times_an_ulp_early_are_on_their_boundary() -> None:
+    grid = time_grid(one_machine((1e9, 0.25), (1e9 + 0.75, 0.5)))
+    boundary = grid.seconds(np.array([3]))
+    assert grid.slots(boundary).tolist() == [3]
+    assert grid.slots(np.nextafter(boundary, 0)).tolist() == [3]
+    assert grid.slots(boundary - 0.01).tolist() == [2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), min_size=1, max_size=6), st.integers(-3, 3))
+def test_the_unit_divides_all_times_and_nothing_larger_does(times: list[tuple[int, int]], power: int) -> None:
+    scale = Fraction(2) ** power
+    grid = time_grid(one_machine(*((float(r * scale), float(p * scale)) for r, p in times)))
+    first = min(r for r, _ in times)
+    assert [grid.unit * k for k in grid.release.tolist()] == [(r - first) * scale for r, _ in times]
+    assert [grid.unit * k for k in grid.duration.tolist()] == [p * scale for _, p in times]
+    assert np.gcd.reduce(np.concatenate([grid.release, grid.duration])) == 1
+
+
+def test_thirds() -> None:
+    unit, release, duration = on_common_unit([Fraction(0), Fraction(1)], [Fraction(2, 3), Fraction(1, 2)])
+    assert (unit, release.tolist(), duration.tolist()) == (Fraction(1, 6), [0, 6], [4, 3])
+
+
+# --- columns of start-time models: which are in process at a slot, which slots are crowded, what they cost ---------------
 
 
 @st.composite
-def columns_of(draw: st.DrawFn) -> tuple[list[TinyJob], Instance, StartColumns]:
+def columns_of(draw: st.DrawFn) -> tuple[Instance, StartColumns]:
     """Blocks with random windows, one or two a job."""
-    jobs = draw(tiny_jobs(most=4, gpus=3))
-    instance = instance_of(jobs, "1x3")
+    instance = draw(tiny_instances("1x3", most=4, widest=3))
     grid = time_grid(instance)
-    count = draw(st.lists(st.integers(1, 2), min_size=len(jobs), max_size=len(jobs)))
-    job = np.repeat(np.arange(len(jobs)), count)
+    count = draw(st.lists(st.integers(1, 2), min_size=instance.n, max_size=instance.n))
+    job = np.repeat(np.arange(instance.n), count)
     first = grid.release[job]
     last = first + np.array(draw(st.lists(st.integers(0, 9), min_size=job.size, max_size=job.size)))
-    return jobs, instance, StartColumns(grid, job, first, last)
+    return instance, StartColumns(grid, job, first, last)
 
 
 @given(columns_of())
-def test_ranges_against_the_definition(case: tuple[list[TinyJob], Instance, StartColumns]) -> None:
-    _, _, columns = case
+def test_ranges_against_the_definition(case: tuple[Instance, StartColumns]) -> None:
+    _, columns = case
     keys = list(zip(columns.block.tolist(), columns.slot.tolist(), strict=True))
     expected = [(b, t) for b in range(columns.job.size) for t in range(columns.first[b], columns.last[b] + 1)]
     assert keys == expected
@@ -53,9 +102,9 @@ def test_ranges_against_the_definition(case: tuple[list[TinyJob], Instance, Star
 
 @given(columns_of(), st.integers(0, 4))
 def test_a_slot_is_crowded_when_the_jobs_that_can_run_exceed_the_capacity(
-    case: tuple[list[TinyJob], Instance, StartColumns], capacity: int
+    case: tuple[Instance, StartColumns], capacity: int
 ) -> None:
-    _, _, columns = case
+    _, columns = case
     held = np.arange(columns.job.size) % 3
     crowded = set(columns.crowded(held, capacity))
     for slot in range(int(columns.end.max()) + 1):
@@ -69,27 +118,29 @@ def test_a_slot_is_crowded_when_the_jobs_that_can_run_exceed_the_capacity(
 
 
 @given(columns_of(), st.sampled_from(["total_flow_time", "total_weighted_completion_time", "total_weighted_tardiness"]))
-def test_costs_and_constant_add_up_to_the_objective(
-    case: tuple[list[TinyJob], Instance, StartColumns], objective: str
-) -> None:
-    jobs, instance, columns = case
+def test_costs_and_constant_add_up_to_the_objective(case: tuple[Instance, StartColumns], objective: str) -> None:
+    instance, columns = case
     costs, constant = columns.costs(instance, objective)
-    least = [cost(objective, job, job.release + job.duration) for job in jobs]
+    goal, columns_of_jobs = get_objective(objective), (instance.arrival, instance.weight, instance.due)
+
+    def cost(j: int, end: Any) -> Fraction:
+        return goal.exact([end], *(each[j : j + 1] for each in columns_of_jobs))
+
+    alone = instance.arrival + instance.duration
+    least = [cost(j, end) for j, end in enumerate(alone.tolist())]
     assert constant == sum(least)
-    first = min(job.release for job in jobs)
     for column, (block, slot) in enumerate(zip(columns.block.tolist(), columns.slot.tolist(), strict=True)):
         j = columns.job[block]
-        end = first + slot * columns.grid.unit + jobs[j].duration
-        assert costs[column] == cost(objective, jobs[j], end) - least[j]
+        end = int(instance.arrival.min()) + slot * columns.grid.unit + int(instance.duration[j])
+        assert costs[column] == cost(j, end) - least[j]
 
 
-@given(tiny_jobs(most=4, gpus=3))
-def test_the_volume_bounds_are_no_more_than_the_maxima(jobs: list[TinyJob]) -> None:
-    grid = time_grid(instance_of(jobs, "1x3"))
+@given(tiny_instances("1x3", most=4, widest=3))
+def test_the_volume_bounds_are_no_more_than_the_maxima(instance: Instance) -> None:
+    grid = time_grid(instance)
     for name, origin in (("makespan", grid.origin), ("max_flow_time", 0)):
-        least = least_maximum(get_objective(name), grid, np.array([job.gpus for job in jobs]), 3)
-        best = placed_optimum(name, jobs, [3], [[(job.gpus,)] for job in jobs])
-        assert origin + least * grid.unit <= best
+        least = least_maximum(get_objective(name), grid, instance.gpus, 3)
+        assert origin + least * grid.unit <= optimum(instance, name)
 
 
 def test_the_volume_bounds_are_the_maxima_of_one_machine() -> None:

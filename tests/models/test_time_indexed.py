@@ -1,4 +1,4 @@
-"""The time-indexed models, entry by entry against raw arrays."""
+"""The time-indexed models against raw arrays, which have no windows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import numpy as np
 import pyomo.core.base.constraint as pyomo_constraint
 import pyomo.environ as pyo
 import pytest
-from enumeration import TinyJob
-from examples import examples
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from raw_arrays import time_indexed
-from tiny_instances import instance_of, tiny_jobs
+from tiny_instances import columns, tiny_instances
 
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Cluster, Instance, Job
@@ -31,52 +29,10 @@ def dense(model: pyo.ConcreteModel) -> tuple[Any, Any, Any, Any]:
     return form.A.toarray()[:, order], np.asarray(form.rhs), form.c.toarray()[0, order], form.c_offset[0]
 
 
-@settings(max_examples=examples(60))
-@given(jobs=tiny_jobs(most=4, gpus=3), machines=st.booleans(), tight=st.integers(0, 6))
-def test_the_same_matrix_as_raw_arrays(jobs: list[TinyJob], machines: bool, tight: int) -> None:
-    if machines:
-        jobs = [job._replace(gpus=1) for job in jobs]
-    jobs = [job._replace(duration=job.duration * 2 - 1, release=job.release) for job in jobs] + [TinyJob(0, 1)]
-    instance = instance_of(jobs, "1x3")
-    release, duration, gpus = (np.array([getattr(j, f) for j in jobs]) for f in ("release", "duration", "gpus"))
-    # a horizon that is shorter than the proven windows makes those of both methods alike
-    horizon = int((release + duration).max()) + tight
-    objective, weight = "total_weighted_completion_time", np.array([float(job.weight) for job in jobs])
-    model = FORMULATIONS.get("time-indexed" if machines else "rigid-time-indexed").build(
-        instance, objective, horizon=float(horizon)
-    )
-    raw = time_indexed(release, duration, gpus, 3, weight, horizon=horizon)
-    columns = model.columns
-    wanted = [
-        k
-        for k, (j, t) in enumerate(
-            (j, t) for j in range(len(jobs)) for t in range(release[j], horizon - duration[j] + 1)
-        )
-        if t <= columns.last[j]
-    ]
-    A, rhs, cost, constant = dense(model)
-    raw_A = raw.A.toarray()[:, wanted]
-    n = len(jobs)
-    assert np.array_equal(A[:n], raw_A[:n])
-    crowded = columns.crowded(gpus, 3)
-    assert np.array_equal(A[n:], raw_A[[n + t for t in crowded]])
-    assert np.array_equal(rhs, [1.0] * n + [3.0] * len(crowded))
-    # rows left out say nothing: each job counts at most once in a row
-    for t in set(range(horizon)) - set(crowded):
-        assert sum(raw_A[n + t, columns.block == j].max(initial=0) for j in range(n)) <= 3
-    # costs differ by what a job pays in any case, which is in the constant
-    least = weight * (release + duration)
-    assert np.allclose(cost + least[columns.block], raw.c[wanted], rtol=0, atol=1e-9)
-    assert constant == pytest.approx(least.sum())
-
-
 @settings(max_examples=25)
-@given(jobs=tiny_jobs(most=4, gpus=3))
-def test_windows_do_not_change_the_optimum_of_raw_arrays(solve: Solve, jobs: list[TinyJob]) -> None:
-    instance = instance_of(jobs, "1x3")
-    release, duration, gpus = (np.array([getattr(j, f) for j in jobs]) for f in ("release", "duration", "gpus"))
-    weight = np.array([float(job.weight) for job in jobs])
-    raw = time_indexed(release, duration, gpus, 3, weight)
+@given(instance=tiny_instances("1x3", most=4, widest=3))
+def test_windows_do_not_change_the_optimum_of_raw_arrays(solve: Solve, instance: Instance) -> None:
+    raw = time_indexed(*columns(instance), 3, instance.weight)
     build = FORMULATIONS.get("rigid-time-indexed").build
     objective = "total_weighted_completion_time"
     assert solve(build(instance, objective)) == pytest.approx(raw.solve(), abs=1e-6)

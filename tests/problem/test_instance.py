@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,11 +105,12 @@ def test_the_callers_table_and_recipe_are_not_shared() -> None:
 
 
 ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
-    ({"arrival": -1}, "arrival = -1.0", "seconds >= 0"),
+    ({"arrival": -1.0}, "arrival = -1.0", "seconds >= 0"),
     ({"arrival": math.nan}, "arrival = nan", "finite"),
     ({"arrival": math.inf}, "arrival = inf", "finite"),
-    ({"duration": 0}, "duration = 0.0", "seconds > 0"),
-    ({"duration": -3}, "duration = -3.0", "seconds > 0"),
+    ({"arrival": None}, "arrival = None", "seconds >= 0"),
+    ({"duration": 0.0}, "duration = 0.0", "seconds > 0"),
+    ({"duration": -3.0}, "duration = -3.0", "seconds > 0"),
     ({"duration": math.nan}, "duration = nan", "finite"),
     ({"duration": math.inf}, "duration = inf", "finite"),
     ({"arrival": 1e300}, "arrival = 1e+300: too late", "at most 1e+18 seconds"),
@@ -120,8 +123,8 @@ ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
     ({"due": -1e300}, "due = -1e+300: too far", "within 1e+18 seconds of 0"),
     ({"due": 1e300}, "due = 1e+300: too far", "within 1e+18 seconds of 0"),
     ({"duration": None}, "duration = None: missing", "iterations with a profile"),
-    ({"duration": None, "iterations": 5}, "duration = None: missing", "iterations with a profile"),
-    ({"iterations": 0}, "iterations = 0.0", "number > 0"),
+    ({"duration": None, "iterations": 5.0}, "duration = None: missing", "iterations with a profile"),
+    ({"iterations": 0.0}, "iterations = 0.0", "number > 0"),
     ({"gpus": 0}, "gpus = 0", "integer >= 1"),
     ({"gpus": -2}, "gpus = -2", "integer >= 1"),
     ({"gpus": 15}, "gpus = 15: the gang is larger than the cluster", "at most 14"),
@@ -129,27 +132,44 @@ ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
     ({"gpus": 7, "gpu_memory": 17e9}, "gpus = 7", "at most 6"),
     ({"gpu_types": ("A100",)}, "gpus = 1", "at most 0"),
     ({"gpu_types": ()}, "gpus = 1", "at most 0"),
-    ({"weight": -1}, "weight = -1.0", "number >= 0"),
+    ({"weight": -1.0}, "weight = -1.0", "number >= 0"),
     ({"weight": math.nan}, "weight = nan", "finite"),
     ({"due": math.inf}, "due = inf", "finite"),
-    ({"gpu_memory": -1}, "gpu_memory = -1.0", "bytes >= 0"),
+    ({"gpu_memory": -1.0}, "gpu_memory = -1.0", "bytes >= 0"),
     ({"id": ""}, "id = ''", "a name"),
     ({"id": "first"}, "id = 'first': duplicate id", "unique ids"),
 ]
 
 
+def read(road: str, changes: dict[str, Any], folder: Path) -> Instance:
+    """An instance of two jobs, given as jobs or read from a file; the second has these changes."""
+    rows = [{"id": "first", "duration": 1.0}, {"id": "second", "duration": 1.0, **changes}]
+    if road == "jobs":
+        return Instance([Job(**row) for row in rows], MIXED)
+    head, path = Instance([], MIXED).to_json() | {"jobs": rows}, folder / f"bad.{road}"
+    if road == "json":
+        path.write_text(json.dumps(head))
+    else:
+        del head["jobs"]
+        first = {"arrival": 0.0, "gpus": 1, "weight": 1.0} | rows[0]
+        columns = {name: [first.get(name), value] for name, value in rows[1].items()}
+        pl.DataFrame(columns).write_parquet(path, metadata={"optsched-instance": json.dumps(head)})
+    return Instance.load(path)
+
+
+@pytest.mark.parametrize("road", ["jobs", "json", "parquet"])
 @pytest.mark.parametrize(("changes", "what", "legal"), ILLEGAL, ids=[str(case[0]) for case in ILLEGAL])
-def test_an_illegal_job_is_one_line_that_names_row_field_value_and_what_is_legal(
-    changes: dict[str, Any], what: str, legal: str
+def test_an_illegal_job_is_one_line_that_names_file_row_field_value_and_what_is_legal(
+    road: str, changes: dict[str, Any], what: str, legal: str, tmp_path: Path
 ) -> None:
-    bad = dataclasses.replace(Job("second", duration=1), **changes)
     with pytest.raises(RowErrors) as caught:
-        Instance([Job("first", duration=1), bad], MIXED)
-    summary, *lines = str(caught.value).split("\n")
-    assert summary == "1 of 2 rows invalid"
-    assert len(lines) == 1
-    assert lines[0].startswith(f"  row 2, {what}")
-    assert legal in lines[0]
+        read(road, changes, tmp_path)
+    summary, line = str(caught.value).split("\n")
+    file = "" if road == "jobs" else f"{tmp_path / 'bad'}.{road}"
+    by_schema = road == "json" and " should " in line  # pydantic says what is legal in words of its own
+    assert summary == f"{file and file + ': '}1 {'row' if by_schema else 'of 2 rows'} invalid"
+    assert line.startswith(f"  {file and file + ', '}row 2, {what}")
+    assert (" (expected: " if by_schema else legal) in line
 
 
 WRONG_TYPES: list[tuple[str, Any]] = [
@@ -157,24 +177,33 @@ WRONG_TYPES: list[tuple[str, Any]] = [
     ("arrival", "now"),
     ("arrival", True),
     ("duration", "3"),
+    ("duration", True),
     ("duration", 10**400),
     ("gpus", 2.0),
+    ("gpus", 2.5),
+    ("gpus", "2"),
     ("gpus", True),
     ("gpus", 2**63),
+    ("gpus", 10**30),
     ("weight", [1]),
+    ("due", "soon"),
     ("user", 7),
     ("gpu_types", "V100"),
     ("gpu_types", (1,)),
 ]
 
 
+@pytest.mark.parametrize("road", ["jobs", "json"])
 @pytest.mark.parametrize(("field", "value"), WRONG_TYPES)
-def test_a_field_of_the_wrong_type_is_one_line(field: str, value: Any) -> None:
-    job = dataclasses.replace(Job("b", duration=1), **{field: value})
+def test_a_field_of_the_wrong_type_is_one_line(road: str, field: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        Instance([Job("a", duration=1), job], "1x8")
-    assert str(caught.value).startswith(f"row 2, {field} = {value!r}: invalid (expected: ")
-    assert "\n" not in str(caught.value)
+        read(road, {field: value}, tmp_path)
+    line = str(caught.value).split(f"bad.{road}, ")[-1]
+    short = road == "json" and not isinstance(value, str)  # a long number or a list is not repeated
+    told = (f"{field} = {value!r}", *([f"{field}: ", f"{field}.0 = 1"] if short else []))
+    assert line.startswith(tuple(f"row 2, {what}" for what in told))
+    assert " invalid (expected: " in line
+    assert "\n" not in line
 
 
 def test_every_bad_row_is_reported_at_once() -> None:
@@ -197,11 +226,17 @@ def test_every_bad_row_is_reported_at_once() -> None:
         ({"duration": [1.0], "gpus": [math.nan]}, "row 1, gpus = nan: invalid"),
     ],
 )
-def test_an_illegal_table_is_one_line(table: dict[str, list[Any]], what: str) -> None:
+def test_an_illegal_table_is_one_line(table: dict[str, list[Any]], what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Instance(pl.DataFrame(table), "1x8")
     assert str(caught.value).startswith(what)
     assert "\n" not in str(caught.value)
+    path = tmp_path / "bad.parquet"
+    header = {name: part for name, part in Instance([], "1x8").to_json().items() if name != "jobs"}
+    pl.DataFrame(table).write_parquet(path, metadata={"optsched-instance": json.dumps(header)})
+    with pytest.raises(InputError) as caught:
+        Instance.load(path)
+    assert str(caught.value).split("\n")[-1].strip().startswith(f"{path}, {what}")
 
 
 @pytest.mark.parametrize("field", ["arrival", "gpus"])

@@ -27,6 +27,8 @@ def clocked_transfers(seed: int) -> TransferProblem:
     whole, step = rng.random() < 0.5, max(unit, float(np.spacing(clock)))
     after = (rng.integers(0, 5, n) if whole else rng.random(n) * 5) * step * (rng.random(n) < 0.7)
     size = rng.integers(1, 9, n) if whole else rng.random(n) * 8 + 0.05
+    if rng.random() < 0.5:  # short ones that come late, while a long one is on its way, move beside it
+        size, after[0] = size * np.where(np.arange(n) > 0, rng.choice([1 / 16, 1 / 4, 1.0]), 4.0), 0.0
     if rng.random() < 0.15:
         size = size * 10.0 ** rng.integers(-3, 4, n)
     b = unit / byte

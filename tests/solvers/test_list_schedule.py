@@ -1,4 +1,4 @@
-"""List schedules against a plain re-implementation, exhaustion and the referee."""
+"""List schedules against a plain re-implementation, exhaustion and the referee; at speeds by placement; annealed orders."""
 
 from __future__ import annotations
 
@@ -11,13 +11,24 @@ from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
+from optsched.bounds import bound
 from optsched.bounds.regular import exact_cost, regular_cost
-from optsched.check.referee import check_schedule
+from optsched.check.referee import check_schedule, schedule_value
+from optsched.compiled import without_interpreting
+from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
+from optsched.io.traces.generate import generate
+from optsched.models.mapped_modes import MappedModes
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
-from optsched.solvers.list_schedule import ORDERS, ListProblem, best_list_schedule, list_schedule
-from solvers.rigid_instances import OBJECTIVES, one_machine, rigid_instances
+from optsched.solvers.generation import Costs, objective_value
+from optsched.solvers.list_schedule import ORDERS, ListProblem, anneal, best_list_schedule, list_schedule
+from optsched.solvers.placed_list import best_placed_schedule
+from optsched.solvers.solve import solve
+from solvers.placed_instances import beside_two_others, placed_instances
+from solvers.rigid_instances import OBJECTIVES, SUMS, one_machine, rigid_instances
+
+# --- list schedules against a plain re-implementation, exhaustion and the referee ----------------------------------------
 
 
 def plain_serial(instance: Instance, order: list[int]) -> list[Fraction]:
@@ -190,3 +201,102 @@ def test_regular_costs_are_the_objectives_terms(instance: Instance, objective: s
     for j in range(instance.n):
         term = goal.exact([completion[j]], *(a[j : j + 1] for a in data))
         assert exact_cost(goal, instance, j).at(Fraction(float(completion[j]))) == term
+
+
+# --- list schedules where speed depends on the placement: feasible at any scale, never below the optimum -----------------
+
+
+@given(placed_instances())
+@settings(max_examples=15)
+def test_feasible_with_and_without_a_list_of_placements(instance: Instance) -> None:
+    optimum = solve(instance, "total_weighted_completion_time", model="mode-branching")
+    assert optimum.status == "optimal"
+    assert optimum.value_exact is not None
+    for modes in (None, MappedModes.of(instance)):
+        best = best_placed_schedule(instance, "total_weighted_completion_time", modes=modes)
+        assert check_schedule(instance, best, preemptive=False) == []
+        assert schedule_value(instance, best, "total_weighted_completion_time") >= optimum.value_exact
+
+
+def test_patient_and_eager() -> None:
+    # eager: [3, 3, 9], patient: [3, 3, 7]
+    assert best_placed_schedule(beside_two_others(3)).completion.tolist() == [3, 3, 7]
+    assert best_placed_schedule(beside_two_others(10)).completion.tolist() == [10, 10, 9]
+
+
+@pytest.mark.release
+def test_an_instance_that_nobody_can_solve_has_an_interval() -> None:
+    instance = generate("ddl-cluster", 1, jobs=15, nodes=3)
+    with without_interpreting():
+        solution = solve(instance, time_limit=60)  # it stops by itself long before
+    assert (solution.status, solution.model) == ("limit", "list")
+    assert solution.schedule is not None
+    assert check_schedule(instance, solution.schedule, preemptive=False) == []
+    assert solution.bound_exact is not None
+    assert solution.value_exact is not None
+    assert bound(instance).value <= solution.bound_exact <= solution.value_exact
+
+
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_hardly_any_jobs(jobs: int) -> None:
+    instance = generate("ddl-small", 5, jobs=1).head(1)
+    if jobs == 0:
+        instance = instance.replace(jobs=instance.table.head(0))
+    assert best_placed_schedule(instance).completion.size == jobs
+
+
+# --- annealing over orders of starts: incremental values against decoding the whole order, schedules by the referee ------
+
+
+def decoded(problem: ListProblem, order: list[int]) -> list[float]:
+    """Start of every job: no earlier than the one ahead of it, at the first moment at which enough GPUs are free."""
+    jobs, start, begun = problem.jobs, [0.0] * len(order), -np.inf
+    for k, j in enumerate(order):
+        ends = [start[i] + jobs.duration[i] for i in order[:k]]
+        for moment in sorted(
+            {max(begun, jobs.release[j]), *(end for end in ends if end > max(begun, jobs.release[j]))}
+        ):
+            held = sum(jobs.gpus[i] for i, end in zip(order[:k], ends, strict=True) if end > moment)
+            if held + jobs.gpus[j] <= jobs.pool_gpus[0]:
+                start[j] = begun = moment
+                break
+    return start
+
+
+@pytest.mark.compiled
+@given(rigid_instances(most=8), st.sampled_from(SUMS), st.integers(0, 99), st.sampled_from([0.0, 3.0, 50.0]))
+@settings(max_examples=examples(60), deadline=None)
+def test_the_value_is_that_of_the_order_decoded_anew(
+    instance: Instance, objective: str, seed: int, temperature: float
+) -> None:
+    problem, cost = ListProblem.of(instance), regular_cost(get_objective(objective), instance)
+    costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
+    order, best, draws = np.arange(instance.n), np.arange(instance.n), np.array([seed])
+    value = np.inf
+    for _ in range(3):
+        before, value = value, anneal(order, best, value, problem.jobs, costs, 40, temperature, draws)
+        start = decoded(problem, best.tolist())
+        assert value <= before
+        assert value == objective_value(np.array(start), problem.jobs.duration, costs)
+    assert sorted(order.tolist()) == sorted(best.tolist()) == list(range(instance.n))
+
+
+@pytest.mark.compiled
+@given(rigid_instances(most=5), st.sampled_from(SUMS))
+@settings(max_examples=examples(25), deadline=None)
+def test_few_jobs_are_annealed_to_the_optimum(instance: Instance, objective: str) -> None:
+    schedule = best_list_schedule(instance, objective, budget=1_000_000)
+    assert check_schedule(instance, schedule, preemptive=False) == []
+    assert get_objective(objective).exact_of(instance, schedule.completion.tolist()) == optimum(instance, objective)
+
+
+@pytest.mark.compiled
+def test_a_larger_budget_and_a_deadline_that_has_passed() -> None:
+    instance = generate("rigid", seed=7, jobs=60)
+    sums = []
+    for budget, deadline in ((10**9, Deadline(0.0)), (500_000, NEVER), (20_000_000, NEVER)):
+        schedule = best_list_schedule(instance, "total_completion_time", budget=budget, deadline=deadline)
+        assert check_schedule(instance, schedule, preemptive=False) == []
+        sums.append(schedule.completion.sum())
+    assert sums[0] >= sums[1]
+    assert sums[0] > sums[2]

@@ -1,4 +1,4 @@
-"""`solve`: published optima, and CP-SAT beside it; `test_methods` has its roads, limits and refusals."""
+"""`solve`: published optima, CP-SAT beside it, and GPU types; `test_methods` has its roads, limits and refusals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ import pytest
 from brute_force import optimum
 from examples import few
 
+import optsched as osd
+from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate
+from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
+from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.solvers.solve import model_names, solve
 
 CPSAT = importlib.util.find_spec("ortools") is not None
+OF_CP_SAT = ("total_weighted_completion_time", "total_weighted_tardiness", "makespan", "max_flow_time")
 TWO_GANGS = [Job("a", gpus=2, duration=4), Job("b", duration=3), Job("c", duration=5)]
 
 
@@ -38,7 +43,7 @@ def test_every_name_is_known_to_the_command_line() -> None:
 
 
 @pytest.mark.skipif(not CPSAT, reason="needs optsched[cpsat]")
-@pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness", "makespan"])
+@pytest.mark.parametrize("objective", OF_CP_SAT)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.study) for seed in (1, 2))])
 def test_cp_sat_agrees_with_brute_force(objective: str, seed: int) -> None:
     drawn = generate("rigid", seed, jobs=5, gpus=4, longest=8, heaviest=5)
@@ -138,3 +143,55 @@ def test_tardiness_by_the_published_recipe_is_proved(jobs: int, spread: float, t
     """Each took less than a minute; of spread 0.8 and 1 some with 100 jobs are open."""
     instance = generate("tardiness", 3, jobs=jobs, spread=spread, tightness=tightness)
     assert solve(instance, time_limit=600).status == "optimal"
+
+
+# --- optima where speed depends on the GPU type: two methods, the referee, and the policies and bounds on either side ---
+
+
+TABLE = Throughputs(
+    {
+        ("net", "fast", 1): Throughput(4.0),
+        ("net", "slow", 1): Throughput(1.0),
+        ("net", "fast", 2): Throughput(8.0, 4.0),
+        ("net", "slow", 2): Throughput(2.0, 1.0),
+        ("odd", "fast", 1): Throughput(1.0),
+        ("odd", "slow", 1): Throughput(2.0),
+        ("big", "fast", 2): Throughput(2.0, 1.0),
+        ("big", "slow", 2): Throughput(0.0),
+    }
+)
+JOBS = [
+    Job("a", iterations=8, profile="net"),
+    Job("b", iterations=8, profile="net", gpus=2),
+    Job("c", arrival=1, iterations=4, profile="odd"),
+    Job("d", arrival=1, iterations=4, profile="big", gpus=2),
+    Job("e", arrival=2, duration=2),
+]
+
+
+@pytest.mark.parametrize("objective", ["total_completion_time", "makespan"])
+@pytest.mark.parametrize("cluster", ["1x2:fast+1x2:slow", "2x1:fast+2x1:slow"])
+def test_two_roads_agree_and_nothing_is_below_the_bound(cluster: str, objective: str) -> None:
+    instance = Instance(JOBS, cluster, throughputs=TABLE)
+    best = osd.solve(instance, objective=objective)
+    assert best.status == "optimal"
+    assert best.schedule is not None
+    assert check_schedule(instance, best.schedule, preemptive=False, objective=objective, value=float(best.value)) == []
+    other = osd.solve(instance, objective=objective, model="gang-modes")
+    assert (other.status, other.value) == ("optimal", best.value)
+    floor = osd.bound(instance, objective)
+    floor.verify(instance)
+    assert floor.exact_float <= best.value
+    for policy in ("fifo", "sjf", "fifo:skip=true+one-type"):
+        run = osd.simulate(instance, policy)
+        assert run.unfinished == []
+        assert run.value(objective) >= best.value
+
+
+def test_lp_order_takes_speeds_of_a_table() -> None:
+    """It read their durations, of which there were none: a traceback."""
+    table = Throughputs({("m", "V100", 1): Throughput(2.0)})
+    jobs = [Job("a", iterations=8, profile="m"), Job("b", arrival=1, iterations=2, profile="m")]
+    instance = Instance(jobs, Cluster((NodeGroup(gpus=1, gpu="V100"),)), throughputs=table)
+    solution = osd.solve(instance, "total_completion_time", model="lp-order")
+    assert solution.value == 8  # b from 1 to 2, then a to 6

@@ -279,25 +279,6 @@ def test_the_built_in_tables_have_the_printed_quantiles(gpu: str) -> None:
     assert found[7:] == pytest.approx(PRINTED[gpu][7:], abs=1.6)  # 1.4957 is below 1.5, its two decimals are not
 
 
-def test_the_built_in_tables_are_the_public_ones_to_two_decimals(data_dir: Path) -> None:
-    document: dict[str, Any] = json.loads((data_dir / "gavel" / "simulation_throughputs.json").read_text())
-    pairs = 0
-    for gpu in measured_gpus():
-        found, rows = built_in_interference(gpu), document[gpu.lower()]
-        for one in found.kinds:
-            for other in found.kinds:
-                row = rows[str((one, 1))]
-                own, its = row[str((other, 1))]
-                value = found.slowdown(one, other)
-                if own * its == 0:
-                    assert value == math.inf
-                    continue
-                exact = max(Fraction(row["null"]) / Fraction(own), 1)
-                assert abs(Fraction(value) - exact) <= Fraction(1, 200) + Fraction(1, 10**9), (gpu, one, other)
-                pairs += 1
-    assert pairs == 589 + 656 + 636
-
-
 def test_the_public_file_gives_the_built_in_table_and_exactly_the_printed_quantiles(data_dir: Path) -> None:
     said: list[str] = []
     throughputs = read_throughputs(data_dir / "gavel" / "simulation_throughputs.json")

@@ -89,6 +89,42 @@ def test_what_is_refused() -> None:
     assert generate("machines", np.int64(3)).digest == generate("machines", 3).digest  # type: ignore[arg-type]
 
 
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("a-srpt-small", {"widest": 5}, r"widest = 5.*at most gpus = 4"),
+    ("poisson", {"gap": 1, "load": 1}, "gap and load"),
+    ("poisson", {"cluster": "1x4", "gpus": "constant:value=8"}, "no gang fits"),
+    *(
+        ("ada-srsf", {key: value}, f"{key} = .*recipe ada-srsf")
+        for key, value in (("scale", 0), ("penalty", -1), ("network", "100g"), ("memory", 0), ("seconds_per_byte", 0))
+    ),
+    ("ada-srsf", {"memory": 4e9}, r"memory = .*too small"),  # VGG-16 needs more
+    ("ddl-small", {"widest": 17}, "widest"),
+    ("recurring", {"one_off": 1.5}, "one_off = 1.5: recipe recurring.*at most 1"),
+    ("recurring", {"load": 0}, "load = 0: invalid"),
+    ("recurring", {"nic_bandwidth": 0}, "nic_bandwidth = 0: invalid"),
+    ("recurring", {"gpus": "constant:value=100"}, "no gang fits"),
+    ("recurring", {"bandwidth": 1}, "bandwidth: recipe recurring has no such parameter.*nic_bandwidth"),
+    *(
+        ("sharing-cluster", {key: value}, f"{key} = .*recipe sharing-cluster")
+        for key, value in (("xi", 0.9), ("xi", "nan"), ("xi", "p100"), ("load", 0), ("hours", -1), ("mix", "philly"))
+    ),
+    ("sharing-cluster", {"memory": 8e9}, r"at least 9\.6e"),
+    ("sharing-gavel", {"gpu": "A100"}, "gpu = "),
+    *(("sharing-small", {"xi": xi}, r"xi = .*from 1") for xi in ("0.9", "nan", "inf", "expo", True, -1)),
+    ("gavel-static", {"shortest": 10, "longest": 5}, "longest"),
+    ("gavel-static", {"cluster": "4x2"}, "performance of this GPU type is not known"),
+    ("hadar-mix", {"uneven": 1}, "uneven"),
+    ("hadar-mix", {"longest": 5}, "longest"),
+    ("hadar-60", {"classes": "odd"}, "classes"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "told"), REFUSED, ids=str)
+def test_what_a_recipe_refuses(name: str, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        generate(name, 1, **given)
+
+
 def test_settings_of_the_command_line() -> None:
     assert settings(["jobs=10", " gpu-count = weights:1=2,2=1 "]) == {"jobs": "10", "gpu_count": "weights:1=2,2=1"}
     for texts in (["jobs"], ["=3"], ["jobs="], ["jobs=1", "jobs=2"]):

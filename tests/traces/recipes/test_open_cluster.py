@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.laws import PHILLY_GPUS
 from optsched.io.traces.recipes.open_cluster import GAPS, LEVELS, QUANTILES, bursts, mean_of_quantiles
@@ -65,8 +64,6 @@ def test_a_srpt_small() -> None:
     assert evenly(made.gpus, 1, 3)
     assert made.cluster.spec == "1x6"
     assert generate("a-srpt-small", 1, jobs=N).gpus.max() == 4
-    with pytest.raises(InputError, match=r"widest = 5.*at most gpus = 4"):
-        generate("a-srpt-small", widest=5)
 
 
 def test_tardiness() -> None:
@@ -128,8 +125,6 @@ def test_default_load_and_the_load_that_a_gap_makes() -> None:
     )
     assert given.recipe is not None
     assert given.recipe["derived"] == {"gap": 100.0, "load": 0.5}
-    with pytest.raises(InputError, match="gap and load"):
-        generate("poisson", gap=1, load=1)
 
 
 def test_sizes_durations_and_weights_are_independent() -> None:
@@ -149,8 +144,6 @@ def test_whole_numbers_make_an_exact_instance() -> None:
 
 def test_gangs_fit_on_the_cluster() -> None:
     assert generate("poisson", 1, jobs=N_POISSON, cluster="1x4", gpus="philly").gpus.max() == 4
-    with pytest.raises(InputError, match="no gang fits"):
-        generate("poisson", cluster="1x4", gpus="constant:value=8")
 
 
 # -- Recipe philly-like: its samples have the figures measured on the trace -----------------------------------------------

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate, in_proportion
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference
@@ -219,16 +218,6 @@ def test_any_number_of_jobs_keeps_the_proportions(jobs: int) -> None:
         assert abs(Fraction(found.count(model)) - Fraction(jobs * count, 240)) <= 1
 
 
-def test_what_is_refused() -> None:
-    for key, value in (("xi", 0.9), ("xi", "nan"), ("xi", "p100"), ("load", 0), ("hours", -1), ("mix", "philly")):
-        with pytest.raises(InputError, match=f"{key} = .*recipe sharing-cluster"):
-            generate("sharing-cluster", 1, **{key: value})
-    with pytest.raises(InputError, match=r"at least 9\.6e"):
-        generate("sharing-cluster", 1, memory=8e9)
-    with pytest.raises(InputError, match="gpu = "):
-        generate("sharing-gavel", 1, gpu="A100")
-
-
 # -- Recipe ``sharing-small``: what is drawn follows the laws it states, and a table of slow-downs is drawn for ``exp``.
 
 
@@ -267,9 +256,3 @@ def test_whole_numbers() -> None:
     for times in (drawn.duration, drawn.arrival, 8 * np.array(drawn.interference.ratios, dtype=float)):
         assert (times == np.floor(times)).all()
     assert drawn.duration.min() >= 1
-
-
-@pytest.mark.parametrize("xi", ["0.9", "nan", "inf", "expo", True, -1])
-def test_slowdowns_that_are_none(xi: object) -> None:
-    with pytest.raises(InputError, match=r"xi = .*from 1"):
-        generate("sharing-small", 0, xi=xi)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from examples import few
 
-from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar import AWS, LAB, MODELS, WEATHER, classes_of, modelled
 from optsched.policies.simulate import simulate
@@ -107,13 +106,6 @@ def test_gangs_fit_one_type_of_a_small_cluster_and_rates_cover_it() -> None:
         assert instance.throughputs.get(name, "T4", gpus) is not None  # derived: the table knows no T4
 
 
-def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match="longest"):
-        generate("gavel-static", 1, shortest=10, longest=5)
-    with pytest.raises(InputError, match="performance of this GPU type is not known"):
-        generate("gavel-static", 1, cluster="4x2")
-
-
 # -- The stand-in for Hadar's trace, HadarE's mixes, and small instances with GPU types -----------------------------------
 
 
@@ -200,11 +192,3 @@ def test_small_instances_have_whole_durations_everywhere_and_a_provable_optimum(
         assert best.status == "optimal"
         assert best.value is not None
         assert best.value <= simulate(instance, "yarn-cs").value()
-
-
-def test_what_is_refused_of_hadar_workloads() -> None:
-    for field, value in (("uneven", 1), ("longest", 5)):
-        with pytest.raises(InputError, match=field):
-            generate("hadar-mix", 1, **{field: value})
-    with pytest.raises(InputError, match="classes"):
-        generate("hadar-60", 1, classes="odd")
