@@ -15,8 +15,7 @@ from typer import Context
 
 from optsched.cli.options import AsJson, argument, names
 from optsched.cli.output import answer, print_json, write
-from optsched.errors import InputError
-from optsched.registry import Registry, legal_of, near_matches, parameters_of
+from optsched.registry import Registry, check_known, legal_of, parameters_of
 
 
 def _first_line(thing: Any) -> str:
@@ -268,10 +267,8 @@ KINDS = {
 def entry(kind: str, name: str) -> Entry:
     """All about one name of a kind; `InputError` with near matches for an unknown kind or name."""
     texts = dict(catalogue(kind))
-    if name not in texts:
-        singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
-        near = near_matches(name, list(texts), kind=singular)
-        raise InputError(f"there is no {singular} of this name", value=name, legal=near)
+    singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+    check_known(name, texts, singular, f"there is no {singular} of this name", value=name)
     listed = KINDS[kind]
     if listed.about is not None:
         return listed.about(name if listed.rows else listed.known.get(name), texts[name])
@@ -339,8 +336,7 @@ def _paragraphs(text: str) -> str:
 
 def catalogue(kind: str) -> list[tuple[str, str]]:
     """(name, one line) of everything of a kind; `InputError` with near matches for an unknown kind."""
-    if kind not in KINDS:
-        raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
+    check_known(kind, KINDS, "kind", "unknown kind", field="list", value=kind)
     return KINDS[kind].lines()
 
 

@@ -30,8 +30,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
-
 from optsched.errors import InputError, check_legal
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
@@ -63,15 +61,12 @@ def read(request: TraceRequest) -> TraceRead:
         raise InputError("unknown problem", file=file, field="problem", value=entry.get("problem"), legal=legal)
     objective = OBJECTIVES[parts[2].strip()]
     rows = Rows(_job_table(file, entry, digest))
-    jobs = {"id": rows.line.cast(pl.String), "duration": rows.positive("p"), "gpus": rows.gang("size")}
-    jobs["arrival"] = rows.non_negative("r")
-    jobs["weight"] = rows.non_negative("w")
-    jobs["due"] = rows.number("d", required=False)
+    jobs = {"duration": rows.positive("p"), "gpus": rows.gang("size"), "arrival": rows.non_negative("r")}
+    jobs |= {"weight": rows.non_negative("w"), "due": rows.number("d", required=False)}
     return finish(
         request,
         rows,
         jobs,
-        fields={"gpus": "size", "duration": "p", "arrival": "r", "weight": "w", "due": "d"},
         notes={"problem": entry["problem"]},
         cluster=_cluster(file, entry),
         objective=objective,

@@ -169,7 +169,7 @@ def finish(
     Parameters
     ----------
     jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
-    fields : which column of the file each field is, for the report: ``gpus``, and others that have not the field's name.
+    fields : which column of the file each field is, for the report, where the series has neither its name nor the field's.
     from_earliest : time columns that are counted from the earliest arrival of the legal rows.
     notes : what else a reader must know to derive the instance again; goes into its recipe.
     cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
@@ -178,10 +178,11 @@ def finish(
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
-    named = {name: name for name in rows.columns} | dict(fields or {})
+    named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
-        if name != "id" and name in jobs and name in named and set(wrong.meta.root_names()) == {name}:
+        of_file = name != "id" and named.get(name) in rows.columns
+        if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
     if where is not None:

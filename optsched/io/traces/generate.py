@@ -23,7 +23,7 @@ from optsched.io.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
 from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.registry import Registry, near_matches
+from optsched.registry import Registry, check_known
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,7 @@ class Recipe:
         """Typed values of all parameters, defaults filled in; `InputError` for unknown names and illegal values."""
         named = {key.replace("-", "_"): value for key, value in given.items()}
         for key in named:
-            if key not in self.parameters:
-                legal = near_matches(key, list(self.parameters), kind="parameter")
-                raise InputError(f"recipe {self.name} has no such parameter", field=key, legal=legal)
+            check_known(key, self.parameters, "parameter", f"recipe {self.name} has no such parameter", field=key)
         return {name: each.resolve(self.name, name, named.get(name)) for name, each in self.parameters.items()}
 
 
