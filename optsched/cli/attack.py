@@ -52,10 +52,8 @@ def attack(
     from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
     from optsched.progress import bars
 
-    if file is not None:
-        check_writable(file, "an instance")
-    if report is not None:
-        check_writable(report, "a report", (".html",))
+    check_writable(file, "an instance")
+    check_writable(report, "a report", (".html",))
     shield_processes()
     if budget is None and tries is None:
         budget = SECONDS
@@ -80,29 +78,15 @@ def attack(
         telling(unconfirmed, late=late, deadline=due(budget)),
     ):
         name = f"attacking {policy}"
-        step, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
+        line = shown.line(name) if tries is None else None
 
-        def progress(done: int, every: int) -> None:
-            if step is not None:
-                step(done, every)
-            if tell is not None:
-                tell(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
+        def told(done: int, _: int) -> None:
+            if line is not None:
+                line(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
 
-        found = search(
-            policy,
-            against,
-            objective=objective,
-            space=space,
-            jobs=jobs,
-            gpus=gpus,
-            tries=tries,
-            seed=seed,
-            workers=workers,
-            method=method,
-            progress=progress,
-            best=lambda ratio, instance: known.append((ratio, instance)),
-            deadline=due(budget),
-        )
+        how: dict[str, Any] = {"space": space, "jobs": jobs, "gpus": gpus, "tries": tries, "method": method}
+        how |= {"seed": seed, "workers": workers, "deadline": due(budget), "best": lambda *found: known.append(found)}
+        found = search(policy, against, objective=objective, **how, progress=told if line else shown.step(name))
     if file is not None:
         found.instance.save(file)
     if report is not None:

@@ -215,8 +215,7 @@ def fit(
     check_legal(pairs, "--ratio", ratio, "a number >= 1, with interference only")
     from optsched.io.measurements import measured_contention, measured_interference, measured_scalings
 
-    if file is not None:
-        check_writable(file, "the constants", (".json",))
+    check_writable(file, "the constants", (".json",))
     if kind == "scaling":
         found: dict[str, Fitted[Any]] = dict(measured_scalings(measured))
         part = {name: each.model.to_json() for name, each in found.items()}

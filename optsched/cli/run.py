@@ -87,10 +87,7 @@ def run(
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     _require_kept([(report.instance, judgement) for judgement in report.violations], folder)
-    undone = [f"{each.policy} ({len(each.unfinished)})" for each in report.runs if each.unfinished]
-    if undone:
-        say(f"jobs did not finish: {', '.join(undone)}")
-        raise typer.Exit(1)
+    _require_done("", [f"{each.policy} ({len(each.unfinished)})" for each in report.runs if each.unfinished])
 
 
 def _tell_finished(instance: Instance, objective: str | None, done: list[Run], as_json: bool) -> None:
@@ -131,8 +128,7 @@ def solve(
 
     optsched solve rigid-10-1 -o best.json
     """
-    if file is not None:
-        check_writable(file, "a schedule")
+    check_writable(file, "a schedule")
     reading.look(source)
     from optsched.progress import bars
     from optsched.solvers.solve import begin
@@ -233,8 +229,7 @@ def bound(
     from optsched.progress import bars
 
     loaded = reading.load(source)
-    if file is not None:
-        check_writable(file)
+    check_writable(file)
     with bars() as shown:
         shown.step("bounding")
         certificate = best_bound(loaded.instance, objective, schedule_class, strong=strong)
@@ -324,14 +319,8 @@ def ratio(
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
-    undone = [
-        row.policy
-        for row in table.policies
-        if row.worst is None and any(math.isnan(each.value) for each in row.measured)
-    ]
-    if undone:
-        say(f"no ratio, jobs did not finish: {', '.join(undone)}")
-        raise typer.Exit(1)
+    without = (row for row in table.policies if row.worst is None)
+    _require_done("no ratio, ", [row.policy for row in without if any(math.isnan(each.value) for each in row.measured)])
 
 
 def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
@@ -369,6 +358,13 @@ def _folder(path: Path | None, named: list[str], instance: Instance, force: bool
     except BaseException:
         remove()
         raise
+
+
+def _require_done(what: str, undone: list[str]) -> None:
+    """Exit 1 where policies left jobs undone."""
+    if undone:
+        say(f"{what}jobs did not finish: {', '.join(undone)}")
+        raise typer.Exit(1)
 
 
 def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:

@@ -58,8 +58,7 @@ def sweep(
     from optsched.progress import bars
     from optsched.sweeps.run import estimate, sweep as run_sweep
 
-    if output is not None:
-        check_writable(output, "a table of a sweep", SUFFIXES)
+    check_writable(output, "a table of a sweep", SUFFIXES)
     shield_processes()
     if dry_run:
         cost = estimate(file, store)
