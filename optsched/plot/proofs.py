@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, title as set_title
+from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.curves import frame, log_axis
 from optsched.plot.time_axis import number, time_axis

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.robustness import FORMAT
-from optsched.plot.canvas import INK, key_above, name_lines, new_axes, new_figure, note, plain, title as set_title
+from optsched.plot.canvas import INK, key_above, name_lines, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import CURVES, MARKS
 from optsched.plot.curves import cut, excess_axis, log_axis
 from optsched.plot.files import PLOTS, Plot, number_in
