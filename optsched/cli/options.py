@@ -178,15 +178,13 @@ class Reading:
 
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""
-        if not _is_somewhere(source):
+        prefix, colon, place = source.partition(":")
+        if colon and prefix in names("dialects"):
+            there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
+        else:
+            there = Path(source).exists() or source in names("instances")
+        if not there:
             self.load(source)  # which says so, with what is legal
-
-
-def _is_somewhere(source: str) -> bool:
-    prefix, colon, place = source.partition(":")
-    if colon and prefix in names("dialects"):
-        return any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
-    return Path(source).exists() or source in names("instances")
 
 
 def reading_source(command: Callable[..., None]) -> Callable[..., None]:

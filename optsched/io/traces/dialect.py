@@ -200,8 +200,15 @@ def finish(
     for name in from_earliest:
         columns[name] = columns[name] - arrival.filter(legal).min()
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
-    skipped = _skipped(arrival, legal, rows.good, kept)
-    read = {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
+    # rows that are invalid, and gangs too wide for the cluster given before the last job kept
+    every = pl.Series([True]).new_from_index(0, rows.count)
+    passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
+    skipped = int((~legal).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
+    columns_asked = dict(request.columns) if request.columns else None
+    asked = {"fragment": request.fragment, "limit": request.limit, "columns": columns_asked}
+    read: dict[str, Any] = {"file": request.path.name, "sha256": rows.sha256}
+    read |= {name: value for name, value in asked.items() if value is not None}
+    read |= {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,
@@ -210,19 +217,8 @@ def finish(
         cluster=where,
         objective=objective,
         optimum=optimum if untouched else None,
-        recipe={"name": request.dialect, "seed": None, "parameters": _parameters(request, rows) | read},
+        recipe={"name": request.dialect, "seed": None, "parameters": read},
     )
-
-
-def _parameters(request: TraceRequest, rows: Rows) -> dict[str, Any]:
-    asked = {
-        "file": request.path.name,
-        "sha256": rows.sha256,
-        "fragment": request.fragment,
-        "limit": request.limit,
-        "columns": dict(request.columns) if request.columns else None,
-    }
-    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
@@ -234,10 +230,3 @@ def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
     kept = np.zeros(len(good), dtype=bool)
     kept[candidates[order[:limit]]] = True
     return pl.Series("kept", kept)
-
-
-def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
-    # Rows that are invalid, and gangs too wide for the cluster given before the last job kept.
-    last = arrival.filter(kept).max()
-    passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
-    return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

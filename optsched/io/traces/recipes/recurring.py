@@ -164,16 +164,11 @@ def _profiled(
     profiles: dict[str, Profile] = {}
     names = []
     for model, gpus, kind in zip(table["model"], table["gpus"].tolist(), kinds, strict=True):
-        possible = _possible(model, gpus, kind)
+        # one GPU leaves nothing to divide; a pipeline has a block for every stage
+        long = kind == "pipeline" and gpus > len(ZOO[model].blocks)
+        possible = "data" if gpus == 1 else "mixed" if long else kind
         names.append(f"{model}-{gpus}-{possible}")
         if names[-1] not in profiles:
             profiles[names[-1]] = zoo_profile(model, gpus, possible)
     iterations = np.ceil(duration / best_paces(names, profiles, Network.of(where)))
     return {"iterations": iterations, "profile": names}, profiles
-
-
-def _possible(model: str, gpus: int, kind: str) -> str:
-    # one GPU leaves nothing to divide; a pipeline has a block for every stage
-    if gpus == 1:
-        return "data"
-    return "mixed" if kind == "pipeline" and gpus > len(ZOO[model].blocks) else kind
