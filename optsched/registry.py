@@ -13,7 +13,7 @@ import inspect
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from optsched.errors import InputError, check_legal
@@ -43,6 +43,12 @@ def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
     else:
         listed = f"{plural}: {', '.join(names)}"
     return f"did you mean {' or '.join(near)}? {listed}" if near else listed
+
+
+def check_known(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> None:
+    """`InputError` with near matches unless a name is among the ``known`` ones of this kind."""
+    if name not in known:
+        raise InputError(message, **where, legal=near_matches(str(name), list(known), kind=kind))
 
 
 class Registry(Generic[T]):
@@ -90,12 +96,9 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The thing of that name; `InputError` with near matches when there is none."""
-        if name in self:
-            return self._things[name]
-        raise InputError(
-            f"there is no {self.kind} named {name!r}",
-            legal=near_matches(name, self.names(), kind=self.kind),
-        )
+        if name not in self:
+            check_known(name, self.names(), self.kind, f"there is no {self.kind} named {name!r}")
+        return self._things[name]
 
     def names(self) -> list[str]:
         """All names, sorted."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 
 from optsched.cli.interrupt import due, shield_processes, telling
-from optsched.cli.options import AsJson, Seed, complete_policy, output
-from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
+from optsched.cli.options import AsJson, Seed, Workers, argument, complete_policy, option, output
+from optsched.cli.output import answer, others_print_to_stderr, print_json, say
 from optsched.errors import check_legal
 from optsched.problem.files import check_writable, write_atomic
 
@@ -21,53 +20,28 @@ if TYPE_CHECKING:
     from optsched.problem.instance import Instance
 
 
+POLICY = "NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own"
+SPACE = "the kind of instances, see: optsched list spaces; default: the one for the policy"
+METHOD = "search, or milp: proves the worst one; for queue orders, on one machine. See: optsched list methods"
+
+
 def attack(
-    policy: Annotated[
-        str,
-        Argument(
-            metavar="POLICY",
-            help="NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own",
-            show_default=False,
-            autocompletion=complete_policy,
-        ),
-    ],
-    against: Annotated[str, Option("--against", metavar="opt|POLICY", help="the optimum, or another policy")] = "opt",
-    objective: Annotated[str, Option("--objective", metavar="NAME")] = "total_flow_time",
-    space: Annotated[
-        str,
-        Option(
-            "--space",
-            metavar="NAME[:KEY=VALUE,...]",
-            help="the kind of instances, see: optsched list spaces; default: the one for the policy",
-        ),
-    ] = "",
-    jobs: Annotated[
-        int | None, Option("--jobs", metavar="N", help="the most jobs; default: those of the space")
-    ] = None,
-    gpus: Annotated[
-        int | None, Option("--gpus", metavar="G", help="of the cluster; default: those of the space")
-    ] = None,
-    budget: Annotated[
-        float | None, Option("--budget", metavar="SECONDS", help="default: 45, unless there are --tries")
-    ] = None,
+    policy: Annotated[str, argument("POLICY", POLICY, complete_policy)],
+    against: Annotated[str, option("--against opt|POLICY", "the optimum, or another policy")] = "opt",
+    objective: Annotated[str, option("--objective NAME")] = "total_flow_time",
+    space: Annotated[str, option("--space NAME[:KEY=VALUE,...]", SPACE)] = "",
+    jobs: Annotated[int | None, option("--jobs N", "the most jobs; default: those of the space")] = None,
+    gpus: Annotated[int | None, option("--gpus G", "of the cluster; default: those of the space")] = None,
+    budget: Annotated[float | None, option("--budget SECONDS", "default: 45, unless there are --tries")] = None,
     tries: Annotated[
-        int | None,
-        Option("--tries", metavar="N", help="instances to try; then the result depends on the seed only"),
+        int | None, option("--tries N", "instances to try; then the result depends on the seed only")
     ] = None,
-    method: Annotated[
-        str,
-        Option(
-            "--method",
-            metavar="NAME",
-            help="search, or milp: proves the worst one; for queue orders, on one machine. See: optsched list methods",
-        ),
-    ] = "search",
+    method: Annotated[str, option("--method NAME", METHOD)] = "search",
     seed: Seed = 0,
-    workers: Annotated[int | None, Option("--workers", metavar="N", help="processes; default: one a processor")] = None,
+    workers: Workers = None,
     file: Annotated[Path | None, output("FILE", "a file for the instance (.json, .parquet)")] = None,
     report: Annotated[
-        Path | None,
-        Option("--report", metavar="FILE.html", help="a page with the jobs, the schedules and the proof"),
+        Path | None, option("--report FILE.html", "a page with the jobs, the schedules and the proof")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,10 +52,8 @@ def attack(
     from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
     from optsched.progress import bars
 
-    if file is not None:
-        check_writable(file, "an instance")
-    if report is not None:
-        check_writable(report, "a report", (".html",))
+    check_writable(file, "an instance")
+    check_writable(report, "a report", (".html",))
     shield_processes()
     if budget is None and tries is None:
         budget = SECONDS
@@ -106,44 +78,22 @@ def attack(
         telling(unconfirmed, late=late, deadline=due(budget)),
     ):
         name = f"attacking {policy}"
-        step, tell = (None, shown.line(name)) if tries is None else (shown.step(name), None)
+        line = shown.line(name) if tries is None else None
 
-        def progress(done: int, every: int) -> None:
-            if step is not None:
-                step(done, every)
-            if tell is not None:
-                tell(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
+        def told(done: int, _: int) -> None:
+            if line is not None:
+                line(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
 
-        found = search(
-            policy,
-            against,
-            objective=objective,
-            space=space,
-            jobs=jobs,
-            gpus=gpus,
-            tries=tries,
-            seed=seed,
-            workers=workers,
-            method=method,
-            progress=progress,
-            best=lambda ratio, instance: known.append((ratio, instance)),
-            deadline=due(budget),
-        )
+        how: dict[str, Any] = {"space": space, "jobs": jobs, "gpus": gpus, "tries": tries, "method": method}
+        how |= {"seed": seed, "workers": workers, "deadline": due(budget), "best": lambda *found: known.append(found)}
+        found = search(policy, against, objective=objective, **how, progress=told if line else shown.step(name))
     if file is not None:
         found.instance.save(file)
     if report is not None:
         from optsched.report.html_views import attack_page
 
         write_atomic(report, attack_page(found))
-    if as_json:
-        print_json(found.to_json())
-        return
-    from optsched.cli.tables import attack_view
-
-    show(attack_view(found))
-    for written in (file, report):
-        if written is not None:
-            write(f"wrote {written}\n")
+    answer(as_json, found.to_json, lambda tables: tables.attack_view(found), file, report)
 
 
 def _so_far(policy: str, against: str, known: Sequence[tuple[float, Instance]], file: Path | None) -> str:
@@ -173,12 +123,7 @@ def _unconfirmed(policy: str, against: str, objective: str, known: Sequence[tupl
 
 
 def check_policy(
-    policy: Annotated[
-        str,
-        Argument(
-            metavar="MODULE:CLASS", help="or a registered policy; [:KEY=VALUE,...][+PLACEMENT]", show_default=False
-        ),
-    ],
+    policy: Annotated[str, argument("MODULE:CLASS", "or a registered policy; [:KEY=VALUE,...][+PLACEMENT]")],
     folder: Annotated[Path, output("DIR", "a folder for instances that show what is broken; default: here")] = Path(),
     as_json: AsJson = False,
 ) -> None:
@@ -193,12 +138,7 @@ def check_policy(
     with bars() as shown, others_print_to_stderr():
         found = examine(policy, progress=shown.step("checking"))
     files = found.save(folder)
-    if as_json:
-        print_json(found.to_json(files))
-    else:
-        from optsched.cli.tables import examination_view
-
-        show(examination_view(found))
+    answer(as_json, lambda: found.to_json(files), lambda tables: tables.examination_view(found))
     for each in found.broken:
         written = f"; see {', '.join(files[each.check])}" if each.check in files else ""
         say(f"{policy}: {each.check}: {each.said}{written}")

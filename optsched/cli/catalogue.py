@@ -11,12 +11,11 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Annotated, Any
 
-from typer import Argument, Context
+from typer import Context
 
-from optsched.cli.options import AsJson, names
-from optsched.cli.output import print_json, show, write
-from optsched.errors import InputError
-from optsched.registry import Registry, legal_of, near_matches, parameters_of
+from optsched.cli.options import AsJson, argument, names
+from optsched.cli.output import answer, print_json, write
+from optsched.registry import Registry, check_known, legal_of, parameters_of
 
 
 def _first_line(thing: Any) -> str:
@@ -89,21 +88,103 @@ def _instances() -> list[tuple[str, str]]:
     return [(each.name, f"{each.problem}, {each.objective}: {each.known}") for each in entries()]
 
 
+@dataclass(frozen=True)
+class ShownParameter:
+    """A parameter that text can set: its default as written, and what it means, where that is said."""
+
+    name: str
+    default: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself.
+
+    ``facts``: what else is known of it, each with its heading.
+    """
+
+    name: str
+    text: str
+    parameters: tuple[ShownParameter, ...] = ()
+    written: str = ""
+    about: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``list KIND NAME --json``."""
+        parts = {"parameters": [asdict(each) for each in self.parameters], "facts": dict(self.facts)}
+        return {"name": self.name, "text": self.text, **parts, "about": self.about}
+
+
+def _of_model(name: str, text: str) -> Entry:
+    from optsched.models import FORMULATIONS
+    from optsched.models.program import PROGRAMS
+    from optsched.problem.instance import Instance, Job
+
+    parameters: tuple[ShownParameter, ...] = ()
+    if name in PROGRAMS:
+        data = PROGRAMS.get(name).data
+        parameters = _shown_parameters(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
+    known: Registry[Any] = FORMULATIONS if name in FORMULATIONS else PROGRAMS
+    facts: tuple[tuple[str, str], ...] = ()
+    if name in known:
+        of = known.get(name)
+        end = ', model.end("ID") its completion time' if getattr(of, "end", None) else ""
+        facts = mathematics(inspect.getdoc(inspect.getmodule(of.build)) or "")
+        facts += (("in Python", f'model = osd.formulate(SOURCE, "{name}"); model.job("ID") is a job\'s number{end}'),)
+    return Entry(name, text, parameters, _written(f"optsched solve SOURCE --model {name}:", parameters), facts=facts)
+
+
+def _of_guarantee(name: str, _: str) -> Entry:
+    from optsched.guarantees.describe import facts_of, theorems
+
+    theorem = theorems()[name]
+    return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
+
+
 def _recipe(recipe: Any) -> str:
     return _with_parameters(recipe.summary, {key: each.default for key, each in recipe.parameters.items()})
 
 
+def _of_recipe(recipe: Any, _: str) -> Entry:
+    meant = ((key, _shown(each.default), f"{each.meaning} ({each.legal})") for key, each in recipe.parameters.items())
+    written = f"optsched generate {recipe.name} --set {next(iter(recipe.parameters), 'key')}=... -o FILE"
+    return Entry(recipe.name, recipe.summary, tuple(ShownParameter(*each) for each in meant), written)
+
+
 def _family(family: Any) -> str:
-    text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
-    return _with_parameters(text, family.parameters)
+    return f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
+
+
+def _of_family(family: Any, _: str) -> Entry:
+    parameters = _shown_parameters(family.make)
+    written = f"optsched ratio {family.name}:{family.size}={parameters[0].default} -p {family.policy}"
+    return Entry(family.name, _family(family), parameters, written, _paragraphs(inspect.getdoc(family.make) or ""))
+
+
+def _of_dialect(dialect: Any, text: str) -> Entry:
+    columns = "--columns FIELD=COLUMN,..." if dialect.takes_columns else ", ".join(dialect.header)
+    cluster = "as the file says, unless --cluster does" if dialect.brings_cluster else "--cluster NODESxGPUS"
+    facts = (("columns", columns), ("fragment", dialect.fragment), ("cluster", cluster))
+    return Entry(dialect.name, text, facts=tuple(each for each in facts if each[1]))
+
+
+def _of_method(method: Any, text: str) -> Entry:
+    from optsched.adversary.method import TOLERANCE_LEGAL
+
+    size = "an integer >= 1; what the kind of instances says goes first"
+    parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
+    parameters += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
+    return Entry(method.name, text, parameters, f"optsched attack POLICY --method {method.name}")
 
 
 @dataclass(frozen=True)
 class ListedKind:
     """Names of one kind: a line about them; their registry, ``module:NAME``, and what a list ``says`` of a thing there.
 
-    ``sign``: what stands before the parameters of a thing whose docstring is all about it. ``rows``: of what is in several
-    registries or in none.
+    ``sign``: what stands before the parameters of a thing whose docstring is all about it; of others ``about`` knows more,
+    of a thing, or of the name of what has ``rows``: things in several registries or in none.
     """
 
     summary: str
@@ -111,6 +192,7 @@ class ListedKind:
     says: Callable[[Any], str] = attrgetter("summary")
     sign: str = ""
     rows: Callable[[], list[tuple[str, str]]] | None = None
+    about: Callable[[Any, str], Entry] | None = None
 
     @property
     def known(self) -> Registry[Any]:
@@ -138,10 +220,15 @@ KINDS = {
         _with_defaults,
         "predictor={}/",
     ),
-    "models": ListedKind("exact methods, for solve --model", rows=_models),
+    "models": ListedKind("exact methods, for solve --model", rows=_models, about=_of_model),
     "bounds": ListedKind("certified lower bounds", rows=_bounds),
-    "guarantees": ListedKind("theorems that runs are held against", rows=_guarantees),
-    "families": ListedKind("instances on which a policy loses much, for ratio", "guarantees.family:FAMILIES", _family),
+    "guarantees": ListedKind("theorems that runs are held against", rows=_guarantees, about=_of_guarantee),
+    "families": ListedKind(
+        "instances on which a policy loses much, for ratio",
+        "guarantees.family:FAMILIES",
+        lambda each: _with_parameters(_family(each), each.parameters),
+        about=_of_family,
+    ),
     "lower-bounds": ListedKind(
         "what no online algorithm can do",
         "guarantees.guarantee:LOWER_BOUNDS",
@@ -152,8 +239,12 @@ KINDS = {
     ),
     "instances": ListedKind("instances that come with optsched, a SOURCE each", rows=_instances),
     "suites": ListedKind("sets of instances, for ratio", rows=_suites),
-    "recipes": ListedKind("generators of instances, for generate", "io.traces.generate:RECIPES", _recipe),
-    "dialects": ListedKind("traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS"),
+    "recipes": ListedKind(
+        "generators of instances, for generate", "io.traces.generate:RECIPES", _recipe, about=_of_recipe
+    ),
+    "dialects": ListedKind(
+        "traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS", about=_of_dialect
+    ),
     "devices": ListedKind(
         "GPU types whose peak speed is known, for rates that no table has", "speeds.throughput_table:DEVICES", str
     ),
@@ -163,7 +254,7 @@ KINDS = {
         _with_defaults,
         "optsched attack POLICY --space {}:",
     ),
-    "methods": ListedKind("ways in which attack looks for the worst one", "adversary.method:METHODS"),
+    "methods": ListedKind("ways in which attack looks for the worst one", "adversary.method:METHODS", about=_of_method),
     "studies": ListedKind("experiments that can be run again, for reproduce", "studies.study:STUDIES"),
     "measures": ListedKind(
         "what cells of a sweep and studies measure, for measure = NAME",
@@ -173,73 +264,22 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class ShownParameter:
-    """A parameter that text can set: its default as written, and what it means, where that is said."""
-
-    name: str
-    default: str
-    meaning: str = ""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One thing: its line in the list, its parameters, how they are ``written``, and all that it says ``about`` itself.
-
-    ``facts``: what else is known of it, each with its heading.
-    """
-
-    name: str
-    text: str
-    parameters: tuple[ShownParameter, ...] = ()
-    written: str = ""
-    about: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As in ``list KIND NAME --json``."""
-        return {
-            "name": self.name,
-            "text": self.text,
-            "parameters": [asdict(each) for each in self.parameters],
-            "facts": dict(self.facts),
-            "about": self.about,
-        }
-
-
 def entry(kind: str, name: str) -> Entry:
     """All about one name of a kind; `InputError` with near matches for an unknown kind or name."""
     texts = dict(catalogue(kind))
-    if name not in texts:
-        singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
-        near = near_matches(name, list(texts), kind=singular)
-        raise InputError(f"there is no {singular} of this name", value=name, legal=near)
-    if KINDS[kind].sign:
-        thing = KINDS[kind].known.get(name)
-        _, _, about = (inspect.getdoc(thing) or "").partition("\n")
-        parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
-        written = _written(KINDS[kind].sign.format(name), parameters)
-        return Entry(name, _first_line(thing), parameters, written, _paragraphs(about))
-    return _OF_KIND.get(kind, Entry)(name, texts[name])
-
-
-def _of_model(name: str, text: str) -> Entry:
-    from optsched.models import FORMULATIONS
-    from optsched.models.program import PROGRAMS
-    from optsched.problem.instance import Instance, Job
-
-    parameters: tuple[ShownParameter, ...] = ()
-    if name in PROGRAMS:
-        data = PROGRAMS.get(name).data
-        parameters = _shown_parameters(data, partial(data, Instance([Job("a", duration=1)], "1x1")))
-    known: Registry[Any] = FORMULATIONS if name in FORMULATIONS else PROGRAMS
-    facts: tuple[tuple[str, str], ...] = ()
-    if name in known:
-        of = known.get(name)
-        end = ', model.end("ID") its completion time' if getattr(of, "end", None) else ""
-        facts = mathematics(inspect.getdoc(inspect.getmodule(of.build)) or "")
-        facts += (("in Python", f'model = osd.formulate(SOURCE, "{name}"); model.job("ID") is a job\'s number{end}'),)
-    return Entry(name, text, parameters, _written(f"optsched solve SOURCE --model {name}:", parameters), facts=facts)
+    singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+    check_known(name, texts, singular, f"there is no {singular} of this name", value=name)
+    listed = KINDS[kind]
+    if listed.about is not None:
+        return listed.about(name if listed.rows else listed.known.get(name), texts[name])
+    if not listed.sign:
+        return Entry(name, texts[name])
+    thing = listed.known.get(name)
+    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
+    parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
+    return Entry(
+        name, _first_line(thing), parameters, _written(listed.sign.format(name), parameters), _paragraphs(about)
+    )
 
 
 _SECTION = re.compile(r"(Sets|Data|Variables|Optimum|Size|Reference)\b[^:]*: ")
@@ -272,26 +312,6 @@ def mathematics(docstring: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, " ".join(text).replace("``", "").strip()) for key, text in parts.items())
 
 
-def _of_dialect(name: str, text: str) -> Entry:
-    from optsched.io.traces.dialect import DIALECTS
-
-    dialect = DIALECTS.get(name)
-    columns = "--columns FIELD=COLUMN,..." if dialect.takes_columns else ", ".join(dialect.header)
-    cluster = "as the file says, unless --cluster does" if dialect.brings_cluster else "--cluster NODESxGPUS"
-    facts = (("columns", columns), ("fragment", dialect.fragment), ("cluster", cluster))
-    return Entry(name, text, facts=tuple(each for each in facts if each[1]))
-
-
-def _of_method(name: str, text: str) -> Entry:
-    from optsched.adversary.method import METHODS, TOLERANCE_LEGAL
-
-    method = METHODS.get(name)
-    size = "an integer >= 1; what the kind of instances says goes first"
-    parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
-    parameters += (ShownParameter("tolerance", _shown(method.tolerance), TOLERANCE_LEGAL),)
-    return Entry(name, text, parameters, f"optsched attack POLICY --method {name}")
-
-
 def _shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
     known = parameters_of(maker).items()
     return tuple(ShownParameter(key, _shown(value), legal_of(maker, key, tried or maker)) for key, value in known)
@@ -309,45 +329,6 @@ def _written(sign: str, parameters: tuple[ShownParameter, ...]) -> str:
     return sign + ",".join(f"{each.name}={each.default}" for each in parameters) if parameters else ""
 
 
-def _of_recipe(name: str, _: str) -> Entry:
-    from optsched.io.traces.generate import RECIPES
-
-    recipe = RECIPES.get(name)
-    parameters = tuple(
-        ShownParameter(key, _shown(each.default), f"{each.meaning} ({each.legal})")
-        for key, each in recipe.parameters.items()
-    )
-    first = next(iter(recipe.parameters), "key")
-    return Entry(name, recipe.summary, parameters, f"optsched generate {name} --set {first}=... -o FILE")
-
-
-def _of_guarantee(name: str, _: str) -> Entry:
-    from optsched.guarantees.describe import facts_of, theorems
-
-    theorem = theorems()[name]
-    return Entry(name, theorem.statement, about=theorem.proof, facts=facts_of(theorem))
-
-
-def _of_family(name: str, _: str) -> Entry:
-    from optsched.guarantees.family import FAMILIES
-
-    family = FAMILIES.get(name)
-    parameters = _shown_parameters(family.make)
-    written = f"optsched ratio {name}:{family.size}={parameters[0].default} -p {family.policy}"
-    text = f"{family.summary}; {family.policy} on {family.objective}: {family.limit}"
-    return Entry(name, text, parameters, written, _paragraphs(inspect.getdoc(family.make) or ""))
-
-
-_OF_KIND: dict[str, Callable[[str, str], Entry]] = {
-    "models": _of_model,
-    "dialects": _of_dialect,
-    "methods": _of_method,
-    "recipes": _of_recipe,
-    "guarantees": _of_guarantee,
-    "families": _of_family,
-}
-
-
 def _paragraphs(text: str) -> str:
     # each on one line: how wide they are is the reader's affair
     return "\n\n".join(" ".join(part.split()) for part in text.strip().replace("``", "").split("\n\n"))
@@ -355,8 +336,7 @@ def _paragraphs(text: str) -> str:
 
 def catalogue(kind: str) -> list[tuple[str, str]]:
     """(name, one line) of everything of a kind; `InputError` with near matches for an unknown kind."""
-    if kind not in KINDS:
-        raise InputError("unknown kind", field="list", value=kind, legal=near_matches(kind, list(KINDS), kind="kind"))
+    check_known(kind, KINDS, "kind", "unknown kind", field="list", value=kind)
     return KINDS[kind].lines()
 
 
@@ -380,13 +360,8 @@ def _names(ctx: Context, incomplete: str) -> list[str]:
 
 
 def list_names(
-    kind: Annotated[
-        str | None, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False, autocompletion=_kinds)
-    ] = None,
-    name: Annotated[
-        str | None,
-        Argument(metavar="NAME", help="one of them: all about it", show_default=False, autocompletion=_names),
-    ] = None,
+    kind: Annotated[str | None, argument("KIND", ", ".join(KINDS), _kinds)] = None,
+    name: Annotated[str | None, argument("NAME", "one of them: all about it", _names)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Names that can be used, each with a line on what it is.
@@ -401,12 +376,10 @@ def list_names(
         every = "\n".join(f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items())
         write(f"Usage: optsched list KIND [NAME]\n\nKinds:\n{every}\n\nExamples:{EXAMPLES}")
         return
-    found = None if name is None else entry(kind, name)
-    rows = catalogue(kind) if found is None else []
-    if as_json:
-        lines = [{"name": name, "text": text} for name, text in rows]
-        print_json({kind: lines if found is None else [found.to_json()]})
+    if name is not None:
+        found = entry(kind, name)
+        answer(as_json, lambda: {kind: [found.to_json()]}, lambda tables: tables.entry_view(found))
         return
-    from optsched.cli.tables import entry_view, names_view
-
-    show(names_view(kind, rows) if found is None else entry_view(found))
+    rows = catalogue(kind)
+    lines = [{"name": name, "text": text} for name, text in rows]
+    answer(as_json, lambda: {kind: lines}, lambda tables: tables.names_view(kind, rows))

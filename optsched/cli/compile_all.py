@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
-from typer import Option
-
+from optsched.cli.options import option
 from optsched.cli.output import say, write
 from optsched.errors import OptschedError
 
 
-def warm_up(quiet: Annotated[bool, Option("--quiet", "-q", help="no line a step")] = False) -> None:
+def warm_up(quiet: Annotated[bool, option("--quiet,-q", "no line a step")] = False) -> None:
     """Compile everything now, so that no later run waits. For images and CI; minutes, once for a machine."""
     from optsched.compiled import without_interpreting
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 
-from optsched.cli.options import AboutSource, AsJson, Reading, Seed, Source, completing, output, reading_source
-from optsched.cli.output import print_json, show, write
+from optsched.cli.options import (
+    AboutSource,
+    AsJson,
+    Reading,
+    Seed,
+    Source,
+    argument,
+    completing,
+    option,
+    output,
+    reading_source,
+)
+from optsched.cli.output import answer, print_json, show, write
 from optsched.errors import check_legal, printable
 from optsched.problem.files import check_writable, write_atomic
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from optsched.check.context import Violation
     from optsched.speeds.least_squares import Fitted
 
@@ -28,7 +35,7 @@ InstanceFile = output("FILE", "an instance file (.json, .parquet)")
 
 @reading_source
 def verify(
-    file: Annotated[Path, Argument(metavar="FILE", help="a schedule, its tasks, or a certificate", show_default=False)],
+    file: Annotated[Path, argument("FILE", "a schedule, its tasks, or a certificate")],
     instance: Annotated[str, AboutSource],
     reading: Reading,
     as_json: AsJson = False,
@@ -62,19 +69,10 @@ def _require_none(violations: Sequence[Violation], file: str | Path, as_json: bo
 
 
 def generate(
-    recipe: Annotated[
-        str,
-        Argument(
-            metavar="RECIPE",
-            help="see: optsched list recipes",
-            show_default=False,
-            autocompletion=completing("recipes"),
-        ),
-    ],
+    recipe: Annotated[str, argument("RECIPE", "see: optsched list recipes", completing("recipes"))],
     file: Annotated[Path, InstanceFile],
     setting: Annotated[
-        list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="a parameter; see: optsched list recipes RECIPE"),
+        list[str] | None, option("--set KEY=VALUE", "a parameter; see: optsched list recipes RECIPE")
     ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -106,18 +104,14 @@ def convert(source: Source, file: Annotated[Path, InstanceFile], reading: Readin
 
 @reading_source
 def plot(
-    file: Annotated[
-        Path,
-        Argument(metavar="FILE", help="a schedule, its tasks, or the result.json of a run", show_default=False),
-    ],
+    file: Annotated[Path, argument("FILE", "a schedule, its tasks, or the result.json of a run")],
     picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf), or a page to zoom into (.html)")],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[
-        str | None,
-        Option("--from", metavar="TIME", help="only what happens from then on: seconds, 90min, 2h, 1d"),
+        str | None, option("--from TIME", "only what happens from then on: seconds, 90min, 2h, 1d")
     ] = None,
-    until: Annotated[str | None, Option("--to", metavar="TIME", help="and until then")] = None,
+    until: Annotated[str | None, option("--to TIME", "and until then")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
@@ -152,12 +146,9 @@ WHICH = "only instances whose optimum is proved; only the others"
 
 
 def library(
-    action: Annotated[str, Argument(metavar="[list|check]", help="default: list", show_default=False)] = "list",
-    what: Annotated[
-        str | None,
-        Argument(metavar="[SUITE|FILE]", help=WHAT, show_default=False, autocompletion=completing("library-suites")),
-    ] = None,
-    solved: Annotated[bool | None, Option("--solved/--open", help=WHICH, show_default=False)] = None,
+    action: Annotated[str, argument("[list|check]", "default: list")] = "list",
+    what: Annotated[str | None, argument("[SUITE|FILE]", WHAT, completing("library-suites"))] = None,
+    solved: Annotated[bool | None, option("--solved/--open", WHICH, show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Instances with proven optima or intervals; submit better.
@@ -175,12 +166,12 @@ def library(
     from optsched.io.library import library as frame
 
     rows = frame(what, solved).to_dicts()
-    if as_json:
-        print_json({"instances": rows})
-        return
-    from optsched.cli.tables import library_suites_view, library_view
-
-    show(library_suites_view(rows) if what is None and solved is None else library_view(rows))
+    suites = what is None and solved is None
+    answer(
+        as_json,
+        lambda: {"instances": rows},
+        lambda tables: tables.library_suites_view(rows) if suites else tables.library_view(rows),
+    )
 
 
 def _check(file: str, as_json: bool) -> None:
@@ -204,12 +195,10 @@ KINDS = ("contention", "interference", "scaling")
 
 
 def fit(
-    kind: Annotated[str, Argument(metavar="KIND", help=", ".join(KINDS), show_default=False)],
-    measured: Annotated[Path, Argument(metavar="FILE.csv", help="one measurement a row", show_default=False)],
-    latency: Annotated[float | None, Option("--latency", metavar="S", help="contention: a, where known")] = None,
-    ratio: Annotated[
-        float | None, Option("--ratio", metavar="XI", help="interference: of pairs not measured; default: 2")
-    ] = None,
+    kind: Annotated[str, argument("KIND", ", ".join(KINDS))],
+    measured: Annotated[Path, argument("FILE.csv", "one measurement a row")],
+    latency: Annotated[float | None, option("--latency S", "contention: a, where known")] = None,
+    ratio: Annotated[float | None, option("--ratio XI", "interference: of pairs not measured; default: 2")] = None,
     file: Annotated[Path | None, output("FILE.json", "for --contention, --interference or --profiles of run")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -226,8 +215,7 @@ def fit(
     check_legal(pairs, "--ratio", ratio, "a number >= 1, with interference only")
     from optsched.io.measurements import measured_contention, measured_interference, measured_scalings
 
-    if file is not None:
-        check_writable(file, "the constants", (".json",))
+    check_writable(file, "the constants", (".json",))
     if kind == "scaling":
         found: dict[str, Fitted[Any]] = dict(measured_scalings(measured))
         part = {name: each.model.to_json() for name, each in found.items()}
@@ -237,30 +225,10 @@ def fit(
         found, part = {"": one}, one.model.to_json()
     if file is not None:
         write_atomic(file, json.dumps(part, indent=1) + "\n")
-    if as_json:
-        fits = [{"of": name, **each.to_json()} for name, each in found.items()]
-        print_json({"kind": kind, "file": str(measured), "fits": fits, kind: part})
-        return
-    show(_fits_view(found))
-    if file is not None:
-        write(f"wrote {file}\n")
-
-
-def _fits_view(found: dict[str, Fitted[Any]]) -> Group:
-    """One row a constant; then, a line a fit, how well it meets the measurements, and what was assumed."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from optsched.cli.layout import Column, Sheet
-
-    heads = ("constant", "value", "std error", "95 % from", "to", "unit")
-    sheet, notes = Sheet([Column(head, right=head != "unit") for head in heads]), []
-    for name, each in found.items():
-        of = f"{name}: " * bool(name)
-        for row in each.constants:
-            numbers = (row.value, row.error, *each.interval(row.name))
-            sheet.add(of + row.name, *("-" if math.isnan(x) else f"{x:.4g}" for x in numbers), row.unit)
-        rows, explained = len(each.measured), "-" if math.isnan(each.r_squared) else f"{each.r_squared:.6g}"
-        error = f"largest relative error {100 * each.largest_error:.2g} %"
-        notes += [of + note for note in (f"{rows} row{'s' * (rows > 1)}, R^2 {explained}, {error}", *each.notes)]
-    return Group(sheet, *map(Text, notes))
+    about = {"kind": kind, "file": str(measured)}
+    answer(
+        as_json,
+        lambda: about | {"fits": [{"of": name, **each.to_json()} for name, each in found.items()], kind: part},
+        lambda tables: tables.fits_view(found),
+        file,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,29 +44,26 @@ class SafeConsole(Console):
             yield segment if segment.control else Segment(printable(segment.text, lines=True), segment.style)
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column: ``right`` for numbers; ``tells``: a text that may be broken between words."""
-
-    head: str
-    right: bool = True
-    tells: bool = False
-
-
 @dataclass
 class Sheet:
-    """What a table says, before it is known how wide it may be; rows as of `Table.add_row`."""
+    """What a table says, before it is known how wide it may be; rows as of `Table.add_row`.
 
-    columns: Sequence[Column]
+    Columns by their heads: numbers, at the right, but for the first one, ``texts``, and those that ``tells`` names, whose
+    texts may be broken between words.
+    """
+
+    heads: Sequence[str]
+    texts: Collection[str] = ()
+    tells: Collection[str] = ()
     rows: list[tuple[tuple[str, ...], dict[str, Any]]] = field(default_factory=list)
 
     def add(self, *cells: str, section: bool = False, bold: bool = False) -> None:
         """One more row; missing cells are empty. ``section``: a line is drawn below; ``bold``: a head within the table."""
-        row = (*cells, *[""] * (len(self.columns) - len(cells)))
+        row = (*cells, *[""] * (len(self.heads) - len(cells)))
         self.rows.append((row, {"end_section": section, "style": "bold" if bold else None}))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        first, *others = every = range(len(self.columns))
+        first, *others = every = range(len(self.heads))
         if self._width(every, broken=False) <= options.max_width:
             yield self._table(every, broken=False)
             return
@@ -82,24 +79,25 @@ class Sheet:
         widths = []
         for c in columns:
             widest = max(cell_len(line) for text in self._texts(c, broken) for line in text.split("\n"))
-            widths.append(min(widest, WHOLE) if broken and self.columns[c].tells else widest)
+            widths.append(min(widest, WHOLE) if broken and self.heads[c] in self.tells else widest)
         return sum(widths) + BORDER * (len(widths) - 1) + 2
 
     def _texts(self, c: int, broken: bool) -> list[str]:
         """Head and cells of a column."""
         cells = [row[c] for row, style in self.rows]
         if not broken:
-            return [self.columns[c].head, *cells]
+            return [self.heads[c], *cells]
         widest = max(map(cell_len, cells), default=0)
-        return [_broken(self.columns[c].head, widest), *(cells if c else [_broken(cell, WHOLE) for cell in cells])]
+        return [_broken(self.heads[c], widest), *(cells if c else [_broken(cell, WHOLE) for cell in cells])]
 
     def _table(self, columns: Iterable[int], broken: bool) -> Table:
         table = Table(header_style="bold", pad_edge=False)
         texts = []
         for c in columns:
             head, *below = self._texts(c, broken)
-            side: JustifyMethod = "right" if self.columns[c].right and c else "left"
-            table.add_column(Text(head), justify=side, overflow="fold", no_wrap=not self.columns[c].tells)
+            tells = self.heads[c] in self.tells
+            side: JustifyMethod = "left" if c == 0 or tells or self.heads[c] in self.texts else "right"
+            table.add_column(Text(head), justify=side, overflow="fold", no_wrap=not tells)
             texts.append(map(Text, below))
         for cells, (_, style) in zip(zip(*texts, strict=True), self.rows, strict=True):
             table.add_row(*cells, **style)

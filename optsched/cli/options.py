@@ -72,34 +72,30 @@ def complete_policy(incomplete: str) -> list[str]:
     return [f"{head}{plus}{name}" for name in found if name.startswith(tail)]
 
 
-Source = Annotated[
-    str,
-    Argument(
-        metavar="SOURCE",
-        help="an instance file (.json, .parquet), a shipped instance, or DIALECT:PATH",
-        show_default=False,
-        autocompletion=completing("instances"),
-    ),
-]
-AboutSource = Option(
-    "--instance", metavar="SOURCE", show_default=False, autocompletion=completing("instances"), help="what it is about"
+def option(written: str, said: str | None = None, **more: Any) -> Any:
+    """The option that help shows so, ``-o,--output FILE``; without a word behind it it is switched on."""
+    names, _, metavar = written.partition(" ")
+    return Option(*names.split(","), metavar=metavar or None, help=said, **more)
+
+
+def argument(metavar: str, said: str, complete: Callable[..., list[str]] | None = None) -> Any:
+    """What stands on the command line without a name."""
+    return Argument(metavar=metavar, help=said, show_default=False, autocompletion=complete)
+
+
+SOURCE = "an instance file (.json, .parquet), a shipped instance, or DIALECT:PATH"
+Source = Annotated[str, argument("SOURCE", SOURCE, completing("instances"))]
+AboutSource = option(
+    "--instance SOURCE", "what it is about", show_default=False, autocompletion=completing("instances")
 )
-Objective = Annotated[
-    str | None,
-    Option("--objective", metavar="NAME", help="default: the instance's own, else total_flow_time"),
-]
+Objective = Annotated[str | None, option("--objective NAME", "default: the instance's own, else total_flow_time")]
 
 
 def policies(default: str = "") -> Any:
     """The option ``-p``."""
-    return Option(
-        "-p",
-        "--policy",
-        metavar="NAME[:KEY=VALUE,...][+PLACEMENT]",
-        show_default=False,
-        autocompletion=complete_policy,
-        help="may be given several times; see: optsched list policies" + (f"; default: {default}" if default else ""),
-    )
+    said = "may be given several times; see: optsched list policies" + (f"; default: {default}" if default else "")
+    written = "-p,--policy NAME[:KEY=VALUE,...][+PLACEMENT]"
+    return option(written, said, show_default=False, autocompletion=complete_policy)
 
 
 # as optsched.report.comparison has them, which takes seconds to import; a test compares
@@ -107,16 +103,15 @@ DEFAULT_POLICIES = (
     "fifo, sjf, srtf (jobs that may share GPUs: sjf, sjf-ffs, sjf-bsbf; jobs with tasks: srsf:k=1, srsf:k=2, ada-srsf, "
     "leader-first)"
 )
-Strong = Annotated[
-    bool, Option("--strong", help="of rigid gangs also the bound that takes up to a minute, and closes more")
-]
-AsJson = Annotated[bool, Option("--json", help="exactly one JSON document on stdout")]
-Seed = Annotated[int, Option("--seed", metavar="S", help="seed of everything random")]
+Strong = Annotated[bool, option("--strong", "of rigid gangs also the bound that takes up to a minute, and closes more")]
+AsJson = Annotated[bool, option("--json", "exactly one JSON document on stdout")]
+Seed = Annotated[int, option("--seed S", "seed of everything random")]
+Workers = Annotated[int | None, option("--workers N", "processes; default: one a processor")]
 
 
 def output(metavar: str, what: str) -> Any:
     """The option ``-o``."""
-    return Option("-o", "--output", metavar=metavar, help=what, show_default=False)
+    return option(f"-o,--output {metavar}", what, show_default=False)
 
 
 class SourceKeepingCommand(TyperCommand):
@@ -142,52 +137,34 @@ def _reads(value: Any, metavar: str, file: Path) -> bool:
     return os.path.isfile(file) and any(os.path.isfile(each) and os.path.samefile(each, file) for each in paths)
 
 
+SLOWER = "slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file"
+SCALED = "scaling profiles: a folder of measurements (pollux), or a file of optsched fit scaling"
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a SOURCE is read: the options of every command that reads one."""
 
-    cluster: Annotated[
-        str | None, Option("--cluster", metavar="NODESxGPUS[:TYPE][+...]", help="e.g. 8x8, 4x8:V100+2x4:P100")
-    ] = None
-    limit: Annotated[int | None, Option("--limit", metavar="N", help="only the first N jobs by arrival")] = None
+    cluster: Annotated[str | None, option("--cluster NODESxGPUS[:TYPE][+...]", "e.g. 8x8, 4x8:V100+2x4:P100")] = None
+    limit: Annotated[int | None, option("--limit N", "only the first N jobs by arrival")] = None
     columns: Annotated[
-        str | None,
-        Option("--columns", metavar="FIELD=NAME,...", help="csv: arrival=NAME,gpus=NAME,duration=NAME,..."),
+        str | None, option("--columns FIELD=NAME,...", "csv: arrival=NAME,gpus=NAME,duration=NAME,...")
     ] = None
-    skip_bad: Annotated[bool, Option("--skip-bad", help="leave out rows that are invalid, and count them")] = False
+    skip_bad: Annotated[bool, option("--skip-bad", "leave out rows that are invalid, and count them")] = False
     throughputs: Annotated[
         Path | None,
-        Option(
-            "--throughputs",
-            metavar="FILE",
-            help="iterations/s by model and GPU type (Gavel's JSON); default: the built-in table",
-        ),
+        option("--throughputs FILE", "iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),
     ] = None
     strict_throughputs: Annotated[
-        bool, Option("--strict-throughputs", help="refuse rates that the table does not hold, instead of scaling")
+        bool, option("--strict-throughputs", "refuse rates that the table does not hold, instead of scaling")
     ] = False
-    interference: Annotated[
-        str | None,
-        Option(
-            "--interference",
-            metavar="XI|NAME|FILE",
-            help="slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file",
-        ),
-    ] = None
+    interference: Annotated[str | None, option("--interference XI|NAME|FILE", SLOWER)] = None
     contention: Annotated[
-        Path | None,
-        Option("--contention", metavar="FILE", help="all-reduces at once; see: optsched fit contention"),
+        Path | None, option("--contention FILE", "all-reduces at once; see: optsched fit contention")
     ] = None
-    profiles: Annotated[
-        Path | None,
-        Option(
-            "--profiles",
-            metavar="DIR|FILE",
-            help="scaling profiles: a folder of measurements (pollux), or a file of optsched fit scaling",
-        ),
-    ] = None
+    profiles: Annotated[Path | None, option("--profiles DIR|FILE", SCALED)] = None
     job_level: Annotated[
-        bool, Option("--job-level", help="jobs with tasks as whole jobs, for policies that know no tasks")
+        bool, option("--job-level", "jobs with tasks as whole jobs, for policies that know no tasks")
     ] = False
 
     def load(self, source: str) -> Loaded:
@@ -201,15 +178,13 @@ class Reading:
 
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""
-        if not _is_somewhere(source):
+        prefix, colon, place = source.partition(":")
+        if colon and prefix in names("dialects"):
+            there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
+        else:
+            there = Path(source).exists() or source in names("instances")
+        if not there:
             self.load(source)  # which says so, with what is legal
-
-
-def _is_somewhere(source: str) -> bool:
-    prefix, colon, place = source.partition(":")
-    if colon and prefix in names("dialects"):
-        return any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
-    return Path(source).exists() or source in names("instances")
 
 
 def reading_source(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from optsched.errors import OptschedError, printable
@@ -73,6 +73,21 @@ def say(line: str) -> None:
 def print_json(document: Any) -> None:
     """The one JSON document of ``--json``."""
     write(json.dumps(document, allow_nan=False) + "\n")
+
+
+def answer(
+    as_json: bool, document: Callable[[], Any], view: Callable[[Any], Any], *written: os.PathLike[str] | None
+) -> None:
+    """The JSON document; or for people a view, made of `optsched.cli.tables`, and which files were ``written``."""
+    if as_json:
+        print_json(document())
+        return
+    from optsched.cli import tables
+
+    show(view(tables))
+    for file in written:
+        if file is not None:
+            write(f"wrote {file}\n")
 
 
 class _Page(io.StringIO):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 
 from optsched.cli.interrupt import due, telling, tidying
 from optsched.cli.options import (
@@ -21,11 +20,13 @@ from optsched.cli.options import (
     Seed,
     Source,
     Strong,
+    argument,
+    option,
     output,
     policies,
     reading_source,
 )
-from optsched.cli.output import others_print_to_stderr, print_json, say, show, write
+from optsched.cli.output import answer, others_print_to_stderr, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.problem.files import check_writable
@@ -46,7 +47,7 @@ def run(
     strong: Strong = False,
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
-    force: Annotated[bool, Option("--force", help="with -o: replace another run in the folder")] = False,
+    force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay jobs under online policies, with certified ratios. Each is to the best possible schedule.
@@ -82,19 +83,11 @@ def run(
     written = [] if folder is None else save_report(report, folder)
     if report.note:
         say(report.note)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        from optsched.cli.tables import report_view
-
-        show(report_view(report))
-        if folder is not None:
-            write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
+    answer(as_json, report.to_json, lambda tables: tables.report_view(report))
+    if folder is not None and not as_json:
+        write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     _require_kept([(report.instance, judgement) for judgement in report.violations], folder)
-    undone = [f"{each.policy} ({len(each.unfinished)})" for each in report.runs if each.unfinished]
-    if undone:
-        say(f"jobs did not finish: {', '.join(undone)}")
-        raise typer.Exit(1)
+    _require_done("", [f"{each.policy} ({len(each.unfinished)})" for each in report.runs if each.unfinished])
 
 
 def _tell_finished(instance: Instance, objective: str | None, done: list[Run], as_json: bool) -> None:
@@ -112,23 +105,21 @@ def _tell_finished(instance: Instance, objective: str | None, done: list[Run], a
     show(finished_view(instance, name, done))
 
 
+MODEL = (
+    "see: optsched list models; default: chosen from the instance; a program without a schedule, like "
+    "hadar-primal:rounds=6, is solved as it stands"
+)
+CLASSES = "gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: what the instance is"
+
+
 @reading_source
 def solve(
     source: Source,
     reading: Reading,
-    model: Annotated[
-        str | None,
-        Option(
-            "--model",
-            metavar="NAME[:KEY=VALUE,...]",
-            help="see: optsched list models; default: chosen from the instance; a program without a schedule, like "
-            "hadar-primal:rounds=6, is solved as it stands",
-        ),
-    ] = None,
+    model: Annotated[str | None, option("--model NAME[:KEY=VALUE,...]", MODEL)] = None,
     objective: Objective = None,
     time_limit: Annotated[
-        float | None,
-        Option("--time-limit", metavar="SECONDS", help="default: until it is proved, or memory ends it"),
+        float | None, option("--time-limit SECONDS", "default: until it is proved, or memory ends it")
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,
@@ -137,8 +128,7 @@ def solve(
 
     optsched solve rigid-10-1 -o best.json
     """
-    if file is not None:
-        check_writable(file, "a schedule")
+    check_writable(file, "a schedule")
     reading.look(source)
     from optsched.progress import bars
     from optsched.solvers.solve import begin
@@ -206,22 +196,17 @@ def _solved_as_it_stands(
 
     if not is_program(model):
         return False
-    for option, given in (("--objective", objective), ("--output", file)):
+    for stated, given in (("--objective", objective), ("--output", file)):
         if given is not None:
             legal = "a model of schedules; this one has an objective of its own, and no schedule"
-            raise InputError("not with this model", field=option, value=str(given), legal=legal)
+            raise InputError("not with this model", field=stated, value=str(given), legal=legal)
     from optsched.progress import bars
 
     with bars(words=True) as shown:
         _, progress = shown.interval("solving")
         limit = None if deadline is NEVER else max(deadline.left, 0.01)
         solution = solve_program(instance, model, limit, progress=progress)
-    if as_json:
-        print_json(solution.to_json())
-        return True
-    from optsched.cli.tables import program_view
-
-    show(program_view(solution, instance))
+    answer(as_json, solution.to_json, lambda tables: tables.program_view(solution, instance))
     return True
 
 
@@ -230,14 +215,7 @@ def bound(
     source: Source,
     reading: Reading,
     objective: Objective = None,
-    schedule_class: Annotated[
-        str | None,
-        Option(
-            "--class",
-            metavar="CLASS",
-            help="gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: what the instance is",
-        ),
-    ] = None,
+    schedule_class: Annotated[str | None, option("--class CLASS", CLASSES)] = None,
     strong: Strong = False,
     file: Annotated[Path | None, output("FILE", "a file for the certificate")] = None,
     as_json: AsJson = False,
@@ -251,8 +229,7 @@ def bound(
     from optsched.progress import bars
 
     loaded = reading.load(source)
-    if file is not None:
-        check_writable(file)
+    check_writable(file)
     with bars() as shown:
         shown.step("bounding")
         certificate = best_bound(loaded.instance, objective, schedule_class, strong=strong)
@@ -260,46 +237,33 @@ def bound(
         certificate.verify(loaded.instance)
     if file is not None:
         certificate.save(file)
-    if as_json:
-        print_json({**certificate.to_json(), "float": certificate.exact_float})
-        return
-    from optsched.cli.tables import certificate_view
+    answer(
+        as_json,
+        lambda: {**certificate.to_json(), "float": certificate.exact_float},
+        lambda tables: tables.certificate_view(certificate, loaded.instance),
+        file,
+    )
 
-    show(certificate_view(certificate, loaded.instance))
-    if file is not None:
-        write(f"wrote {file}\n")
+
+SUITES = "see: optsched list suites; or a folder of instances, an instance, or a recipe with --seeds"
+WORST = "the table as JSON, and for every policy the instance on which it is worst"
 
 
 def ratio(
-    suite: Annotated[
-        str,
-        Argument(
-            metavar="SUITE",
-            help="see: optsched list suites; or a folder of instances, an instance, or a recipe with --seeds",
-            show_default=False,
-        ),
-    ],
+    suite: Annotated[str, argument("SUITE", SUITES)],
     policy: Annotated[list[str], policies()],
-    objective: Annotated[str | None, Option("--objective", metavar="NAME", help="default: each instance's own")] = None,
-    seeds: Annotated[
-        int | None, Option("--seeds", metavar="N", help="SUITE is a recipe: its instances of the seeds 1..N")
-    ] = None,
-    setting: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="a parameter of that recipe")
-    ] = None,
+    objective: Annotated[str | None, option("--objective NAME", "default: each instance's own")] = None,
+    seeds: Annotated[int | None, option("--seeds N", "SUITE is a recipe: its instances of the seeds 1..N")] = None,
+    setting: Annotated[list[str] | None, option("--set KEY=VALUE", "a parameter of that recipe")] = None,
     errors: Annotated[
-        str | None,
-        Option("--errors", metavar="E,E,...", help="consistency and robustness at these prediction errors >= 1"),
+        str | None, option("--errors E,E,...", "consistency and robustness at these prediction errors >= 1")
     ] = None,
-    draws: Annotated[int, Option("--draws", metavar="N", help="draws of the noise at every error")] = 1,
+    draws: Annotated[int, option("--draws N", "draws of the noise at every error")] = 1,
     speed: Annotated[
-        str | None,
-        Option("--speed", metavar="S", help="policies run on machines S times as fast (3/2) as those of the optimum"),
+        str | None, option("--speed S", "policies run on machines S times as fast (3/2) as those of the optimum")
     ] = None,
     strong: Strong = False,
-    folder: Annotated[
-        Path | None, output("DIR", "the table as JSON, and for every policy the instance on which it is worst")
-    ] = None,
+    folder: Annotated[Path | None, output("DIR", WORST)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Worst, mean and median ratio over a suite of instances. Each is to the best possible; is every guarantee kept?
@@ -347,23 +311,16 @@ def ratio(
 
         for line in save_ratios(table, members, folder, curves):
             say(line)
-    if as_json:
-        print_json((curves or table).to_json())
-    else:
-        from optsched.cli.tables import ratio_view, robustness_view
-
-        show(ratio_view(table) if curves is None else robustness_view(curves))
+    answer(
+        as_json,
+        (curves or table).to_json,
+        lambda tables: tables.ratio_view(table) if curves is None else tables.robustness_view(curves),
+    )
     if table.violations:
         instances = dict(members.instances())
         _require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)
-    undone = [
-        row.policy
-        for row in table.policies
-        if row.worst is None and any(math.isnan(each.value) for each in row.measured)
-    ]
-    if undone:
-        say(f"no ratio, jobs did not finish: {', '.join(undone)}")
-        raise typer.Exit(1)
+    without = (row for row in table.policies if row.worst is None)
+    _require_done("no ratio, ", [row.policy for row in without if any(math.isnan(each.value) for each in row.measured)])
 
 
 def _tell_ratios(done: Sequence[RatioTable], every: int, as_json: bool) -> None:
@@ -401,6 +358,13 @@ def _folder(path: Path | None, named: list[str], instance: Instance, force: bool
     except BaseException:
         remove()
         raise
+
+
+def _require_done(what: str, undone: list[str]) -> None:
+    """Exit 1 where policies left jobs undone."""
+    if undone:
+        say(f"{what}jobs did not finish: {', '.join(undone)}")
+        raise typer.Exit(1)
 
 
 def _require_kept(violations: list[tuple[Any, Any]], folder: Path | None) -> None:

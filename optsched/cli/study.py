@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group
 from rich.text import Text
 
-from optsched.cli.layout import Column, Sheet
+from optsched.cli.layout import Sheet
 from optsched.rounding import Side, fixed
 from optsched.studies.experiment import Estimate, RunOutcome
 from optsched.studies.findings import change_text, findings
@@ -31,7 +31,8 @@ def _claims(reproduction: Reproduction) -> list[Text | Sheet]:
     rows = reproduction.claims
     if not rows:
         return []
-    sheet = Sheet([Column(head, right=False, tells=True) for head in ("claimed", "measured (columns)", "why")])
+    heads = ("claimed", "measured (columns)", "why")
+    sheet = Sheet(heads, tells=heads)
     for row in rows:
         sheet.add(f"{row.claim} ({row.source})", row.measured.replace("; ", "\n"), row.why, section=True)
     return [Text("claimed, measured, why", style="bold"), sheet]
@@ -39,7 +40,7 @@ def _claims(reproduction: Reproduction) -> list[Text | Sheet]:
 
 def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
     e = outcome.experiment
-    sheet = Sheet([Column(e.across, right=False), *map(Column, e.columns)])
+    sheet = Sheet((e.across, *e.columns))
     for name in e.shown:
         measure = e.measurement.measures[name]
         scale, unit = SCALES["short" if e.short and measure.unit == "s" else measure.unit]

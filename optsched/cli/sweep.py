@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
 
 from optsched.cli.interrupt import shield_processes, telling, tidying
-from optsched.cli.options import AsJson
+from optsched.cli.options import AsJson, Workers, argument, option, output as output_to
 from optsched.cli.output import print_json, say, show
 from optsched.problem.files import check_writable, suffix_of, write_atomic
 
@@ -32,28 +31,21 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv")
 
 
-Backend = Annotated[str, Option("--backend", metavar="NAME", help="loky (this machine), dask or ray")]
-Address = Annotated[
-    str | None, Option("--address", metavar="A", help="of a running cluster: tcp://HOST:8786, HOST:6379")
-]
-Workers = Annotated[int | None, Option("--workers", metavar="N", help="processes; default: one a processor")]
+Backend = Annotated[str, option("--backend NAME", "loky (this machine), dask or ray")]
+Address = Annotated[str | None, option("--address A", "of a running cluster: tcp://HOST:8786, HOST:6379")]
 
 
 def sweep(
-    file: Annotated[Path, Argument(metavar="FILE.toml", help="the grid (docs: sweeps)", show_default=False)],
-    store: Annotated[
-        Path | None, Option("--store", metavar="FILE", help="where results are kept; default: FILE.sqlite")
-    ] = None,
+    file: Annotated[Path, argument("FILE.toml", "the grid (docs: sweeps)")],
+    store: Annotated[Path | None, option("--store FILE", "where results are kept; default: FILE.sqlite")] = None,
     backend: Backend = "loky",
     address: Address = None,
     workers: Workers = None,
-    retry: Annotated[bool, Option("--retry", help="run cells again that failed")] = False,
+    retry: Annotated[bool, option("--retry", "run cells again that failed")] = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="how many cells, and their CPU time, by one cell of each policy")
+        bool, option("--dry-run", "how many cells, and their CPU time, by one cell of each policy")
     ] = False,
-    output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="all numbers: .parquet or .csv")
-    ] = None,
+    output: Annotated[Path | None, output_to("FILE", "all numbers: .parquet or .csv")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a grid of instances, policies and seeds; resume it.
@@ -66,8 +58,7 @@ def sweep(
     from optsched.progress import bars
     from optsched.sweeps.run import estimate, sweep as run_sweep
 
-    if output is not None:
-        check_writable(output, "a table of a sweep", SUFFIXES)
+    check_writable(output, "a table of a sweep", SUFFIXES)
     shield_processes()
     if dry_run:
         cost = estimate(file, store)
@@ -126,7 +117,7 @@ def summary(table: pl.DataFrame) -> Sheet:
     """
     import polars as pl
 
-    from optsched.cli.layout import Column, Sheet
+    from optsched.cli.layout import Sheet
     from optsched.cli.tables import number
 
     axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
@@ -146,7 +137,7 @@ def summary(table: pl.DataFrame) -> Sheet:
         f"{name}{end}": head for name in objectives for end, head in (("_ratio", "over bound"), ("_worst", "worst"))
     }
     texts = len(axes) + 1
-    sheet = Sheet([Column(heads.get(name, name), right=k >= texts) for k, name in enumerate(rows.columns)])
+    sheet = Sheet([heads.get(name, name) for name in rows.columns], texts=rows.columns[:texts])
     for row in rows.iter_rows(named=True):
         words = ["" if row[name] is None else str(row[name]) for name in rows.columns[:texts]]
         # a ratio to a bound is one that the true ratio is at most
@@ -156,22 +147,16 @@ def summary(table: pl.DataFrame) -> Sheet:
 
 
 def reproduce(
-    study: Annotated[
-        str, Argument(metavar="STUDY", help="see: optsched list studies; or FILE.toml", show_default=False)
-    ],
+    study: Annotated[str, argument("STUDY", "see: optsched list studies; or FILE.toml")],
     seeds: Annotated[
-        int | None,
-        Option("--seeds", metavar="N", help="workloads of every kind: seeds 1..N; default: as many as usual"),
+        int | None, option("--seeds N", "workloads of every kind: seeds 1..N; default: as many as usual")
     ] = None,
-    small: Annotated[bool, Option("--small", help="a quick look: few and small workloads")] = False,
-    output: Annotated[
-        Path | None,
-        Option("-o", "--output", metavar="DIR", help="keeps every run (to go on from), draws the figures"),
-    ] = None,
+    small: Annotated[bool, option("--small", "a quick look: few and small workloads")] = False,
+    output: Annotated[Path | None, output_to("DIR", "keeps every run (to go on from), draws the figures")] = None,
     backend: Backend = "loky",
     address: Address = None,
     workers: Workers = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="how many runs, and their CPU time")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "how many runs, and their CPU time")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiments of a study again. Means and intervals over seeds, and what they say.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optsched.bounds import Certificate
-from optsched.cli.layout import Column, Sheet
+from optsched.cli.layout import Sheet
 from optsched.errors import printable
 from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from optsched.cli.catalogue import Entry
     from optsched.contract.examine import Examination
     from optsched.solvers.solution import Solution
+    from optsched.speeds.least_squares import Fitted
 
 
 SHORTEST = 1e-12  # of a duration; what is shorter is the rounding of clocks
@@ -85,10 +87,9 @@ def metric_cells(run: Run) -> tuple[str, ...]:
 def report_view(report: Report) -> Group:
     """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
     kept = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
-    heads = (report.objective, "ratio", *(METRICS[k] for k in kept), "saves GPU-h")
+    heads = ("policy", report.objective, "ratio", *(METRICS[k] for k in kept), "saves GPU-h")
     theorems = any(line.guarantee for line in report.lines)
-    factor = [Column("guarantee", right=False, tells=True)] if theorems else []
-    sheet = Sheet([Column("policy", right=False), *map(Column, heads), *factor])
+    sheet = Sheet((*heads, *["guarantee"] * theorems), tells=("guarantee",))
     for line in report.lines:
         exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
         sheet.add(
@@ -106,7 +107,7 @@ def report_view(report: Report) -> Group:
 
 def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     """What is known of a ``run`` that was interrupted: policies that had finished. No ratio: nothing was bounded yet."""
-    sheet = Sheet([Column("policy", right=False), *map(Column, (objective, *METRICS))])
+    sheet = Sheet(("policy", objective, *METRICS))
     for run in runs:
         sheet.add(run.policy, number(run.value(objective)), *metric_cells(run))
     return Group(
@@ -135,9 +136,8 @@ def judged(judgement: Judgement, objective: str) -> str:
 
 def ratio_view(table: RatioTable) -> Group:
     """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
-    heads = ("policy", "worst ratio", "on", "mean ratio", "median", "p90", "instances")
-    columns = [Column(head, right=head not in ("policy", "on")) for head in heads]
-    sheet = Sheet([*columns, Column("guarantee", right=False, tells=True)])
+    heads = ("policy", "worst ratio", "on", "mean ratio", "median", "p90", "instances", "guarantee")
+    sheet = Sheet(heads, texts=("on",), tells=("guarantee",))
     for row in table.policies:
         exact = all(each.bound is not None and each.bound.exact for each in row.measured if each.ratio is not None)
         sheet.add(
@@ -166,8 +166,7 @@ def ratio_view(table: RatioTable) -> Group:
 
 def robustness_view(found: Robustness) -> Group:
     """The table of ``ratio --errors``: consistency first, then what worse predictions cost."""
-    numbers = ("error", "worst ratio", "mean ratio", "theorem", "violated")
-    sheet = Sheet([Column("policy", right=False), *map(Column, numbers)])
+    sheet = Sheet(("policy", "error", "worst ratio", "mean ratio", "theorem", "violated"))
     for curve in found.curves:
         for k, point in enumerate(curve.points):
             sheet.add(
@@ -228,9 +227,9 @@ def _unfinished_notes(report: Report) -> list[str]:
 
 def solution_view(document: dict[str, Any], instance: Instance, *notes: str) -> Group:
     """The table of ``solve``, and what is to be said of it."""
-    texts, value = ("status", "model", "solver"), "value" if "value_is" in document else document["objective"]
+    value = "value" if "value_is" in document else document["objective"]
     heads = ("status", value, "bound", "gap", "model", "solver", "rows", "columns", "nonzeros", "seconds")
-    sheet = Sheet([Column(head, right=head not in texts) for head in heads])
+    sheet = Sheet(heads, texts=("model", "solver"))
     # no side is the safe one of a program: it may maximise
     sides: tuple[Side, Side] = ("nearest", "nearest") if "value_is" in document else ("up", "down")
     if document["objective"] in OBJECTIVES and OBJECTIVES.get(document["objective"]).gain:
@@ -264,7 +263,7 @@ def program_view(solution: Solution, instance: Instance) -> Group:
     gap = None if solution.gap is None else round(solution.gap, 9)  # rounding is no gap
     parts: list[Any] = [solution_view({**solution.to_json(), "gap": gap}, instance, *lines)]
     if solution.duals:
-        prices = Sheet([Column("dual"), Column("value", right=True)])
+        prices = Sheet(("dual", "value"))
         for name, value in sorted(solution.duals.items(), key=lambda each: -abs(each[1]))[:PRICES]:
             prices.add(name, number(value, 6))
         parts.append(prices)
@@ -281,8 +280,7 @@ def gap_text(gap: float | None) -> str:
 def certificate_view(certificate: Certificate, instance: Instance) -> Group:
     """What ``bound`` prints."""
     side = "upper bound" if certificate.gain else "lower bound"
-    heads = ("objective", side, "kind", "class of schedules")
-    sheet = Sheet([Column(head, right=head == side) for head in heads])
+    sheet = Sheet(("objective", side, "kind", "class of schedules"), texts=("kind", "class of schedules"))
     value = number(certificate.exact_float, 12, "up" if certificate.gain else "down")
     sheet.add(certificate.objective, value, certificate.kind, certificate.schedule_class)
     return Group(sheet, Text(instance_line(instance)), Text("proved again from the instance, in exact arithmetic"))
@@ -291,7 +289,7 @@ def certificate_view(certificate: Certificate, instance: Instance) -> Group:
 def attack_view(found: Attack) -> Group:
     """What ``attack`` prints: a line that says what was found, the jobs, and what there is to say of them."""
     shown = found.columns
-    sheet = Sheet([Column("job", right=False), *map(Column, shown)])
+    sheet = Sheet(("job", *shown))
     for row in found.instance.table.to_dicts():
         sheet.add(row["id"], *(row[name] if isinstance(row[name], str) else number(row[name]) for name in shown))
     lines = [instance_line(found.instance), *found.facts]
@@ -300,7 +298,7 @@ def attack_view(found: Attack) -> Group:
 
 def library_suites_view(rows: list[dict[str, Any]]) -> Group:
     """What ``library`` prints: suites, their sizes, how many of their optima are proved, the largest gap, CPU time."""
-    sheet = Sheet([Column("suite", right=False), *map(Column, ("instances", "jobs", "solved", "worst gap", "CPU s"))])
+    sheet = Sheet(("suite", "instances", "jobs", "solved", "worst gap", "CPU s"))
     for suite in dict.fromkeys(row["suite"] for row in rows):
         some = [row for row in rows if row["suite"] == suite]
         jobs = [row["jobs"] for row in some]
@@ -317,8 +315,7 @@ def library_suites_view(rows: list[dict[str, Any]]) -> Group:
 
 def library_view(rows: list[dict[str, Any]]) -> Group:
     """What ``library list SUITE`` prints: an instance a row, its optimum or interval, and who vouches for that."""
-    heads = (Column("jobs"), Column("value"), Column("bound"), Column("gap"), Column("by", right=False, tells=True))
-    sheet = Sheet([Column("instance", right=False), *heads])
+    sheet = Sheet(("instance", "jobs", "value", "bound", "gap", "by"), tells=("by",))
     for row in rows:
         gap = "optimal" if row["solved"] else gap_text(row["gap"])
         by = row["proved_by"] or f"{row['found_by']}; bound {row['bound_by']}"
@@ -326,6 +323,20 @@ def library_view(rows: list[dict[str, Any]]) -> Group:
     what = ", ".join(dict.fromkeys(f"{row['problem']} ({row['objective']}, {row['class']})" for row in rows[:1]))
     more = "" if len({row["problem"] for row in rows}) <= 1 else ", ..."
     return Group(sheet, Text(f"{len(rows)} instances: {what}{more}" if rows else "no such instances"))
+
+
+def fits_view(found: Mapping[str, Fitted[Any]]) -> Group:
+    """What ``fit`` prints: a row a constant; a line a fit, how well it meets the measurements, and what was assumed."""
+    sheet, notes = Sheet(("constant", "value", "std error", "95 % from", "to", "unit"), texts=("unit",)), []
+    for name, each in found.items():
+        of = f"{name}: " * bool(name)
+        for row in each.constants:
+            numbers = (row.value, row.error, *each.interval(row.name))
+            sheet.add(of + row.name, *("-" if math.isnan(x) else f"{x:.4g}" for x in numbers), row.unit)
+        rows, explained = len(each.measured), "-" if math.isnan(each.r_squared) else f"{each.r_squared:.6g}"
+        error = f"largest relative error {100 * each.largest_error:.2g} %"
+        notes += [of + note for note in (f"{rows} row{'s' * (rows > 1)}, R^2 {explained}, {error}", *each.notes)]
+    return Group(sheet, *map(Text, notes))
 
 
 def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:

@@ -23,7 +23,7 @@ import polars as pl
 from optsched.errors import InputError, check_legal
 from optsched.problem.documents import short_number
 from optsched.problem.files import write_atomic
-from optsched.registry import near_matches
+from optsched.registry import check_known
 
 INDEX, PROOFS = "index.csv", "proofs"
 SEPARATOR = "; "  # between parameters of a recipe, and between methods
@@ -95,19 +95,22 @@ _REQUIRED = ("name", "suite", "problem", "objective", "class", "solved", "recipe
 
 def index() -> pl.DataFrame:
     """The index as it is; without rows where there is none. `InputError` when it is invalid."""
-    file = instances_folder().joinpath(INDEX)
-    return _parsed(file.read_bytes(), str(file))[0] if file.is_file() else pl.DataFrame(schema=SCHEMA)
+    return _read()[0]
 
 
 def entries() -> tuple[LibraryEntry, ...]:
     """All instances of the library, in the order of the index; none where there is none. `InputError` when it is invalid."""
-    file = instances_folder().joinpath(INDEX)
-    return _parsed(file.read_bytes(), str(file))[1] if file.is_file() else ()
+    return _read()[1]
 
 
 def shipped() -> list[LibraryEntry]:
     """The instances that are stored as files, in the order of the index: those of the suites that ratios are kept for."""
     return [each for each in entries() if each.file]
+
+
+def _read() -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
+    file = instances_folder().joinpath(INDEX)
+    return _parsed(file.read_bytes(), str(file)) if file.is_file() else (pl.DataFrame(schema=SCHEMA), ())
 
 
 @lru_cache(maxsize=2)
@@ -138,9 +141,7 @@ def entry(name: str) -> LibraryEntry:
     """The entry of that name; `InputError` with near matches."""
     check_legal(isinstance(name, str), "instance", name, "a name")
     every = {each.name: each for each in entries()}
-    if name not in every:
-        legal = near_matches(name, list(every), kind="instance")
-        raise InputError("there is no instance of this name in the library", value=name, legal=legal)
+    check_known(name, every, "instance", "there is no instance of this name in the library", value=name)
     return every[name]
 
 
@@ -176,9 +177,8 @@ def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(files):
-            archive.writestr(
-                zipfile.ZipInfo(name, FIXED), files[name], zipfile.ZIP_LZMA
-            )  # two thirds of what others take
+            # two thirds of what other ways take
+            archive.writestr(zipfile.ZipInfo(name, FIXED), files[name], zipfile.ZIP_LZMA)
     (folder / PROOFS).mkdir(exist_ok=True)
     write_atomic(folder / PROOFS / f"{suite}.zip", out.getvalue())
 

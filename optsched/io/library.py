@@ -28,7 +28,7 @@ from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
-from optsched.registry import near_matches
+from optsched.registry import check_known
 
 ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # the classes in which nobody is preempted
 # Of the classes of the library those that contain it: a bound for one of them is a bound for it.
@@ -61,11 +61,11 @@ def library(suite: str | None = None, solved: bool | None = None) -> Table:
     check_legal(solved is None or isinstance(solved, bool), "solved", solved, "True, False or None")
     frame = index()
     suites = frame["suite"].unique(maintain_order=True).to_list()
-    if suite is not None and suite not in suites:
-        legal = near_matches(suite, suites, kind="suite")
-        raise InputError("there is no suite of this name in the library", field="suite", value=suite, legal=legal)
-    chosen = frame.filter(suite=suite) if suite is not None else frame
-    chosen = chosen.filter(solved=solved) if solved is not None else chosen
+    if suite is not None:
+        message = "there is no suite of this name in the library"
+        check_known(suite, suites, "suite", message, field="suite", value=suite)
+        frame = frame.filter(suite=suite)
+    chosen = frame.filter(solved=solved) if solved is not None else frame
     value, bound = pl.col("value"), pl.col("bound")
     gap = pl.when(value == bound).then(0.0).when(value != 0).then((value - bound).abs() / value.abs())
     return Table(chosen.with_columns(gap=gap))

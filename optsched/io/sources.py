@@ -116,7 +116,12 @@ def load(
     ('1', '2')
     """
     speeds = (throughputs, strict_throughputs, interference, contention, profiles)
-    request = LoadRequest(cluster, limit, _columns(columns), skip_bad, *speeds, job_level, say)
+    if isinstance(columns, str):
+        columns = settings(columns.split(","), option="columns")
+    fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
+    legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
+    check_legal(columns is None or fine, "columns", columns, legal)
+    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
     return load_counted(source, request).instance
 
 
@@ -152,8 +157,13 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     shares = instance.at_task_level or instance.interference is not None or interference is not None
     if where is not None and where != instance.cluster and shares:
         where = _with_memory(where, instance, say)
-    if table is not None:
-        instance = _retimed(instance, where or instance.cluster, request, table, text)
+    if table is not None:  # an instance file whose models get the speeds of another table
+        read = TraceRead(instance.table, instance.name, cluster=where or instance.cluster)
+        strict, others = request.strict_throughputs, instance.profiles
+        read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
+        if read.throughputs is None:
+            raise InputError("no job of this instance runs at the speeds of a table", file=text, field="throughputs")
+        instance = instance.replace(cluster=read.cluster, throughputs=read.throughputs)
     elif where is not None and where != instance.cluster:
         instance = moved(instance, where, strict=request.strict_throughputs, say=say)
     if request.strict_throughputs:
@@ -161,15 +171,6 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     if request.job_level:
         instance = at_job_level(instance)
     return Loaded(with_interference(instance, interference, say=say))
-
-
-def _columns(asked: Mapping[str, str] | str | None) -> Mapping[str, str] | None:
-    if isinstance(asked, str):
-        return settings(asked.split(","), option="columns")
-    fine = isinstance(asked, Mapping) and all(isinstance(name, str) for pair in asked.items() for name in pair)
-    legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
-    check_legal(asked is None or fine, "columns", asked, legal)
-    return asked
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
@@ -194,16 +195,6 @@ def _require_measured(instance: Instance, file: str) -> None:
             if row.get("measured") is False:
                 where = {"file": file, "field": "throughputs", "value": f"{name} on {row['gpus']} {row['gpu']}"}
                 raise InputError("a rate that was not measured", **where, legal="measured rates only (strict)")
-
-
-def _retimed(instance: Instance, cluster: Cluster, request: LoadRequest, table: Throughputs, file: str) -> Instance:
-    # An instance file whose models get the speeds of another table.
-    read = TraceRead(instance.table, instance.name, cluster=cluster)
-    strict, say = request.strict_throughputs, request.say
-    read = with_speeds(read, table, file, strict=strict, say=say, others=instance.profiles, field="profile")
-    if read.throughputs is None:
-        raise InputError("no job of this instance runs at the speeds of a table", file=file, field="throughputs")
-    return instance.replace(cluster=cluster, throughputs=read.throughputs)
 
 
 def _load_trace(

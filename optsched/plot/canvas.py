@@ -64,7 +64,7 @@ def plain(ax: Axes, *sides: str) -> None:
     ax.tick_params(color=QUIET, labelcolor=INK, labelsize=8)
 
 
-def title(ax: Axes, text: str, pad: float = 6.0) -> None:
+def set_title(ax: Axes, text: str, pad: float = 6.0) -> None:
     """A title at the left, ``pad`` points above the axes. Names are not mathematics: a ``$`` in one stays a ``$``."""
     ax.set_title(text, loc="left", fontsize=10, color=INK, pad=pad, wrap=True, parse_math=False)
 

@@ -19,17 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import (
-    INK,
-    key_above,
-    legend,
-    name_lines,
-    new_axes,
-    new_figure,
-    note,
-    plain,
-    title as set_title,
-)
+from optsched.plot.canvas import INK, key_above, legend, name_lines, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import CURVES, MARKS, ink_on
 from optsched.plot.time_axis import in_unit, label_time, number, unit_for
 from optsched.problem.arrays import Floats

@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, QUIET, key_below, new_axes, new_figure, note, plain, title as set_title
+from optsched.plot.canvas import INK, QUIET, key_below, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import HUES, natural
 from optsched.plot.gantt import WIDTH, gantt, too_large
-from optsched.plot.rows import NodeRows, image_height, short_ids
+from optsched.plot.rows import NodeRows, band_height, image_height, short_ids
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Timeline
-from optsched.plot.waiting import band_height
 from optsched.problem.instance import Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 

@@ -14,14 +14,16 @@ from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
 from optsched.errors import check_legal
-from optsched.plot.canvas import INK, Mark, draw_rectangles, key_below, new_axes, new_figure, plain, title as set_title
+from optsched.plot.canvas import INK, Mark, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.rows import (
     LARGEST_FONT,
     NodeRows,
+    band_height,
     block_label,
     draw_floor,
     draw_node_image,
+    draw_waiting,
     image_height,
     label_blocks,
     label_rows,
@@ -30,7 +32,6 @@ from optsched.plot.rows import (
 )
 from optsched.plot.time_axis import time_axis
 from optsched.plot.timeline import NOBODY, Drawn, Timeline
-from optsched.plot.waiting import band_height, draw_waiting
 from optsched.problem.arrays import Bools, Floats, Ints
 
 By = Literal["gpu", "node", "auto"]

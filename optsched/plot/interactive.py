@@ -20,7 +20,6 @@ from optsched.plot.colours import CURVES, PALETTE, job_colours
 from optsched.plot.gantt import blocks_of
 from optsched.plot.rows import NodeRows, spread
 from optsched.plot.timeline import Drawn, Timeline, levels
-from optsched.plot.waiting import waiting_curve
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import schedule_in
 
@@ -65,7 +64,7 @@ def interactive(
     begin, finish, _, count = t.held
     curves = {f"busy of {t.gpus:,} GPUs": levels(np.append(begin, finish), np.append(count, -count).astype(np.float64))}
     if t.waits[0].size:
-        curves["waiting jobs"] = waiting_curve(t)
+        curves["waiting jobs"] = t.waiting
     for k, (name, (when, level)) in enumerate(curves.items()):
         panels[-1].xaxis.major_label_text_font_size = "0pt"
         panels.append(_panel(t, LOW, "", panels[0].x_range))

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain, title as set_title
+from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
@@ -23,7 +23,6 @@ from optsched.plot.interactive import interactive
 from optsched.plot.rows import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
-from optsched.plot.waiting import waiting_curve
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
@@ -115,12 +114,11 @@ def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
 
 def _draw_waiting(ax: Axes, t: Timeline, start: float, end: float) -> None:
     _, since, until = t.waits
-    one = np.ones(since.size)
-    when, waiting, width = _curve(since, until, one, start, end, 2 * one.size <= EXACT)
+    when, waiting, width = _curve(since, until, np.ones(since.size), start, end, 2 * since.size <= EXACT)
     ax.fill_between(when, waiting, step="post", color=WAITING, lw=0)
     ax.set_ylim(0, max(float(waiting.max(initial=0.0)), 1.0) * 1.06)
     ax.set_ylabel("waiting jobs" + _averaged(width), fontsize=9)
-    most = float(waiting_curve(t)[1].max()) if one.size else 0.0
+    most = float(t.waiting[1].max(initial=0.0))
     corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "va": "top"}
     ax.text(0.998, 0.98, f"peak: {most:,.0f}", **corner, fontsize=8, color=QUIET)
 

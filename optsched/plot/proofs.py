@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, title as set_title
+from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.curves import frame, log_axis
 from optsched.plot.time_axis import number, time_axis
@@ -153,24 +153,19 @@ def _panels(what: Run | Solution, round: float | None) -> list[Panel]:
     notes, policy = what.relative.notes, specify(what.policy).policy
     if "hadar_prices" not in notes:
         raise InputError("it notes no prices", field="run", value=what.policy, legal="a run of hadar-commit")
-    names, time = _resources(what), (float(getattr(policy, "round", 0.0)), float(notes["hadar_constants"][3]))
+    # what a price is for, by column: GPU types, or nodes of a type
+    cluster, resource = what.instance.cluster, np.asarray(what.notes["hadar_resource"]).astype(np.int64)
+    types, names = [cluster.nodes[g].gpu for g in cluster.node_group], []
+    for h in range(int(resource.max(initial=-1)) + 1):
+        nodes = np.flatnonzero(resource == h)
+        names.append(types[nodes[0]] if nodes.size > 1 else f"{types[nodes[0]]}, node {nodes[0]}")
+    time = float(getattr(policy, "round", 0.0)), float(notes["hadar_constants"][3])
     price = dict(zip(names, notes["hadar_prices"].T, strict=True))
     sold = dict(zip(names, (notes["hadar_sold"] / notes["hadar_capacity"]).T, strict=True))
     return [
         Panel(f"price of a GPU\n{policy.name}", price, *time, "log"),
         Panel(f"GPUs sold\n{policy.name}", sold, *time, "share"),
     ]
-
-
-def _resources(run: Run) -> list[str]:
-    """What a price is for, by column: GPU types, or nodes of a type."""
-    cluster, resource = run.instance.cluster, np.asarray(run.notes["hadar_resource"]).astype(np.int64)
-    types = [cluster.nodes[g].gpu for g in cluster.node_group]
-    names = []
-    for h in range(int(resource.max(initial=-1)) + 1):
-        nodes = np.flatnonzero(resource == h)
-        names.append(types[nodes[0]] if nodes.size > 1 else f"{types[nodes[0]]}, node {nodes[0]}")
-    return names
 
 
 def _prices_of_program(solution: Solution) -> dict[str, Floats]:

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.robustness import FORMAT
-from optsched.plot.canvas import INK, key_above, name_lines, new_axes, new_figure, note, plain, title as set_title
+from optsched.plot.canvas import INK, key_above, name_lines, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import CURVES, MARKS
 from optsched.plot.curves import cut, excess_axis, log_axis
 from optsched.plot.files import PLOTS, Plot, number_in
@@ -25,6 +25,7 @@ from optsched.plot.time_axis import label_time, number, unit_for
 from optsched.problem.objectives import OBJECTIVES
 from optsched.rounding import ratio as shown_ratio
 
+SIZES = (("jobs", "jobs"), ("gpus", "GPUs"))  # of an instance, in a title
 PROVEN, ABOVE = "#0072B2", "#a9d4ef"
 
 
@@ -85,7 +86,10 @@ def ratios(
         said = "not all jobs finished" if math.isnan(bar.value) else f"{number(bar.value / size)}{unit}"
         text = "   ".join(filter(None, (said, bar.text)))
         note(ax, text, (min(max(value[k], bound[k]), limit), k), (5, 0), color=INK)
-    set_title(ax, _title(result) if title is None else title, pad=20.0 if known.any() else 6.0)
+    of: Any = result.get("instance") if isinstance(result.get("instance"), Mapping) else {}
+    size_of = [f"{of[key]:,} {what}" for key, what in SIZES if isinstance(of.get(key), int)]
+    named = ": ".join(filter(None, (str(of.get("name") or ""), ", ".join(size_of))))
+    set_title(ax, named if title is None else title, pad=20.0 if known.any() else 6.0)
     if known.any():
         key_above(ax, reverse=True)
     return ax
@@ -101,15 +105,6 @@ def _label_values(ax: Axes, objective: str, longest: float) -> tuple[float, str]
     unit = unit_for(longest)
     label_time(ax, unit, name)
     return unit.seconds, f" {unit.name}"
-
-
-def _title(result: Mapping[str, Any]) -> str:
-    of = result.get("instance")
-    of = of if isinstance(of, Mapping) else {}
-    parts = [
-        f"{of[key]:,} {what}" for key, what in (("jobs", "jobs"), ("gpus", "GPUs")) if isinstance(of.get(key), int)
-    ]
-    return ": ".join(filter(None, (str(of.get("name") or ""), ", ".join(parts))))
 
 
 def _bars(result: Mapping[str, Any], file: Path | None) -> list[Bar]:

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import draw_rectangles, key_below, new_axes, new_figure, plain, title as set_title
+from optsched.plot.canvas import draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, settle

@@ -233,6 +233,13 @@ class Timeline:
         real = until - since > ROUNDING * np.maximum(1.0, until)
         return job[real], since[real], until[real]
 
+    @property
+    def waiting(self) -> tuple[Floats, Floats]:
+        """How many jobs wait: (times, number from each time on)."""
+        _, since, until = self.waits
+        one = np.ones(since.size)
+        return levels(np.concatenate([since, until]), np.concatenate([one, -one]))
+
     def first_jobs(self, limit: int | None) -> Bools:
         """Which jobs are the first ``limit`` by arrival (by first start where arrivals are not known), bool[n]."""
         chosen = np.ones(len(self.ids), dtype=bool)

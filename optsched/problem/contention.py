@@ -8,13 +8,13 @@ sends nothing over the network. When two should overlap: `optsched.speeds.sharin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import is_number
-from optsched.problem.documents import stated
+from optsched.problem.documents import Part
 
 T = TypeVar("T")
 LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
@@ -27,8 +27,14 @@ def legal_number(value: Any, field: str, legal: str, least: float = 0.0, *, abov
     return float(value)
 
 
+def legal_fields(part: Part, legal: str, *names: str, least: float = 0.0, above: bool = False) -> None:
+    """Fields of a part, each made a `legal_number`."""
+    for name in names:
+        object.__setattr__(part, name, legal_number(getattr(part, name), name, legal, least, above=above))
+
+
 @dataclass(frozen=True, slots=True)
-class IterationTasks:
+class IterationTasks(Part):
     """One iteration: ``forward`` and ``backward`` seconds on each GPU, then an all-reduce of ``message`` bytes.
 
     ``message`` None: nothing is reduced. (A message of 0 bytes is refused: it would be a transfer that transfers nothing.)
@@ -39,12 +45,9 @@ class IterationTasks:
     message: float | None = None
 
     def __post_init__(self) -> None:
-        for field in ("forward", "backward"):
-            value = legal_number(getattr(self, field), field, "a number of seconds >= 0")
-            object.__setattr__(self, field, value)
+        legal_fields(self, "a number of seconds >= 0", "forward", "backward")
         if self.message is not None:
-            legal = "a number of bytes > 0 (or no message at all)"
-            object.__setattr__(self, "message", legal_number(self.message, "message", legal, above=True))
+            legal_fields(self, "a number of bytes > 0 (or no message at all)", "message", above=True)
         elif self.compute == 0:
             raise InputError("an iteration takes no time", field="forward", value=0, legal="seconds > 0, or a message")
 
@@ -53,13 +56,9 @@ class IterationTasks:
         """t = forward + backward, seconds."""
         return self.forward + self.backward
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file."""
-        return stated(self)
-
 
 @dataclass(frozen=True)
-class Contention:
+class Contention(Part):
     """What k all-reduces at once on a network interface cost: T(k) = a + k b M + (k - 1) eta M seconds for M bytes each.
 
     ``seconds_per_byte`` b > 0, ``penalty`` eta in seconds a byte, ``latency`` a >= 0 seconds before the bytes move (they
@@ -83,9 +82,7 @@ class Contention:
         eta = legal_number(self.penalty, "contention.penalty", legal, -b, above=True)
         a = legal_number(self.latency, "contention.latency", "a number of seconds >= 0")
         ratios = square("contention", self.kinds, self.ratios, _kept_speed)
-        for field, value in (("seconds_per_byte", b), ("penalty", eta), ("latency", a), ("ratios", ratios)):
-            object.__setattr__(self, field, value)
-        object.__setattr__(self, "kinds", tuple(self.kinds))
+        self._set(seconds_per_byte=b, penalty=eta, latency=a, kinds=tuple(self.kinds), ratios=ratios)
 
     @property
     def measured(self) -> bool:
@@ -117,15 +114,6 @@ class Contention:
             )
         if self.latency > 0 and not latency:
             raise InputError(f"{what} knows no latency", field="contention.latency", value=self.latency, legal="0")
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file; absent and zero fields are left out."""
-        return stated(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Contention:
-        """What `to_json` wrote."""
-        return cls(**{key: value for key, value in document.items() if value is not None})
 
 
 def _kept_speed(value: Any, field: str) -> float:

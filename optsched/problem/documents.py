@@ -12,9 +12,9 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -112,6 +112,25 @@ def _of_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(map(_of_json, value))
     return stated(value) if is_dataclass(value) else value
+
+
+class Part:
+    """A frozen dataclass that is a part of an instance file, where what is not there, or null, has its default."""
+
+    __slots__ = ()
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an instance file."""
+        return stated(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        return cls(**{key: value for key, value in document.items() if value is not None})
 
 
 def shown(value: Any) -> Any:

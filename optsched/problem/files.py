@@ -114,11 +114,13 @@ def _copy_into(temporary: Path, target: Path) -> None:
         shutil.copyfileobj(written, stream)
 
 
-def check_writable(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
-    """`InputError` when ``path`` cannot be written: asked before a long computation, not after it.
+def check_writable(path: str | os.PathLike[str] | None, what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
+    """`InputError` when ``path`` (None: nothing) cannot be written: asked before a long computation, not after it.
 
     ``what`` ("a schedule"): its format is known by the suffix (`suffix_of`), which must be one of ``suffixes``.
     """
+    if path is None:
+        return
     target = Path(path)
     suffix_of(target, what, suffixes)
     place = target if is_stream(target) else Path(os.path.realpath(target)).parent

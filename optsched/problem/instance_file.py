@@ -148,7 +148,7 @@ class InstanceDocument(Document):
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of an instance file, shipped as ``instances/schema.json``."""
-    schema = _document_model().model_json_schema()
+    schema = _document_model(tuple(_written())).model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -232,7 +232,7 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _validated(content: bytes | str, path: str | os.PathLike[str]) -> Any:
     try:
-        return _document_model().model_validate_json(content)
+        return _document_model(tuple(_written())).model_validate_json(content)
     except ValidationError as error:
         raise _as_input_error(error, path) from None
 
@@ -259,13 +259,9 @@ def _written() -> list[type[SpeedModel]]:
     return [model for model in speed_models() if model.document is not None]
 
 
-def _document_model() -> type[BaseModel]:
-    """The model of whole documents: `InstanceDocument` with a part for each of the registered models of speeds."""
-    return _with_parts(tuple(_written()))
-
-
 @cache
-def _with_parts(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
+def _document_model(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
+    """The model of whole documents: `InstanceDocument` with a part for each of the registered models of speeds."""
     parts: dict[str, Any] = {
         model.name: (model.document, Field(default_factory=dict, description=model.description)) for model in models
     }

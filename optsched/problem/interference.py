@@ -8,10 +8,10 @@ slowest rules, xi_A = max over its GPUs. Sources of ratios and closed forms: `op
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import is_number
 from optsched.problem.contention import square
-from optsched.problem.documents import stated
+from optsched.problem.documents import Part
 
 MOST = 1e6  # a slow-down beyond it is a typing error
 TURNS = 2.0  # two jobs that take turns: sharing neither gains nor loses work
@@ -31,7 +31,7 @@ def _ratio(value: Any, field: str) -> float:
 
 
 @dataclass(frozen=True)
-class Interference:
+class Interference(Part):
     """Slow-downs xi_{A|B} >= 1 of pairs of jobs on one GPU.
 
     ``ratio``: xi of every pair that the table does not know, and of all pairs where there is no table; by default 2, as if
@@ -46,13 +46,11 @@ class Interference:
     source: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", _ratio(self.ratio, "interference.ratio"))
-        kinds: Any = self.kinds
+        ratio, kinds = _ratio(self.ratio, "interference.ratio"), cast("Any", self.kinds)
         if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
             raise InputError("invalid", field="interference.kinds", value=kinds, legal="a list of names")
-        object.__setattr__(self, "kinds", tuple(kinds))
-        ratios = square("interference", self.kinds, self.ratios, lambda xi, at: None if xi is None else _ratio(xi, at))
-        object.__setattr__(self, "ratios", ratios)
+        ratios = square("interference", kinds, self.ratios, lambda xi, at: None if xi is None else _ratio(xi, at))
+        self._set(ratio=ratio, kinds=tuple(kinds), ratios=ratios)
 
     @cached_property
     def row(self) -> dict[str, int]:
@@ -82,9 +80,4 @@ class Interference:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an instance file."""
-        return {"ratio": self.ratio, **stated(self)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Interference:
-        """What `to_json` wrote."""
-        return cls(**{key: value for key, value in document.items() if value is not None})
+        return {"ratio": self.ratio, **super().to_json()}

@@ -71,7 +71,14 @@ class Profile:
             raise InputError("an iteration takes no time", field="forward", value=0, legal="a stage with seconds > 0")
         m = self.micro_batches
         check_legal(m is None or (type(m) is int and m >= 1), "micro_batches", m, "an integer >= 1, or none")
-        self._check_edges()
+        seen = set()
+        for s, u, size in self.edges:
+            known = 0 <= s < len(self.stages) and 0 <= u < len(self.stages)
+            check_legal(known and s != u, "edges", [s, u], f"two different stages of 0..{len(self.stages) - 1}")
+            if (s, u) in seen:
+                raise InputError("an edge is given twice", field="edges", value=[s, u], legal="each pair once")
+            check_legal(0 <= size < math.inf, "edges", [s, u, size], "a finite number of bytes >= 0")
+            seen.add((s, u))
         object.__setattr__(self, "edges", tuple((s, u, float(size)) for s, u, size in self.edges))
         _ = self.depth
 
@@ -89,16 +96,6 @@ class Profile:
         else:
             given = edges
         return cls(every, tuple(_edge(edge, every) for edge in given), micro_batches)
-
-    def _check_edges(self) -> None:
-        seen = set()
-        for s, u, size in self.edges:
-            known = 0 <= s < len(self.stages) and 0 <= u < len(self.stages)
-            check_legal(known and s != u, "edges", [s, u], f"two different stages of 0..{len(self.stages) - 1}")
-            if (s, u) in seen:
-                raise InputError("an edge is given twice", field="edges", value=[s, u], legal="each pair once")
-            check_legal(0 <= size < math.inf, "edges", [s, u, size], "a finite number of bytes >= 0")
-            seen.add((s, u))
 
     @cached_property
     def order(self) -> tuple[int, ...]:

@@ -14,16 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from optsched.errors import InputError, check_legal
-from optsched.problem.contention import LARGEST, legal_number
-from optsched.problem.documents import stated
+from optsched.problem.contention import LARGEST, legal_fields, legal_number
+from optsched.problem.documents import Part
 from optsched.problem.speed_model import SubBatch
 
 
 @dataclass(frozen=True)
-class MeasuredSteps:
+class MeasuredSteps(Part):
     """Measured seconds of a step: ``step`` in all, of which ``sync`` communication.
 
     ``placements``: (placement, local batch, step, sync); a placement is one digit for every node, the replicas there, in
@@ -41,15 +41,11 @@ class MeasuredSteps:
                 check_legal(len(row) == width, f"measured.{name}", row, f"{width} numbers")
                 for value in row:
                     legal_number(value, f"measured.{name}", "numbers >= 0")
-            object.__setattr__(self, name, rows)
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file."""
-        return stated(self)
+            self._set(**{name: rows})
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Part):
     """The scaling profile of a model; seconds, bytes, samples. See the module for the notation.
 
     ``compute`` alpha_c, ``per_sample`` beta_c; ``within`` alpha_r, ``within_growth`` beta_r; ``across`` alpha_n,
@@ -73,16 +69,15 @@ class Scaling:
     measured: MeasuredSteps | None = None
 
     def __post_init__(self) -> None:
-        for name in ("compute", "per_sample", "within", "within_growth", "across", "across_growth"):
-            object.__setattr__(self, name, legal_number(getattr(self, name), name, "a number of seconds >= 0"))
-        object.__setattr__(self, "overlap", legal_number(self.overlap, "overlap", "a number >= 1", 1.0))
-        for name in ("memory", "memory_per_sample"):
-            object.__setattr__(self, name, legal_number(getattr(self, name), name, "a number of bytes >= 0"))
+        seconds = ("compute", "per_sample", "within", "within_growth", "across", "across_growth")
+        legal_fields(self, "a number of seconds >= 0", *seconds)
+        legal_fields(self, "a number >= 1", "overlap", least=1.0)
+        legal_fields(self, "a number of bytes >= 0", "memory", "memory_per_sample")
         if self.compute + self.per_sample == 0 and self.measured is None:
             raise InputError("an iteration takes no time", field="compute", value=0, legal="seconds > 0")
         most = self.most_local
         check_legal(most is None or (type(most) is int and most >= 1), "most_local", most, "an integer >= 1, or none")
-        object.__setattr__(self, "iterations", _rising(self.iterations))
+        self._set(iterations=_rising(self.iterations))
 
     @property
     def knows_memory(self) -> bool:
@@ -109,17 +104,11 @@ class Scaling:
         steps = 1 if self.most_local is None else -(-local // self.most_local)
         return -(-local // steps), steps
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file; fields at their defaults are left out."""
-        return stated(self)
-
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Scaling:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """What `to_json` wrote."""
-        parts = {key: value for key, value in document.items() if value is not None}
-        if "measured" in parts:
-            parts["measured"] = MeasuredSteps(**parts["measured"])
-        return cls(**parts)
+        measured = document.get("measured")
+        return super().from_json({**document, "measured": measured and MeasuredSteps(**measured)})
 
 
 def _rising(rows: Sequence[Sequence[float]]) -> tuple[tuple[int, float], ...]:

@@ -40,21 +40,6 @@ class SubBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Splits:
-    """How the batches of K kinds of jobs may be split, O ways at most; ``row`` i64[k] of the jobs, 0: nobody knows how.
-
-    ``options`` i64[K] >= 1; ``steps`` i64[K, O] sub-steps; ``memory`` f64[K, O] bytes on each GPU; ``stretch`` f64[K, O, 2]:
-    times as long as with the first one, at least 1, on one node and over several.
-    """
-
-    row: Ints
-    options: Ints
-    steps: Ints
-    memory: Floats
-    stretch: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class TypePaces:
     """A compiled formula that looks at the slowest GPU type of a gang, and whether it is on one node.
 
@@ -155,30 +140,6 @@ class JobSpeeds:
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
         """Seconds of an iteration with one of its `sub_batches`, on one node or over several, by formula."""
         return 1.0
-
-    @cached_property
-    def splits(self) -> Splits:
-        """The `sub_batches` of all jobs, computed once for those that are `alike`."""
-        keys = list(map(self.alike, self.jobs.tolist()))
-        chains = {key: (j, self.sub_batches(j)) for key, j in dict(zip(keys, self.jobs.tolist(), strict=True)).items()}
-        known = {key: (j, chain) for key, (j, chain) in chains.items() if chain}
-        row = {key: k for k, key in enumerate(known, 1)}
-        shape = len(known) + 1, max((len(chain) for _, chain in known.values()), default=1)
-        found = Splits(
-            np.array([row.get(key, 0) for key in keys], dtype=np.int64),
-            np.array([1, *(len(chain) for _, chain in known.values())], dtype=np.int64),
-            np.ones(shape, dtype=np.int64),
-            np.zeros(shape),
-            np.ones((*shape, 2)),
-        )
-        for k, (j, chain) in enumerate(known.values(), 1):
-            found.memory[k] = chain[0].memory
-            for o, each in enumerate(chain):
-                found.steps[k, o], found.memory[k, o] = each.steps, each.memory
-                for spans in (False, True):
-                    slower = self.split_seconds(j, each, spans) / self.split_seconds(j, chain[0], spans)
-                    found.stretch[k, o, int(spans)] = max(slower, 1.0)
-        return found
 
     def goodput(self, job: int) -> Any:
         """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput.JobGoodput`."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from optsched.errors import InputError, check_legal
@@ -50,8 +49,18 @@ class Throughput:
         return self.together > 0 or self.over_nodes > 0
 
 
+class Rates:
+    """What follows from the rows of a table; names of GPU types in it without case."""
+
+    job_types: tuple[str, ...]  #: distinct job types in the order of their first rows
+    gpu_types: tuple[str, ...]  #: distinct GPU types in the order of their first rows, as those rows spell them
+    _rates: dict[Key, Throughput]
+    _beside: dict[PairKey, tuple[float, float]]
+    _gangs: dict[tuple[str, str], list[int]]  # sizes by job type and GPU type, rising
+
+
 @dataclass(frozen=True)
-class Throughputs:
+class Throughputs(Rates):
     """A table of rates. Two tables are equal when their rows are, GPU types by their name without case.
 
     Parameters
@@ -67,23 +76,35 @@ class Throughputs:
     pairs: Mapping[PairKey, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("entries", "pairs"):
-            object.__setattr__(self, name, dict(getattr(self, name)))
-        for key, entry in self.entries.items():
+        entries, pairs, rates, types = dict(self.entries), dict(self.pairs), dict[Key, Throughput](), dict[str, str]()
+        gangs: dict[tuple[str, str], list[int]] = {}
+        for key, entry in entries.items():
             known = _is_named(key, 3) and isinstance(key[1], str) and key[1] != ""
             check_legal(known, "throughputs", key, "(job type, GPU type, gang size)")
             legal_gang(key[2], _name(*key))
             check_legal(isinstance(entry, Throughput), _name(*key), entry, "optsched.Throughput(...)")
-        for pair, rates in self.pairs.items():
+        for pair, both in pairs.items():
             legal = "(GPU type, (job type, gang size), (job type, gang size)) with two rates"
             fine = _is_named(pair, 3) and all(_is_named(gang, 2) for gang in pair[1:])
             check_legal(fine, "pairs", pair, legal)
             for job_type, gpus in pair[1:]:
                 legal_gang(gpus, f"pairs.{job_type}")
-            check_legal(isinstance(rates, tuple) and len(rates) == 2, f"pairs.{pair}", rates, "two rates")
-            for rate in rates:
+            check_legal(isinstance(both, tuple) and len(both) == 2, f"pairs.{pair}", both, "two rates")
+            for rate in both:
                 legal_rate(rate, f"pairs.{pair}")
-        _ = self._rates, self._beside
+        for (job_type, gpu, gpus), entry in entries.items():
+            row = job_type, gpu.casefold(), gpus
+            if row in rates:
+                raise InputError("given twice", field=_name(*row), legal="each row once; GPU types match without case")
+            rates[row] = entry
+            types.setdefault(row[1], gpu)
+            gangs.setdefault(row[:2], []).append(gpus)
+        for sizes in gangs.values():
+            sizes.sort()
+        beside = {(gpu.casefold(), one, other): both for (gpu, one, other), both in pairs.items()}
+        job_types = tuple(dict.fromkeys(job_type for job_type, _, _ in entries))
+        self.__dict__.update(entries=entries, pairs=pairs, job_types=job_types, gpu_types=tuple(types.values()))
+        self.__dict__.update(_rates=rates, _beside=beside, _gangs=gangs)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Throughputs):
@@ -95,47 +116,13 @@ class Throughputs:
     def __repr__(self) -> str:
         return f"Throughputs({len(self.job_types)} job types on {', '.join(self.gpu_types)}; {len(self.entries)} rows)"
 
-    @cached_property
-    def _rates(self) -> dict[Key, Throughput]:
-        found: dict[Key, Throughput] = {}
-        for (job_type, gpu, gpus), entry in self.entries.items():
-            key = job_type, gpu.casefold(), gpus
-            if key in found:
-                raise InputError("given twice", field=_name(*key), legal="each row once; GPU types match without case")
-            found[key] = entry
-        return found
-
-    @cached_property
-    def _beside(self) -> dict[PairKey, tuple[float, float]]:
-        return {(gpu.casefold(), one, other): rates for (gpu, one, other), rates in self.pairs.items()}
-
-    @cached_property
-    def job_types(self) -> tuple[str, ...]:
-        """Distinct job types in the order of their first rows."""
-        return tuple(dict.fromkeys(job_type for job_type, _, _ in self.entries))
-
-    @cached_property
-    def gpu_types(self) -> tuple[str, ...]:
-        """Distinct GPU types in the order of their first rows, as those rows spell them."""
-        first: dict[str, str] = {}
-        for _, gpu, _ in self.entries:
-            first.setdefault(gpu.casefold(), gpu)
-        return tuple(first.values())
-
-    @cached_property
-    def _gangs(self) -> dict[tuple[str, str], tuple[int, ...]]:
-        sizes: dict[tuple[str, str], list[int]] = {}
-        for job_type, gpu, gpus in self._rates:
-            sizes.setdefault((job_type, gpu), []).append(gpus)
-        return {key: tuple(sorted(value)) for key, value in sizes.items()}
-
     def get(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
         """The rates of that gang on that GPU type; None when the table does not say."""
         return self._rates.get((job_type, gpu.casefold(), gpus))
 
     def gang_sizes(self, job_type: str, gpu: str) -> tuple[int, ...]:
         """Gang sizes whose rates on that GPU type are in the table, rising."""
-        return self._gangs.get((job_type, gpu.casefold()), ())
+        return tuple(self._gangs.get((job_type, gpu.casefold()), ()))
 
     def together_with(self, gpu: str, one: Gang, other: Gang) -> tuple[float, float] | None:
         """Iterations/s of ``one`` and of ``other`` while they run on the same GPUs; None when the table does not say."""

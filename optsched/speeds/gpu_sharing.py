@@ -8,12 +8,16 @@ duration, profile, table or scaling) times ``stretch`` (what its sub-steps cost,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.speed_model import JobSpeeds, SubBatch
 from optsched.speeds.duration import seconds_alone
+
+Chain = tuple[SubBatch, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +46,33 @@ def sharing_rates(instance: Instance) -> SharingRates:
     `InputError` as `seconds_alone`.
     """
     assert instance.interference is not None  # callers look first
-    most = max((speeds.splits.steps.shape[1] for speeds in instance.speeds), default=1)
-    options, steps = np.ones(instance.n, dtype=np.int64), np.ones((instance.n, most), dtype=np.int64)
-    memory, stretch = np.repeat(instance.gpu_memory[:, None], most, axis=1), np.ones((instance.n, most, 2))
+    # a row of the tables for all jobs of one model that are alike; 0: nobody knows how their batches may be split
+    row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
     for speeds in instance.speeds:
-        splits, known = speeds.splits, speeds.splits.row > 0
-        jobs, row, width = speeds.jobs[known], splits.row[known], splits.steps.shape[1]
-        options[jobs] = splits.options[row]
-        steps[jobs, :width], memory[jobs, :width] = splits.steps[row], splits.memory[row]
-        stretch[jobs, :width] = splits.stretch[row]
+        for j in speeds.jobs.tolist():
+            key = speeds, speeds.alike(j)
+            if key not in rows:
+                chain = speeds.sub_batches(j)
+                chains += [(speeds, j, chain)] * bool(chain)
+                rows[key] = len(chains) if chain else 0
+            row[j] = rows[key]
+    options = np.array([1, *(len(chain) for *_, chain in chains)], dtype=np.int64)
+    shape = options.size, int(options.max())
+    steps, memory, stretch = np.ones(shape, dtype=np.int64), np.zeros(shape), np.ones((*shape, 2))
+    for k, (speeds, j, chain) in enumerate(chains, 1):
+        memory[k] = chain[0].memory
+        for o, each in enumerate(chain):
+            steps[k, o], memory[k, o] = each.steps, each.memory
+            for spans in (False, True):
+                slower = speeds.split_seconds(j, each, spans) / speeds.split_seconds(j, chain[0], spans)
+                stretch[k, o, int(spans)] = max(slower, 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
     return SharingRates(
-        options,
-        steps,
-        memory,
-        stretch,
+        options[row],
+        steps[row],
+        np.where(row[:, None] > 0, memory[row], instance.gpu_memory[:, None]),
+        stretch[row],
         np.array([position[name] for name in instance.kinds], dtype=np.int64),
         instance.interference.table(names),
         seconds_alone(instance),

@@ -23,6 +23,7 @@ GPU and network: an interpretation.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -77,14 +78,10 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
     if not isinstance(asked, str | os.PathLike):
         return Interference(asked)
     name = os.fspath(asked).strip()
-    try:
-        number = float(name)
-    except ValueError:
-        return _table(name, cluster, say)
-    return Interference(number)
-
-
-def _table(name: str, cluster: Cluster, say: Say | None) -> Interference:
+    with contextlib.suppress(ValueError):
+        asked = float(name)
+    if isinstance(asked, float):
+        return Interference(asked)
     if name.casefold() in (gpu.casefold() for gpu in measured_gpus()):
         return built_in_interference(name)
     if name.casefold() == BY_RESOURCES:

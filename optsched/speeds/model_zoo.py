@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from optsched.errors import InputError
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.throughputs import legal_gang
-from optsched.registry import near_matches
+from optsched.registry import check_known
 
 BACKWARD = 2.0  # backward / forward: gradients by inputs and by parameters
 MIXED_STAGES = 4
@@ -211,12 +211,9 @@ def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches:
     >>> len(profile.stages), profile.gpus
     (4, 4)
     """
-    if model not in MODELS:
-        legal = near_matches(str(model), list(MODELS), kind="model")
-        raise InputError(f"there is no model named {model!r}", field="model", legal=legal)
-    if parallelism not in PARALLELISM:
-        legal = near_matches(str(parallelism), list(PARALLELISM), kind="kind")
-        raise InputError(f"there is no parallelism named {parallelism!r}", field="parallelism", legal=legal)
+    check_known(model, MODELS, "model", f"there is no model named {model!r}", field="model")
+    missing = f"there is no parallelism named {parallelism!r}"
+    check_known(parallelism, PARALLELISM, "kind", missing, field="parallelism")
     legal_gang(gpus)
     of = MODELS[model]
     if parallelism == "pipeline" and gpus > len(of.blocks):

@@ -49,10 +49,10 @@ class Application(NamedTuple):
 
     compute: float
     per_sample: float
-    across: float
-    across_growth: float
     within: float
     within_growth: float
+    across: float
+    across_growth: float
     overlap: float
     most_local: int
     initial: int
@@ -62,12 +62,12 @@ class Application(NamedTuple):
 
 
 APPLICATIONS = {
-    "bert": Application(0.1719, 0.05861, 1.386, 0.00943, 0.2842, 0.00962, 1.90, 12, 12, 384, 2, 7387),
-    "cifar10": Application(0.01866, 0.000680, 0.0915, 0.00253, 0.0154, 4.7e-8, 1.28, 1024, 128, 4096, 100, 390),
-    "deepspeech2": Application(0.3111, 0.02384, 0.487, 0.00982, 0.0839, 0.00137, 1.41, 80, 20, 640, 80, 357),
-    "imagenet": Application(0.06417, 0.00448, 0.299, 0.00664, 0.0265, 0.00005, 2.47, 200, 200, 12800, 90, 6405),
-    "ncf": Application(0.00696, 6.35e-7, 0.0175, 0.00056, 0.0060, 4.4e-8, 1.25, 32768, 256, 32768, 10, 19418),
-    "yolov3": Application(0.1871, 0.02538, 0.749, 0.0107, 0.1283, 0.0174, 1.11, 8, 8, 512, 50, 2069),
+    "bert": Application(0.1719, 0.05861, 0.2842, 0.00962, 1.386, 0.00943, 1.90, 12, 12, 384, 2, 7387),
+    "cifar10": Application(0.01866, 0.000680, 0.0154, 4.7e-8, 0.0915, 0.00253, 1.28, 1024, 128, 4096, 100, 390),
+    "deepspeech2": Application(0.3111, 0.02384, 0.0839, 0.00137, 0.487, 0.00982, 1.41, 80, 20, 640, 80, 357),
+    "imagenet": Application(0.06417, 0.00448, 0.0265, 0.00005, 0.299, 0.00664, 2.47, 200, 200, 12800, 90, 6405),
+    "ncf": Application(0.00696, 6.35e-7, 0.0060, 4.4e-8, 0.0175, 0.00056, 1.25, 32768, 256, 32768, 10, 19418),
+    "yolov3": Application(0.1871, 0.02538, 0.1283, 0.0174, 0.749, 0.0107, 1.11, 8, 8, 512, 50, 2069),
 }
 
 
@@ -79,26 +79,15 @@ def built_in_scalings() -> dict[str, Scaling]:
     no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside measurements says how
     many). Memory is not stated. Copy before changing.
     """
-    return {name: _formula(each) for name, each in APPLICATIONS.items()}
-
-
-def _formula(each: Application) -> Scaling:
-    batches = [each.initial]
-    while 2 * batches[-1] < each.largest:
-        batches.append(2 * batches[-1])
-    batches.append(each.largest)
-    whole = each.epochs * each.iterations
-    return Scaling(
-        each.compute,
-        each.per_sample,
-        each.within,
-        each.within_growth,
-        each.across,
-        each.across_growth,
-        each.overlap,
-        each.most_local,
-        iterations=tuple((batch, whole * each.initial / batch) for batch in batches),
-    )
+    found = {}
+    for name, each in APPLICATIONS.items():
+        batches = [each.initial]
+        while 2 * batches[-1] < each.largest:
+            batches.append(2 * batches[-1])
+        whole = each.epochs * each.iterations
+        iterations = tuple((batch, whole * each.initial / batch) for batch in (*batches, each.largest))
+        found[name] = Scaling(*each[:8], iterations=iterations)
+    return found
 
 
 # --- files --------------------------------------------------------------------------------------------------------------

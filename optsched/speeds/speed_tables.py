@@ -111,38 +111,29 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
     shape = (deepest + 24, max(nodes, widest + 1)) if profiles else (1, 1)
     jobs, places = np.zeros(of_job.size, dtype=JOB_SPEED), np.zeros(nodes, dtype=PLACE)
     jobs["profile"], jobs["row"] = of_job, NO_ROW
-    profile, stage, edge = _records(profiles, network) if network is not None else ([(0.0, 0.0, 0, 0)], [], [])
+    rows, stages, edges = (list[tuple[float, ...]]() for _ in range(3))
     if network is not None:
         places["intra"], places["cross"] = network.intra, network.cross
+        for profile in profiles:
+            factor = pipeline_factor(profile.depth, profile.micro_batches)
+            rows.append((alpha_min(profile, network), factor, len(stages), len(edges)))
+            replicas = [each.replicas for each in profile.stages]
+            for each, k in zip(profile.stages, replicas, strict=True):
+                stages.append((each.compute, ring_bytes(each.parameters, k), 4.0 * each.parameters / k, k))
+            edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
+    rows.append((0.0, 0.0, len(stages), len(edges)))  # one more than there are
     return SpeedTables(
         jobs=jobs,
         places=places,
         seconds=np.zeros((2, 0, 1)),
         known=np.zeros(0, dtype=KNOWN),
-        profiles=np.array(profile, dtype=PROFILE),
-        stages=np.array(stage, dtype=STAGE),
-        edges=np.array(edge, dtype=EDGE),
+        profiles=np.array(rows, dtype=PROFILE),
+        stages=np.array(stages, dtype=STAGE),
+        edges=np.array(edges, dtype=EDGE),
         groups=np.zeros(max(deepest + 1, widest), dtype=GROUP),
         scratch=np.zeros(shape, dtype=np.int64),
         scratch_seconds=np.zeros(shape),
     )
-
-
-Rows = list[tuple[float, ...]]
-
-
-def _records(profiles: Sequence[Profile], network: Network) -> tuple[Rows, Rows, Rows]:
-    # PROFILE, one more than there are, STAGE, EDGE
-    rows, stages, edges = Rows(), Rows(), Rows()
-    for profile in profiles:
-        factor = pipeline_factor(profile.depth, profile.micro_batches)
-        rows.append((alpha_min(profile, network), factor, len(stages), len(edges)))
-        for each in profile.stages:
-            inner = 4.0 * each.parameters / each.replicas
-            stages.append((each.compute, ring_bytes(each.parameters, each.replicas), inner, each.replicas))
-        replicas = [each.replicas for each in profile.stages]
-        edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
-    return [*rows, (0.0, 0.0, len(stages), len(edges))], stages, edges
 
 
 @njit(**NESTED)

@@ -48,7 +48,7 @@ from optsched.errors import InputError, check_legal, naming
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
-from optsched.registry import near_matches
+from optsched.registry import check_known
 
 SPREAD_SUFFIX = "_unconsolidated"
 KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
@@ -159,9 +159,8 @@ def completed(
     types = tuple({gpu.casefold(): gpu for gpu in gpu_types}.values())
     entries = dict(table.entries)
     for job_type, gpus in dict.fromkeys(wanted):
-        if job_type not in table.job_types:
-            legal = near_matches(job_type, sorted(table.job_types), kind="job type")
-            raise InputError("the throughput table has no such job type", field="profile", value=job_type, legal=legal)
+        known, message = sorted(table.job_types), "the throughput table has no such job type"
+        check_known(job_type, known, "job type", message, field="profile", value=job_type)
         rates = {gpu: gaps.rate(job_type, gpu, gpus) for gpu in types}
         if not any(rate.fits for rate in rates.values()):
             message = f"throughput of zero for every type of the cluster ({', '.join(types)})"
@@ -297,8 +296,7 @@ def is_known(gpu: str) -> bool:
 
 def _device(gpu: str) -> Device:
     if not is_known(gpu):
-        legal = near_matches(gpu, list(DEVICES), kind="GPU type")
-        raise InputError("the performance of this GPU type is not known", field="gpu", value=gpu, legal=legal)
+        check_known(gpu, DEVICES, "GPU type", "the performance of this GPU type is not known", field="gpu", value=gpu)
     return _BY_PLAIN_NAME[_plain(gpu)]
 
 

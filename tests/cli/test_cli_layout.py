@@ -16,7 +16,7 @@ from examples import few, studied
 from rich.cells import cell_len
 from rich.console import Console
 
-from optsched.cli.layout import PIPED, Column, Sheet
+from optsched.cli.layout import PIPED, Sheet
 from optsched.cli.tables import duration
 from optsched.errors import InputError
 from optsched.io.sources import load
@@ -99,7 +99,7 @@ def drawn(sheet: Sheet, width: int) -> list[str]:
 
 
 def test_columns_that_do_not_fit_stand_below_from_left_to_right_under_the_same_first_column() -> None:
-    sheet = Sheet([Column("policy", right=False), *(Column(f"number {k}") for k in range(8))])
+    sheet = Sheet(("policy", *(f"number {k}" for k in range(8))))
     sheet.add("fifo", *(f"{k}1,234,567.8" for k in range(8)))
     blocks = [line for line in drawn(sheet, 60) if line.startswith("│")]
     assert len(blocks) > 1
@@ -109,7 +109,7 @@ def test_columns_that_do_not_fit_stand_below_from_left_to_right_under_the_same_f
 
 
 def test_what_tells_is_broken_between_words_or_stands_in_a_table_below() -> None:
-    sheet = Sheet([Column("policy", right=False), Column("ratio"), Column("guarantee", right=False, tells=True)])
+    sheet = Sheet(("policy", "ratio", "guarantee"), tells=("guarantee",))
     sheet.add("srtf", "1.234", "a theorem of many words that holds for every instance of this kind")
     assert len([line for line in drawn(sheet, 120) if "theorem" in line and "│" in line]) == 1
     beside, below = drawn(sheet, 60), drawn(sheet, 40)
@@ -121,7 +121,7 @@ def test_what_tells_is_broken_between_words_or_stands_in_a_table_below() -> None
 
 
 def test_a_number_is_never_broken_even_where_nothing_fits() -> None:
-    sheet = Sheet([Column("name", right=False), Column("number")])
+    sheet = Sheet(("name", "number"))
     sheet.add("a", "1" * 50)
     assert any("1" * 50 in line for line in drawn(sheet, 60))
 

@@ -19,7 +19,6 @@ from optsched.plot.colours import PALETTE, ink_on, job_colours, natural
 from optsched.plot.occupancy import BINS, EXACT, occupancy, over_time
 from optsched.plot.time_axis import UNITS, TimeLocator, in_unit, number, time_axis, unit_for
 from optsched.plot.timeline import Timeline
-from optsched.plot.waiting import waiting_curve
 from optsched.policies.simulate import simulate
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -166,7 +165,7 @@ def test_overhead_is_time_held_without_work_and_not_rounding(gangs: Schedule) ->
 
 
 def test_the_count_of_waiting_jobs_is_the_sum_of_waits(gangs: Schedule) -> None:
-    when, waiting = waiting_curve(Timeline.of(gangs))
+    when, waiting = Timeline.of(gangs).waiting
     assert when.tolist() == [20, 50, 80]
     assert waiting.tolist() == [1, 1, 0]
 

@@ -30,8 +30,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
-
 from optsched.errors import InputError, check_legal
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import Rows
@@ -61,21 +59,24 @@ def read(request: TraceRequest) -> TraceRead:
     if len(parts) != 3 or parts[2].strip() not in OBJECTIVES:
         legal = f"MACHINES|CONSTRAINTS|OBJECTIVE, objective one of {', '.join(OBJECTIVES)}"
         raise InputError("unknown problem", file=file, field="problem", value=entry.get("problem"), legal=legal)
-    objective = OBJECTIVES[parts[2].strip()]
+    objective, value = OBJECTIVES[parts[2].strip()], entry.get("optimum")
+    machines: Any = entry.get("machines")
+    check_legal(type(machines) is int and machines >= 1, "machines", machines, "an integer >= 1", file=file)
+    known = value is None or type(value) in (int, float)
+    check_legal(known, "optimum", value, "a number", file=file)
+    optimum = {"objective": objective, "class": "gang-nonpreemptive", "value": value}
+    optimum["proved_by"] = list(entry.get("proved_by", []))
     rows = Rows(_job_table(file, entry, digest))
-    jobs = {"id": rows.line.cast(pl.String), "duration": rows.positive("p"), "gpus": rows.gang("size")}
-    jobs["arrival"] = rows.non_negative("r")
-    jobs["weight"] = rows.non_negative("w")
-    jobs["due"] = rows.number("d", required=False)
+    jobs = {"duration": rows.positive("p"), "gpus": rows.gang("size"), "arrival": rows.non_negative("r")}
+    jobs |= {"weight": rows.non_negative("w"), "due": rows.number("d", required=False)}
     return finish(
         request,
         rows,
         jobs,
-        fields={"gpus": "size", "duration": "p", "arrival": "r", "weight": "w", "due": "d"},
         notes={"problem": entry["problem"]},
-        cluster=_cluster(file, entry),
+        cluster=Cluster((NodeGroup(gpus=machines),)) if "size" in parts[1] else Cluster.machines(machines),
         objective=objective,
-        optimum=_optimum(file, entry, objective),
+        optimum=None if value is None else optimum,
     )
 
 
@@ -88,14 +89,6 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
             legal = 'a list of {"id": ..., "p": ...}'
             raise InputError("not an instance", file=request.path, field="id", row=position, legal=legal)
     return {entry["id"]: entry for entry in entries}, digest
-
-
-def _cluster(file: str, entry: dict[str, Any]) -> Cluster:
-    machines: Any = entry.get("machines")
-    check_legal(type(machines) is int and machines >= 1, "machines", machines, "an integer >= 1", file=file)
-    if "size" in str(entry["problem"]).split("|")[1]:
-        return Cluster((NodeGroup(gpus=machines),))
-    return Cluster.machines(machines)
 
 
 def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
@@ -112,12 +105,3 @@ def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
             raise InputError("wrong number of values", file=file, field=field, legal=f"a list of {len(times)} numbers")
         columns[field] = [str(value) for value in values]
     return TextTable.of_jobs(file, columns, digest)
-
-
-def _optimum(file: str, entry: dict[str, Any], objective: str) -> dict[str, Any] | None:
-    value = entry.get("optimum")
-    if value is None:
-        return None
-    check_legal(type(value) in (int, float), "optimum", value, "a number", file=file)
-    proved_by = list(entry.get("proved_by", []))
-    return {"objective": objective, "class": "gang-nonpreemptive", "value": value, "proved_by": proved_by}

@@ -39,7 +39,7 @@ from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.rows import DATE_TIME_LEGAL, Rows, seconds_of_date_times
 from optsched.io.traces.text_table import read_text_table
-from optsched.registry import near_matches
+from optsched.registry import check_known
 
 NEEDED = ("arrival", "gpus", "duration")
 BY_RATE = ("iterations", "profile")
@@ -78,14 +78,8 @@ def read(request: TraceRequest) -> TraceRead:
     jobs |= {field: rows.text(columns[field], required=False) for field in TEXTS if field in columns}
     shifted = date_times or float(arrival.min() or 0.0) >= UNIX_SECONDS  # type: ignore[arg-type]
     clock = tuple(name for name in ("arrival", "due") if name in jobs) if shifted else ()
-    return finish(
-        request,
-        rows,
-        jobs,
-        fields=columns,
-        from_earliest=clock,
-        notes={"clock": "from the earliest job" if shifted else "as in the file"},
-    )
+    notes = {"clock": "from the earliest job" if shifted else "as in the file"}
+    return finish(request, rows, jobs, from_earliest=clock, notes=notes)
 
 
 def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
@@ -93,13 +87,9 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     there = rows.columns
     columns = dict(wanted) if wanted else {field: field for field in FIELDS if field in there}
     for field, column in columns.items():
-        if field not in FIELDS:
-            legal = near_matches(field, list(FIELDS), kind="field")
-            why = "there is no such field of a job"
-            raise InputError(why, file=rows.file, field="columns", value=field, legal=legal)
-        if column not in there:
-            legal = near_matches(column, there, kind="column")
-            raise InputError("the file has no such column", file=rows.file, field=field, value=column, legal=legal)
+        why, where = "there is no such field of a job", {"file": rows.file, "field": "columns", "value": field}
+        check_known(field, FIELDS, "field", why, **where)
+        check_known(column, there, "column", "the file has no such column", **where | {"field": field, "value": column})
     by_rate = "duration" not in columns and all(field in columns for field in BY_RATE)
     needed = ("arrival", "gpus") if by_rate else NEEDED
     missing = [field for field in needed if field not in columns]
@@ -121,5 +111,5 @@ def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.S
         mixed = f"{kinds[0]} as row {line} has, {like!r}, and not {kinds[1]}: one clock for the whole column"
         legal = pl.select(pl.when(other).then(pl.lit(mixed)).otherwise(pl.lit(legal))).to_series()
     if date_times:
-        return rows.date_times(column, legal=legal, required=required)
+        return rows.date_times(column, legal=legal, required=required).alias(column)
     return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=legal, required=required)

@@ -169,7 +169,7 @@ def finish(
     Parameters
     ----------
     jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
-    fields : which column of the file each field is, for the report: ``gpus``, and others that have not the field's name.
+    fields : which column of the file each field is, for the report, where the series has neither its name nor the field's.
     from_earliest : time columns that are counted from the earliest arrival of the legal rows.
     notes : what else a reader must know to derive the instance again; goes into its recipe.
     cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
@@ -178,10 +178,11 @@ def finish(
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
-    named = {name: name for name in rows.columns} | dict(fields or {})
+    named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
-        if name != "id" and name in jobs and name in named and set(wrong.meta.root_names()) == {name}:
+        of_file = name != "id" and named.get(name) in rows.columns
+        if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
     if where is not None:
@@ -199,8 +200,15 @@ def finish(
     for name in from_earliest:
         columns[name] = columns[name] - arrival.filter(legal).min()
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
-    skipped = _skipped(arrival, legal, rows.good, kept)
-    read = {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
+    # rows that are invalid, and gangs too wide for the cluster given before the last job kept
+    every = pl.Series([True]).new_from_index(0, rows.count)
+    passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
+    skipped = int((~legal).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
+    columns_asked = dict(request.columns) if request.columns else None
+    asked = {"fragment": request.fragment, "limit": request.limit, "columns": columns_asked}
+    read: dict[str, Any] = {"file": request.path.name, "sha256": rows.sha256}
+    read |= {name: value for name, value in asked.items() if value is not None}
+    read |= {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,
@@ -209,19 +217,8 @@ def finish(
         cluster=where,
         objective=objective,
         optimum=optimum if untouched else None,
-        recipe={"name": request.dialect, "seed": None, "parameters": _parameters(request, rows) | read},
+        recipe={"name": request.dialect, "seed": None, "parameters": read},
     )
-
-
-def _parameters(request: TraceRequest, rows: Rows) -> dict[str, Any]:
-    asked = {
-        "file": request.path.name,
-        "sha256": rows.sha256,
-        "fragment": request.fragment,
-        "limit": request.limit,
-        "columns": dict(request.columns) if request.columns else None,
-    }
-    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
@@ -233,10 +230,3 @@ def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:
     kept = np.zeros(len(good), dtype=bool)
     kept[candidates[order[:limit]]] = True
     return pl.Series("kept", kept)
-
-
-def _skipped(arrival: pl.Series, legal: pl.Series, good: pl.Series, kept: pl.Series) -> int:
-    # Rows that are invalid, and gangs too wide for the cluster given before the last job kept.
-    last = arrival.filter(kept).max()
-    passed = (arrival <= last) if bool((good & ~kept).any()) else pl.Series([True]).new_from_index(0, len(good))
-    return int((~legal).sum()) + int((legal & ~good & passed.fill_null(True)).sum())

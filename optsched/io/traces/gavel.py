@@ -57,12 +57,6 @@ VARIANTS = {
     10: (*_START, "working_directory", *_STEPS, "scale_factor", *_END, "arrival_time"),
     12: (*_START, "working_directory", *_STEPS, "scale_factor", "mode", *_END, "duration", "arrival_time"),
 }
-FIELDS = {
-    "gpus": "scale_factor",
-    "iterations": "total_steps",
-    "arrival": "arrival_time",
-    "weight": "priority_weight",
-}
 
 
 @dialect("gavel")
@@ -87,7 +81,7 @@ def read(request: TraceRequest) -> TraceRead:
             jobs["duration"] = rows.positive("duration")
             del jobs["profile"]
             due = jobs["arrival"] + slo * jobs["duration"]
-            jobs["due"] = pl.select(pl.when(slo > 0).then(due)).to_series()
+            jobs["due"] = pl.select(pl.when(slo > 0).then(due).alias("due")).to_series()
         else:
             notes["slo_not_kept"] = int((slo > 0).sum())
-    return finish(request, rows, jobs, fields=FIELDS, notes=notes)
+    return finish(request, rows, jobs, notes=notes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from optsched.io.traces.laws import DurationLaw, GangLaw, duration_law, gang_law
 from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.registry import Registry, near_matches
+from optsched.registry import Registry, check_known
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,34 @@ def integer(default: int | None, meaning: str, *, least: int = 1, most: int = 10
     return Parameter(default, f"an integer from {least} to {most}", meaning, parse)
 
 
-def number(default: float | None, meaning: str) -> Parameter:
-    """A finite number > 0."""
-    return Parameter(default, "a finite number > 0", meaning, lambda value: _finite(value, positive=True))
-
-
-def non_negative(default: float, meaning: str) -> Parameter:
-    """A finite number >= 0."""
-    return Parameter(default, "a finite number >= 0", meaning, _finite)
-
-
 def _finite(value: Any, *, positive: bool = False) -> float:
     parsed = float(value)
     if isinstance(value, bool) or not math.isfinite(parsed) or parsed < 0 or (positive and parsed == 0):
         raise ValueError(value)
     return parsed
+
+
+def _truth(value: Any) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in words:
+        raise ValueError(value)
+    return words[str(value).lower()]
+
+
+def _maker(legal: str, parse: Callable[[Any], Any], usual: str = "") -> Callable[..., Parameter]:
+    def make(default: Any, meaning: str = usual) -> Parameter:
+        return Parameter(default, legal, meaning, parse)
+
+    return make
+
+
+number = _maker("a finite number > 0", partial(_finite, positive=True))
+non_negative = _maker("a finite number >= 0", _finite)
+yes_or_no = _maker("true or false", _truth)
+cluster = _maker("e.g. 8x8", lambda at: at if isinstance(at, Cluster) else Cluster.parse(str(at)), "where the jobs run")
+# laws of `optsched.io.traces.laws`
+durations = _maker("a law of durations", lambda text: duration_law(str(text)), "law of the durations in seconds")
+gangs = _maker("a law of GPU counts", lambda text: gang_law(str(text)), "law of the numbers of GPUs")
 
 
 def choice(default: str, options: tuple[str, ...], meaning: str) -> Parameter:
@@ -85,35 +99,6 @@ def choice(default: str, options: tuple[str, ...], meaning: str) -> Parameter:
         return str(value)
 
     return Parameter(default, f"one of {', '.join(options)}", meaning, parse)
-
-
-def yes_or_no(default: bool, meaning: str) -> Parameter:
-    """True or false."""
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-    def parse(value: Any) -> bool:
-        if str(value).lower() not in words:
-            raise ValueError(value)
-        return words[str(value).lower()]
-
-    return Parameter(default, "true or false", meaning, parse)
-
-
-def cluster(default: str, meaning: str = "where the jobs run") -> Parameter:
-    """A cluster in its text form."""
-    return Parameter(
-        default, "e.g. 8x8", meaning, lambda value: value if isinstance(value, Cluster) else Cluster.parse(str(value))
-    )
-
-
-def durations(default: str, meaning: str = "law of the durations in seconds") -> Parameter:
-    """A law of durations (`optsched.io.traces.laws`)."""
-    return Parameter(default, "a law of durations", meaning, lambda value: duration_law(str(value)))
-
-
-def gangs(default: str, meaning: str = "law of the numbers of GPUs") -> Parameter:
-    """A law of GPU counts (`optsched.io.traces.laws`)."""
-    return Parameter(default, "a law of GPU counts", meaning, lambda value: gang_law(str(value)))
 
 
 class Draw:
@@ -153,9 +138,7 @@ class Recipe:
         """Typed values of all parameters, defaults filled in; `InputError` for unknown names and illegal values."""
         named = {key.replace("-", "_"): value for key, value in given.items()}
         for key in named:
-            if key not in self.parameters:
-                legal = near_matches(key, list(self.parameters), kind="parameter")
-                raise InputError(f"recipe {self.name} has no such parameter", field=key, legal=legal)
+            check_known(key, self.parameters, "parameter", f"recipe {self.name} has no such parameter", field=key)
         return {name: each.resolve(self.name, name, named.get(name)) for name, each in self.parameters.items()}
 
 

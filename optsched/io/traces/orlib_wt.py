@@ -64,7 +64,6 @@ def read(request: TraceRequest) -> TraceRead:
     columns = {field: numbers[first + n * i : first + n * (i + 1)] for i, field in enumerate(FIELDS)}
     rows = Rows(TextTable.of_jobs(f"{request.path}#{k}", columns, digest))
     jobs = {
-        "id": rows.line.cast(pl.String),
         "gpus": pl.Series([1], dtype=pl.Int64).new_from_index(0, rows.count),
         "duration": rows.positive("p"),
         "weight": rows.non_negative("w"),
@@ -76,7 +75,6 @@ def read(request: TraceRequest) -> TraceRead:
         request,
         rows,
         jobs,
-        fields={"gpus": "p", "duration": "p", "weight": "w", "due": "d"},
         notes={"problem": "1||sumwT"},
         cluster=Cluster.machines(1),
         objective=OBJECTIVE,

@@ -45,4 +45,4 @@ def read(request: TraceRequest) -> TraceRead:
         "gpus": rows.gang("num_gpus"),
         "group": rows.text("cluster"),
     }
-    return finish(request, rows, jobs, fields={"gpus": "num_gpus"}, from_earliest=("arrival",))
+    return finish(request, rows, jobs, from_earliest=("arrival",))

@@ -59,9 +59,7 @@ def read(request: TraceRequest) -> TraceRead:
         "batch_size": batch.cast(pl.Int64),
         "iterations": _iterations(rows, application, batch, request.path.with_name(ITERATIONS_FILE)),
     }
-    notes = {"iterations_file": ITERATIONS_FILE}
-    fields = {"gpus": "num_replicas", "arrival": "time"}
-    return finish(request, rows, jobs, fields=fields, notes=notes)
+    return finish(request, rows, jobs, notes={"iterations_file": ITERATIONS_FILE})
 
 
 def _iterations(rows: Rows, application: pl.Series, batch: pl.Series, path: Path) -> pl.Series:

@@ -78,7 +78,9 @@ class Rows:
         required: bool = True,
     ) -> pl.Series:
         """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
-        expected = _legal_number(least, above, whole) if legal is None else legal
+        kind = "an integer" if whole else "a finite number"
+        bound = f" >= {least:g}" if least is not None else f" > {above:g}" if above is not None else ""
+        expected = kind + bound if legal is None else legal
         text = self.text(field, required=False)
         if required:
             self.reject(text.is_null(), field, expected, "missing")
@@ -185,10 +187,3 @@ def offered_gpus(cluster: Cluster, memory: pl.Series) -> pl.Series:
         short = (memory > group.gpu_memory).fill_null(False)
         whole = whole - short.cast(pl.Int64) * (group.count * group.gpus)
     return whole
-
-
-def _legal_number(least: float | None, above: float | None, whole: bool) -> str:
-    kind = "an integer" if whole else "a finite number"
-    if least is not None:
-        return f"{kind} >= {least:g}"
-    return f"{kind} > {above:g}" if above is not None else kind

@@ -120,7 +120,10 @@ def read_text_table(
         RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
         for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
     ]
-    problems += _not_text(path, line, not_utf8)
+    # of the header, and of the inside of a quoted record, nothing can be skipped
+    for row in sorted(set(not_utf8) - set(line.to_list())) if not_utf8 else ():
+        raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
+    problems += [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
     return TextTable(str(path), fields, line, tuple(problems), digest)
 
 
@@ -153,11 +156,3 @@ def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tu
     padded = [record + [None] * (widest - len(record)) for record in records]
     fields = pl.DataFrame(padded, schema=[(f"field_{k}", pl.String) for k in range(widest)], orient="row")
     return pl.Series("line", lines, dtype=pl.Int64), width, fields
-
-
-def _not_text(path: str | os.PathLike[str], line: pl.Series, not_utf8: list[int]) -> list[RowProblem]:
-    known = set(line.to_list()) if not_utf8 else set()
-    for row in not_utf8:
-        if row not in known:  # the header, or the inside of a quoted record: nothing can be skipped
-            raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
-    return [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]

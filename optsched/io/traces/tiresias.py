@@ -50,7 +50,7 @@ def read_jobs(request: TraceRequest, header: tuple[str, ...], second: float = 1.
         "model": rows.text("model_name"),
         "duration": rows.positive("duration") / second,
     }
-    return finish(request, rows, jobs, fields={"gpus": "num_gpu", "arrival": "submit_time"})
+    return finish(request, rows, jobs)
 
 
 # Dialect ``muri``: the traces of the Muri artifact. **Times are milliseconds** and become seconds here.

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from optsched.problem.arrays import Bools, Floats
@@ -74,7 +73,12 @@ class StageSpeeds(JobSpeeds):
         for k, j in enumerate(self.jobs.tolist()):
             kind = int(instance.job_class[j])
             if kind not in nodes:
-                nodes[kind] = _alike(self._network, np.flatnonzero(instance.eligible(j)))
+                # what a mapping can see of nodes, and how many look so; the fastest and largest first
+                on, network = np.flatnonzero(instance.eligible(j)), self._network
+                rows = np.column_stack([-network.intra[on], -network.cross[on], -network.gpus[on]])
+                looks, count = np.unique(rows, axis=0, return_counts=True)
+                alike = zip(looks.tolist(), count.tolist(), strict=True)
+                nodes[kind] = tuple((Node(-a, -b, int(-c)), n) for (a, b, c), n in alike)
             pace = _remembered(self.used[self.names[k]], nodes[kind], float(fastest[k]))
             exact[k] = pace is not None
             if pace is not None:
@@ -104,13 +108,6 @@ class StageSpeeds(JobSpeeds):
 
 
 _remembered = lru_cache(maxsize=4096)(best_pace)
-
-
-def _alike(network: Network, nodes: npt.NDArray[np.int64]) -> tuple[tuple[Node, int], ...]:
-    # What a mapping can see of nodes, and how many look so; the fastest and largest first.
-    rows = np.column_stack([-network.intra[nodes], -network.cross[nodes], -network.gpus[nodes]])
-    kinds, count = np.unique(rows, axis=0, return_counts=True)
-    return tuple((Node(-a, -b, int(-c)), n) for (a, b, c), n in zip(kinds.tolist(), count.tolist(), strict=True))
 
 
 @SPEED_MODELS.register("profiles")

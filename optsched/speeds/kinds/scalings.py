@@ -76,32 +76,42 @@ class ScalingDocument(Document):
 MANY = 5000  # splits of a gang that are looked at one by one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScaledKind:
-    """Jobs with the same profile, gang and sub-batch, and their seconds an iteration.
-
-    ``size`` samples in each of ``steps`` sub-steps.
-    """
+    """Jobs with the same profile, ``batch``, gang and ``stated`` bytes on each GPU, and their seconds an iteration."""
 
     name: str
     scaling: Scaling
+    batch: int
     gang: int
-    size: int
-    steps: int
+    stated: float
 
-    def formula(self, spans: bool) -> float:
-        """By formula."""
-        return iteration_seconds(self.scaling, self.size, self.steps, self.gang, spans)
+    @cached_property
+    def chain(self) -> tuple[SubBatch, ...]:
+        """How the batch may be split, the largest sub-batch that the memory holds first; it is the one they work with."""
+        options, scaling = self.scaling.sub_batches(self.batch, self.gang), self.scaling
+        if not scaling.knows_memory:
+            return tuple(SubBatch(each.size, each.steps, self.stated) for each in options)
+        fits = [each for each in options if each.memory <= self.stated] or list(options)
+        saves = ((each, scaling.memory_per_sample * (fits[0].size - each.size)) for each in fits)
+        return tuple(SubBatch(each.size, each.steps, self.stated - saved) for each, saved in saves)
+
+    def formula(self, spans: bool, option: SubBatch | None = None) -> float:
+        """By formula, with one of its sub-batches."""
+        used = option or self.chain[0]
+        return iteration_seconds(self.scaling, used.size, used.steps, self.gang, spans)
 
     def seconds(self, nodes: Iterable[int]) -> float:
         """With a replica on each of these nodes (a node with c of them appears c times)."""
-        held = Counter(nodes)
-        return seconds_on(self.scaling, self.size, self.steps, [held[node] for node in sorted(held)])
+        held, used = Counter(nodes), self.chain[0]
+        return seconds_on(self.scaling, used.size, used.steps, [held[node] for node in sorted(held)])
+
+    def _timed(self, step: tuple[float, float] | None, spans: bool) -> float:
+        return seconds_of(step, self.scaling, self.chain[0].size, self.chain[0].steps, self.gang, spans)
 
     def of_nodes(self, nodes: int) -> float:
         """Of a placement over so many nodes that was not measured itself."""
-        found = self._table.between(nodes, self.gang, self.size)
-        return seconds_of(found, self.scaling, self.size, self.steps, self.gang, nodes > 1)
+        return self._timed(self._table.between(nodes, self.gang, self.chain[0].size), nodes > 1)
 
     def by_nodes(self, sizes: Ints) -> tuple[float, ...]:
         """`of_nodes`, from one node on, in a cluster with nodes of these sizes; inf where so many cannot hold the gang.
@@ -124,10 +134,8 @@ class ScaledKind:
     @cached_property
     def by_id(self) -> dict[int, float]:
         """Of the placements of this gang that were measured."""
-        return {
-            name: seconds_of(step, self.scaling, self.size, self.steps, self.gang, len(str(name)) > 1)
-            for name, step in self._table.of_gang(self.gang, self.size).items()
-        }
+        placed = self._table.of_gang(self.gang, self.chain[0].size)
+        return {name: self._timed(step, len(str(name)) > 1) for name, step in placed.items()}
 
     def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
         """(seconds on one node, seconds over several) of every placement on nodes of these sizes; lists may be empty.
@@ -172,9 +180,6 @@ class ScaledKind:
         return seconds
 
 
-_Alike = tuple[str, int, int, float]  # profile, batch size, gang, memory: jobs that have these in common are alike
-
-
 class ScalingSpeeds(JobSpeeds):
     """One number for a gang on one node, one for it on several; or one for every placement."""
 
@@ -182,58 +187,40 @@ class ScalingSpeeds(JobSpeeds):
     given: dict[str, Scaling]
 
     @cached_property
-    def _alike(self) -> dict[int, _Alike]:
-        batches = self._batches()
+    def _kind(self) -> dict[int, ScaledKind]:
+        # of every job, the same of those that are alike
         gangs, memory = self.instance.gpus[self.jobs].tolist(), self.instance.gpu_memory[self.jobs].tolist()
-        return dict(zip(self.jobs.tolist(), zip(self.names, batches, gangs, memory, strict=True), strict=True))
+        rows = list(zip(self.names, self._batches(), gangs, memory, strict=True))
+        kinds = {row: ScaledKind(row[0], self.given[row[0]], *row[1:]) for row in dict.fromkeys(rows)}
+        return {j: kinds[row] for j, row in zip(self.jobs.tolist(), rows, strict=True)}
 
     def _batches(self) -> list[int]:
         batches: list[int] = self.instance.table["batch_size"].gather(self.jobs).to_list()
         return batches
 
-    def alike(self, job: int) -> _Alike:
-        return self._alike[job]
+    def alike(self, job: int) -> ScaledKind:
+        return self._kind[job]
 
     def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
-        return self._sub_batches[self._alike[job]]
-
-    @cached_property
-    def _sub_batches(self) -> dict[_Alike, tuple[SubBatch, ...]]:
-        return {key: self._split(*key) for key in dict.fromkeys(self._alike.values())}
-
-    def _split(self, name: str, batch: int, gang: int, stated: float) -> tuple[SubBatch, ...]:
-        scaling = self.given[name]
-        options = scaling.sub_batches(batch, gang)
-        if not scaling.knows_memory:
-            return tuple(SubBatch(each.size, each.steps, stated) for each in options)
-        fits = [each for each in options if each.memory <= stated] or list(options)
-        saved = fits[0].size
-        return tuple(
-            SubBatch(each.size, each.steps, stated - scaling.memory_per_sample * (saved - each.size)) for each in fits
-        )
+        return self._kind[job].chain
 
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
-        name, _, gang, _ = self._alike[job]
-        return iteration_seconds(self.given[name], option.size, option.steps, gang, spans)
+        return self._kind[job].formula(spans, option)
+
+    def pace(self, job: int, nodes: Nodes) -> float:
+        return self._kind[job].seconds(nodes)
 
     @cached_property
-    def _kinds(self) -> dict[_Alike, ScaledKind]:
-        return {
-            key: ScaledKind(key[0], self.given[key[0]], key[2], options[0].size, options[0].steps)
-            for key, options in self._sub_batches.items()
-        }
-
-    @cached_property
-    def _places(self) -> tuple[list[tuple[_Alike, int]], Ints]:
+    def _places(self) -> tuple[list[tuple[ScaledKind, int]], Ints]:
         # (what decides where a job may be and how fast it is there: different ones; which one each of the jobs has, i64[k])
-        every = list(zip(self._alike.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
+        every = list(zip(self._kind.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
         position = {place: k for k, place in enumerate(dict.fromkeys(every))}
         return list(position), np.array([position[place] for place in every], dtype=np.int64)
 
     @cached_property
     def _reach(self) -> list[tuple[list[float], list[float]]]:
         # `ScaledKind.reach` at every place, on the nodes that the jobs there may use
-        return [self._kinds[alike].reach(self._sizes(job_class)) for alike, job_class in self._places[0]]
+        return [kind.reach(self._sizes(job_class)) for kind, job_class in self._places[0]]
 
     def _of_place(self, values: Sequence[Any], kind: type = np.float64) -> Any:
         # one value a place -> one a job
@@ -248,20 +235,18 @@ class ScalingSpeeds(JobSpeeds):
         return self.in_range(self._of_place(list(map(min, every))), self._of_place(list(map(max, every))))
 
     def solo(self) -> tuple[Floats, Bools]:
-        exact = [self._kinds[alike].is_looked_through(self._sizes(job_class)) for alike, job_class in self._places[0]]
+        exact = [kind.is_looked_through(self._sizes(job_class)) for kind, job_class in self._places[0]]
         # the seconds are the least of what was looked at
         return super().solo()[0], self._of_place(exact, np.bool_)
 
     @cached_property
-    def _goodputs(self) -> dict[_Alike, JobGoodput]:
-        steps = {(name, memory): Steps(self.given[name], memory) for name, _, _, memory in self._kinds}
-        return {key: JobGoodput(steps[key[0], key[3]], key[1], key[2]) for key in self._kinds}
+    def _goodputs(self) -> dict[ScaledKind, JobGoodput]:
+        kinds = set(self._kind.values())
+        steps = {(each.name, each.stated): Steps(each.scaling, each.stated) for each in kinds}
+        return {each: JobGoodput(steps[each.name, each.stated], each.batch, each.gang) for each in kinds}
 
     def goodput(self, job: int) -> JobGoodput:
-        return self._goodputs[self._alike[job]]
-
-    def pace(self, job: int, nodes: Nodes) -> float:
-        return self._kinds[self._alike[job]].seconds(nodes)
+        return self._goodputs[self._kind[job]]
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
         # Alike for all types; a side that no placement reaches has the rate of the other.
@@ -275,10 +260,10 @@ class ScalingSpeeds(JobSpeeds):
         return math.inf if chosen is None else self._computing(job, chosen)
 
     def _computing(self, job: int, chosen: SubBatch) -> float:
-        return computing_seconds(self.given[self._alike[job][0]], chosen.size, chosen.steps)
+        return computing_seconds(self._kind[job].scaling, chosen.size, chosen.steps)
 
     def compiled(self) -> tuple[TypePaces, PlacementPaces]:
-        kinds = list(dict.fromkeys(self._kinds.values()))
+        kinds = list(dict.fromkeys(self._kind.values()))
         formula = [kind for kind in kinds if kind.scaling.measured is None]
         measured = [kind for kind in kinds if kind.scaling.measured is not None]
         seconds = np.array([[kind.formula(spans) for kind in formula] for spans in (False, True)])
@@ -292,7 +277,7 @@ class ScalingSpeeds(JobSpeeds):
 
     def _rows(self, kinds: Sequence[ScaledKind]) -> Ints:
         position = {kind: k for k, kind in enumerate(kinds)}
-        return self._of_place([position.get(self._kinds[alike], -1) for alike, _ in self._places[0]], np.int64)
+        return self._of_place([position.get(kind, -1) for kind, _ in self._places[0]], np.int64)
 
     def compiled_compute_time(self, job: int) -> list[float]:
         return [self._computing(job, each) for each in self.sub_batches(job)]

@@ -21,7 +21,7 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
-from optsched.registry import near_matches
+from optsched.registry import check_known
 from optsched.speeds.kinds.scalings import ScalingSpeeds
 
 MOST_ITERATIONS = 1e12
@@ -155,11 +155,9 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
                 legal="Contention(seconds_per_byte=..., penalty=...), e.g. optsched.problem.contention.ETHERNET_10G",
             )
         if instance.contention.measured:
-            kinds = instance.contention.kinds
             for name in sorted(set(instance.table["profile"].filter(pl.Series(sends)).to_list())):
-                if name not in kinds:
-                    legal = near_matches(name, list(kinds), kind="kind")
-                    raise InputError("no measured ratios", field="contention.kinds", value=name, legal=legal)
+                kinds, where = instance.contention.kinds, {"field": "contention.kinds", "value": name}
+                check_known(name, kinds, "kind", "no measured ratios", **where)
 
     def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
         cost = instance.contention

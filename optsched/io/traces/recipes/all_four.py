@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.generate import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
-from optsched.io.traces.recipes.ddl import profiles_of
+from optsched.io.traces.recipes.ddl import some_profile
 from optsched.io.traces.recipes.gavel import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns
@@ -112,10 +112,8 @@ def _timed(gang: int, seconds: float, u: float, v: float) -> Row:
 
 def _staged(profiles: dict[str, Profile], network: Network, gang: int, seconds: float, u: float, v: float) -> Row:
     model = list(MODELS)[int(u * len(MODELS))]
-    made = profiles_of(model, gang)
-    name = list(made)[int(v * len(made))]
-    profiles[name] = made[name]
-    iterations = float(np.ceil(seconds / alpha_min(made[name], network)))
+    name, profiles[name] = some_profile(model, gang, v)
+    iterations = float(np.ceil(seconds / alpha_min(profiles[name], network)))
     return {"gpus": gang, "iterations": iterations, "profile": name, "model": model, "gpu_memory": _bytes(v)}
 
 

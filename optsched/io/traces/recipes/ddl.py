@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import lru_cache
+
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import Draw, Values, durations, gangs, integer, non_negative, number, recipe
 from optsched.io.traces.recipes.classical import uniform_integers
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.model_zoo import MODELS, PARALLELISM, zoo_profile
@@ -48,21 +52,11 @@ def ddl_cluster(rng: np.random.Generator, values: Values) -> Draw:
     network = Network.of(cluster)
     size = values["gpus"].at_most(cluster.gpus).draw(rng, jobs)
     duration = values["duration"].draw(rng, jobs)
-    models = rng.integers(0, len(MODELS), size=jobs)
-    kinds = rng.random(jobs)
-    profiles: dict[str, Profile] = {}
-    seconds: dict[str, float] = {}
-    known: dict[tuple[str, int], list[str]] = {}
-    names, every = [], list(MODELS)
-    for model, gpus, kind in zip((every[m] for m in models), size.tolist(), kinds.tolist(), strict=True):
-        if (model, gpus) not in known:
-            made = profiles_of(model, gpus)
-            known[model, gpus] = list(made)
-            profiles.update(made)
-            seconds.update({name: alpha_min(profile, network) for name, profile in made.items()})
-        choices = known[model, gpus]
-        names.append(choices[int(kind * len(choices))])
-    pace = np.array([seconds[name] for name in names])
+    models = [list(MODELS)[m] for m in rng.integers(0, len(MODELS), size=jobs)]
+    drawn = zip(models, size.tolist(), rng.random(jobs).tolist(), strict=True)
+    staged = [some_profile(model, gpus, u) for model, gpus, u in drawn]
+    names, used = [name for name, _ in staged], dict(sorted(dict(staged).items()))
+    pace = best_paces(names, used, network)
     iterations = np.ceil(duration / pace)
     work = float(np.sum(size * iterations * pace))
     gap = work / (cluster.gpus * values["load"] * jobs)
@@ -71,23 +65,32 @@ def ddl_cluster(rng: np.random.Generator, values: Values) -> Draw:
         "gpus": size,
         "iterations": iterations,
         "profile": names,
-        "model": [every[m] for m in models],
+        "model": models,
     }
-    used = {name: profiles[name] for name in sorted(set(names))}
     return Draw(table, cluster, derived={"gap": gap}, profiles=used)
 
 
-def profiles_of(model: str, gpus: int) -> dict[str, Profile]:
-    """The kinds of parallelism that a model has on so many GPUs, by the name of the profile."""
+def some_profile(model: str, gpus: int, u: float) -> tuple[str, Profile]:
+    """One of the kinds of parallelism that a model has on so many GPUs, by a number ``u`` from 0 to 1; with its name."""
+    made = _profiles(model, gpus)
+    return made[int(u * len(made))]
+
+
+@lru_cache(maxsize=1024)
+def _profiles(model: str, gpus: int) -> list[tuple[str, Profile]]:
     if gpus == 1:
-        return {f"{model}-1": zoo_profile(model, 1)}
-    made = {}
+        return [(f"{model}-1", zoo_profile(model, 1))]
+    made = []
     for kind in PARALLELISM:
-        try:
-            made[f"{model}-{kind}-{gpus}"] = zoo_profile(model, gpus, kind)
-        except InputError:  # a pipeline of more stages than the model has blocks
-            continue
+        with contextlib.suppress(InputError):  # a pipeline of more stages than the model has blocks
+            made.append((f"{model}-{kind}-{gpus}", zoo_profile(model, gpus, kind)))
     return made
+
+
+def best_paces(names: list[str], profiles: dict[str, Profile], network: Network) -> Floats:
+    """alpha_min of the profile of every job, f64[n]."""
+    seconds = {name: alpha_min(profile, network) for name, profile in profiles.items()}
+    return np.array([seconds[name] for name in names])
 
 
 CROSS, FASTER = 1.2e9, 4  # bytes/s from node to node for one GPU; inside a node so many times as fast

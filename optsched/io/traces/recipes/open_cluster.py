@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from optsched.errors import InputError
@@ -129,20 +127,13 @@ def philly_like(rng: np.random.Generator, values: Values) -> Draw:
     gap = mean_gap(values, work / where.gpus)
     arrival = bursts(rng, jobs, gap) if values["arrivals"] == "bursty" else arrivals(rng, "poisson", jobs, gap)
     gpus = gang.draw(rng, jobs)
-    duration = _durations(rng, gpus)
-    table = {"arrival": np.floor(arrival), "gpus": gpus, "duration": duration}
+    # the inverse of the quantile function of each job's gang size, straight in the logarithm between levels
+    u = rng.random(gpus.size)
+    sizes, duration = np.searchsorted(list(QUANTILES), gpus, side="right") - 1, np.empty(jobs)
+    for index, quantiles in enumerate(QUANTILES.values()):
+        duration[sizes == index] = np.exp(np.interp(u[sizes == index], LEVELS, np.log(quantiles)))
+    table = {"arrival": np.floor(arrival), "gpus": gpus, "duration": np.ceil(duration)}
     return Draw(table, where, derived={"gap": gap, "load": work / (where.gpus * gap)})
-
-
-def _durations(rng: np.random.Generator, gpus: np.ndarray[Any, np.dtype[np.int64]]) -> Floats:
-    # f64[n]: inverse of the quantile function of each job's gang size, straight in the logarithm between levels
-    u = rng.random(len(gpus))
-    group = np.searchsorted(list(QUANTILES), gpus, side="right") - 1
-    duration = np.empty(len(gpus))
-    for index, table in enumerate(QUANTILES.values()):
-        mine = group == index
-        duration[mine] = np.exp(np.interp(u[mine], LEVELS, np.log(table)))
-    return np.ceil(duration)
 
 
 def bursts(rng: np.random.Generator, jobs: int, gap: float) -> Floats:

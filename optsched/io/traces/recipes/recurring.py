@@ -37,13 +37,13 @@ import numpy.typing as npt
 from optsched.errors import InputError
 from optsched.io.traces.generate import Draw, Values, cluster, gangs, integer, non_negative, number, recipe, yes_or_no
 from optsched.io.traces.laws import GangLaw
+from optsched.io.traces.recipes.ddl import best_paces
 from optsched.io.traces.recipes.open_cluster import arrivals
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.profile import Profile
 from optsched.speeds.model_zoo import MODELS as ZOO, zoo_profile
 from optsched.speeds.network import Network
-from optsched.speeds.stage_graph import alpha_min
 
 BETWEEN = 1.2
 WITHIN = (0.1, 0.6)
@@ -161,23 +161,14 @@ def _profiled(
     table: dict[str, Any], kinds: list[str], duration: Floats, where: Cluster
 ) -> tuple[dict[str, Any], dict[str, Profile]]:
     # iterations of a profile for every job, such that it lasts its duration where the profile runs best
-    network = Network.of(where)
     profiles: dict[str, Profile] = {}
-    alpha: dict[str, float] = {}
     names = []
     for model, gpus, kind in zip(table["model"], table["gpus"].tolist(), kinds, strict=True):
-        possible = _possible(model, gpus, kind)
-        name = f"{model}-{gpus}-{possible}"
-        if name not in profiles:
-            profiles[name] = zoo_profile(model, gpus, possible)
-            alpha[name] = alpha_min(profiles[name], network)
-        names.append(name)
-    iterations = np.ceil(duration / np.array([alpha[name] for name in names]))
+        # one GPU leaves nothing to divide; a pipeline has a block for every stage
+        long = kind == "pipeline" and gpus > len(ZOO[model].blocks)
+        possible = "data" if gpus == 1 else "mixed" if long else kind
+        names.append(f"{model}-{gpus}-{possible}")
+        if names[-1] not in profiles:
+            profiles[names[-1]] = zoo_profile(model, gpus, possible)
+    iterations = np.ceil(duration / best_paces(names, profiles, Network.of(where)))
     return {"iterations": iterations, "profile": names}, profiles
-
-
-def _possible(model: str, gpus: int, kind: str) -> str:
-    # one GPU leaves nothing to divide; a pipeline has a block for every stage
-    if gpus == 1:
-        return "data"
-    return "mixed" if kind == "pipeline" and gpus > len(ZOO[model].blocks) else kind

@@ -138,24 +138,19 @@ def _seconds(model: list[str], gpus: Ints, batch: Ints, scalings: Mapping[str, S
     return np.array([known[row] for row in rows])
 
 
-def _configurations(most: int, widest: int | None) -> dict[str, list[tuple[int, int]]]:
-    found = {}
+def _pollux(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:
+    known = {}
     for name, rows in CONFIGURATIONS.items():
         legal = [row for row in rows if widest is None or row[0] <= widest]
         if legal:
-            found[name] = [row for row in legal if row[0] <= most] or [(most, legal[0][1])]
-    return found
-
-
-def _pollux(rng: Random, jobs: int, most: int, widest: int | None, scalings: Mapping[str, Scaling]) -> Choice:
-    known = _configurations(most, widest)
+            known[name] = [row for row in legal if row[0] <= most] or [(most, legal[0][1])]
     model = rng.permutation(in_proportion(jobs, {name: MODELS[name] for name in MODELS if name in known})).tolist()
     gpus, batch = np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64)
     for j, (name, u) in enumerate(zip(model, rng.random(jobs).tolist(), strict=True)):
         upper = np.cumsum([GANGS.get(g, 1) for g, _ in known[name]])
         gpus[j], batch[j] = known[name][int(np.searchsorted(upper / upper[-1], u, side="right"))]
-    rows = zip(model, batch.tolist(), strict=True)
-    iterations = [float(np.interp(b, *np.array(scalings[name].iterations).T)) for name, b in rows]
+    batches = zip(model, batch.tolist(), strict=True)
+    iterations = [float(np.interp(b, *np.array(scalings[name].iterations).T)) for name, b in batches]
     return model, gpus, batch, np.ceil(iterations)
 
 
