@@ -109,7 +109,6 @@ def _ratio(policy: Any, run: Run) -> float:
     policy="random-alpha-points",
     objective=OBJECTIVE,
     limit="1.68524 in expectation for long jobs, 1.74509 with one alpha for all",
-    theorem="random-alpha-points",
     sizes=(10, 100, 1000),
 )
 def late_short_job(length: int = 1000) -> Instance:

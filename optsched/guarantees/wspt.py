@@ -57,7 +57,6 @@ def _sand(m: int, grains: int) -> _Sand:
     objective="total_weighted_completion_time",
     ratio=lambda m, grains: (made := _sand(m, grains)).by_smiths_rule / made.optimum,
     limit="(1 + sqrt 2) / 2 for many machines and grains",
-    theorem="wspt-parallel-machines",
     sizes=(2, 4, 10),
 )
 def sand(m: int = 4, grains: int = 8) -> Instance:
@@ -119,7 +118,6 @@ def _lost_by_overtaking(n: int) -> Fraction:
     objective="total_weighted_completion_time",
     ratio=_lost_by_overtaking,
     limit="2 for many jobs, about 2 - 2 / (n + 1)",
-    theorem="preemptive-wspt",
     sizes=(2, 5, 20, 100),
 )
 def overtaking(n: int = 5) -> Instance:
