@@ -59,19 +59,10 @@ from functools import partial
 
 import numpy as np
 
-from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import (
-    TASK_SHARING_CLASSES,
-    Certificate,
-    Proof,
-    best_proof,
-    ratio_text,
-    register_kind,
-    rounded_down,
-)
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, Proof, best_proof, ratio_text, rounded_down
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.modes import Modes, Turns, TypeMode
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import proved_bound
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import MAKESPAN, SUMS
 from optsched.errors import InputError
@@ -235,23 +226,19 @@ relaxation(
 # **Complexity** O(n log n + n D) for D different tails, as many as there are kinds of transfers.
 # **Reference**: derived here.
 
-KIND = "task-volume"
-OBJECTIVES = (MAKESPAN,)
 
-
-@lower_bound(
-    KIND,
-    objectives=OBJECTIVES,
+@proved_bound(
+    "task-volume",
+    objectives=(MAKESPAN,),
     classes=TASK_SHARING_CLASSES,
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
     """The better of the two resources; None where nobody computes or sends. Data: resource, least release, least tail."""
     if not instance.at_task_level:
         return None
     times = task_times(instance)
-    proof = best_proof(_best(each) for each in (times.gpus, times.links) if each.width.any())
-    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
+    return best_proof(_best(each) for each in (times.gpus, times.links) if each.width.any())
 
 
 def _tail(resource: FastMachine) -> Floats:
@@ -276,6 +263,3 @@ def _best(resource: FastMachine) -> Proof:
     volume = exact_dot(resource.width[chosen].astype(np.float64), resource.seconds[chosen]) / resource.capacity
     start, end = Fraction(float(resource.release[chosen].min())), Fraction(float(tails[chosen].min()))
     return start + volume + end, {**resource.stated(), "release": ratio_text(start), "tail": ratio_text(end)}
-
-
-register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)(prove)

@@ -2,7 +2,7 @@
 
 Beside verify_on_clusters.py, which reads the speeds of jobs. A *mode*: (GPU type, seconds a unit of work, GPUs paid for).
 **Theorem** makespan: after a moment jobs pay for the work that is left, GPUs and own time, no more than all of them cost for
-what is left of the time (optsched/bounds/makespan_prices.py).
+what is left of the time (optsched/bounds/priced_machine.py).
 
 **Over time**: time is cut into cells; a second of a GPU of type t costs omega_kt in cell k, nothing after the
 last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0), or

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from optsched.bounds.due_dates import due_dates
 from optsched.bounds.gang_machine import GangMachine, gang_machine
 from optsched.bounds.grid import BITS, GridJobs, due_ticks
+from optsched.bounds.one_machine import due_dates
 from optsched.bounds.relaxation import FastMachine
 from optsched.problem.arrays import Floats, Ints
 

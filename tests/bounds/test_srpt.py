@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from srpt import srpt
 
 from bounds.cases import instance_of, instances, proved, random_gangs
-from optsched.bounds.weight_levels import levels_of
+from optsched.bounds.one_machine import levels_of
 from optsched.problem.instance import Instance
 
 KIND = "srpt"

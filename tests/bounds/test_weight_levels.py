@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from optsched.bounds.weight_levels import MAX_LEVELS, levels_of, reduced, steps
+from optsched.bounds.one_machine import MAX_LEVELS, levels_of, reduced, steps
 from optsched.check.verify_case import Refused
 from optsched.check.verify_certificate import stated_levels
 
