@@ -59,7 +59,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -257,28 +257,21 @@ FINENESS = 40  # bits of the largest price
 ROUNDS = 4  # of (moment, prices)
 
 
-@dataclass(frozen=True)
-class Dual:
+class Dual(NamedTuple):
     """t0, q, and for some jobs (positions) z_j > 0."""
 
     moment: float
     prices: TypePrices
     own: dict[int, int]
 
-    def data(self, instance: Instance, modes: Modes) -> dict[str, Any]:
-        """As a certificate states it."""
-        return {
-            "moment": ratio_text(Fraction(self.moment)),
-            "prices": dict(zip(modes.types, self.prices, strict=True)),
-            "own_prices": {instance.ids[j]: price for j, price in self.own.items()},
-        }
-
 
 def makespan(relaxed: Priced, objective: str) -> Proof:
     """The best moment and prices found; data: them, charges, and the prices of single jobs' time."""
     found = [(_value(modes, dual), modes, dual, more) for modes, more in relaxed.ways() for dual in _candidates(modes)]
     value, modes, dual, more = max(found, key=lambda each: each[0])
-    return value, {**dual.data(relaxed.instance, modes), **more}
+    own = {relaxed.instance.ids[j]: price for j, price in dual.own.items()}
+    prices = dict(zip(modes.types, dual.prices, strict=True))
+    return value, {"moment": ratio_text(Fraction(dual.moment)), "prices": prices, "own_prices": own, **more}
 
 
 def _candidates(modes: Modes) -> list[Dual]:
@@ -294,7 +287,10 @@ def _candidates(modes: Modes) -> list[Dual]:
         if moment in found:
             break
         found[moment] = dual = _dual_at(modes, moment, pace)
-        moment = _best_release(modes, dual.prices)
+        order = np.argsort(modes.release, kind="stable")
+        cost = rough_costs(modes, dual.prices)[order] / max(total_price(modes, dual.prices), 1)
+        release = modes.release[order]
+        moment = float(release[np.argmax(release + np.cumsum(cost[::-1])[::-1])])
     return list(found.values())
 
 
@@ -310,13 +306,6 @@ def _dual_at(modes: Modes, moment: float, pace: Floats) -> Dual:
     own = {int(j): int(price * scale) for j, price in zip(longest, z, strict=True) if int(price * scale) > 0}
     prices = tuple(round(float(price) * scale) for price in q)
     return Dual(moment, prices, own)
-
-
-def _best_release(modes: Modes, prices: TypePrices) -> float:
-    order = np.argsort(modes.release, kind="stable")
-    cost = rough_costs(modes, prices)[order] / max(total_price(modes, prices), 1)
-    release = modes.release[order]
-    return float(release[np.argmax(release + np.cumsum(cost[::-1])[::-1])])
 
 
 def _value(modes: Modes, dual: Dual) -> Fraction:

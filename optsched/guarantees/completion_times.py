@@ -84,7 +84,6 @@ def interrupted(k: int = 4) -> Instance:
 SRPT = guarantee(
     id="srpt-one-machine",
     statement="1 | r_j, pmtn | sum C_j: SRPT is optimal",
-    notation="1 | r_j, pmtn | sum C_j",
     knowledge="clairvoyant",
     source="Schrage 1968",
     status="proved",
@@ -261,7 +260,6 @@ def _all_but_a_second(policy: Specification, n: int) -> Challenge:
 UNKNOWN_LENGTHS = lower_bound(
     id="unknown-lengths",
     statement="1 | pmtn | sum C_j: no deterministic non-clairvoyant algorithm < (2 - 2/(n + 1)) OPT",
-    notation="1 | pmtn | sum C_j",
     knowledge="non-clairvoyant",
     source="Motwani, Phillips and Torng 1994",
     status="proved",

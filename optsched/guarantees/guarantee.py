@@ -34,7 +34,8 @@ class Statement:
     Parameters
     ----------
     id, statement, source : its name, the theorem in one line, and who proved it.
-    notation : its problem in Graham's three fields, with words for what they have no sign for.
+    notation : its problem in Graham's three fields, with words for what they have no sign for; where none is given, what
+        stands before the colon of the statement.
     knowledge : what the algorithm needs to know, one of `KNOWLEDGE`.
     status : one of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
         in the source, not repeated here; ``recollected``: as ``published``, but the source was not at hand.
@@ -44,12 +45,15 @@ class Statement:
 
     id: str
     statement: str
-    notation: str
+    notation: str = ""
     knowledge: str
     source: str
     status: str
     proof: str
     objective: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notation", self.notation or self.statement.partition(":")[0])
 
 
 SHOWN_JOBS = 20  # findings of an audit that are listed one by one

@@ -77,7 +77,6 @@ def blocked_long_job(m: int = 4) -> Instance:
 GRAHAM = guarantee(
     id="graham-list",
     statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
-    notation="P || C_max",
     knowledge="non-clairvoyant",
     source="Graham 1966",
     status="proved",
@@ -111,7 +110,6 @@ def three_last(m: int = 4) -> Instance:
 LPT = guarantee(
     id="lpt",
     statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
-    notation="P || C_max",
     knowledge="offline",
     source="Graham 1969",
     status="proved",
@@ -136,7 +134,6 @@ LPT = guarantee(
 GAREY_GRAHAM = guarantee(
     id="garey-graham",
     statement="P | size_j | C_max: list scheduling that passes over who does not fit <= (2 - 1/m) OPT",
-    notation="P | size_j | C_max",
     knowledge="non-clairvoyant",
     source="Garey and Graham 1975 (2); the proof here gives 2 - 1/m",
     status="proved",
@@ -183,7 +180,6 @@ def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
 FIFO_GANGS = guarantee(
     id="fifo-gangs",
     statement="P | size_j | C_max: strict first come, first served <= m OPT",
-    notation="P | size_j | C_max",
     knowledge="non-clairvoyant",
     source="folklore",
     status="proved",
@@ -240,7 +236,6 @@ def tournament(rounds: int = 3) -> Instance:
 RESTRICTED_GREEDY = guarantee(
     id="restricted-greedy",
     statement="P | M_j, online-list | C_max: greedy <= (ceil(log2 m) + 1) OPT",
-    notation="P | M_j, online-list | C_max",
     knowledge="clairvoyant",
     source="Azar, Naor and Rom 1995",
     status="proved",

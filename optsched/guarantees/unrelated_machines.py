@@ -179,7 +179,6 @@ def torn_job(m: int = 4) -> Instance:
 LENSTRA_SHMOYS_TARDOS = guarantee(
     id="lenstra-shmoys-tardos",
     statement="R || C_max: rounding a vertex of the linear program <= 2 OPT",
-    notation="R || C_max",
     knowledge="offline",
     source="Lenstra, Shmoys and Tardos 1990",
     status="proved",
