@@ -2,10 +2,9 @@
 
 What a schedule must obey, and how exactly, is in `optsched.check.feasibility`, for two jobs on a GPU in
 `optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
-`optsched.check.schedule_document` and `optsched.check.task_document`. This module adds the rule **value** (what a
-schedule is said to be worth is what it is worth; and of a file, that no proven bound of its class says otherwise) and
-passes the verdict. Values are added up as integers in a common unit, hence exact for any floats, by formulas written
-here anew.
+`optsched.check.schedule_document`. This module adds the rule **value** (what a schedule is said to be worth is what it is
+worth; and of a file, that no proven bound of its class says otherwise) and passes the verdict. Values are added up as
+integers in a common unit, hence exact for any floats, by formulas written here anew.
 """
 
 from __future__ import annotations
@@ -26,13 +25,16 @@ from optsched.check.residency import judge_residency
 from optsched.check.schedule_document import (
     FORMAT,
     PARQUET_MAGIC,
+    TaskDocument,
     claim_of_parquet,
     document_of,
     document_of_json,
+    is_task_claim,
     parse_document,
+    task_claim_of_parquet,
+    task_document_of,
 )
 from optsched.check.sharing import judge_sharing, judge_whole_batches
-from optsched.check.task_document import TaskDocument, is_task_claim, task_claim_of_parquet, task_document_of
 from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
 from optsched.errors import InputError

@@ -47,9 +47,10 @@ from optsched.guarantees.assumptions import (
     policy_is,
 )
 from optsched.guarantees.family import Challenge, family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late, late_findings, lower_bound
+from optsched.guarantees.guarantee import TightFamily, guarantee, in_time, late, late_findings, lower_bound
 from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import Specification, simulate
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placing import Placement
 from optsched.simulation.policy import Knowledge
@@ -192,13 +193,11 @@ def _whole_turns(policy: Any, placement: Placement, instance: Instance) -> str |
     return None if (turns == np.floor(turns)).all() else "some duration is no multiple of the quantum"
 
 
-def _in_turn(policy: Any, run: Run) -> list[str]:
-    run = run.relative
+def _in_turn(run: Run) -> Floats:
     p = np.sort(run.instance.duration)
     shorter = np.searchsorted(p, run.instance.duration)
     sums = np.concatenate([[0.0], np.cumsum(p)])
-    limit = sums[shorter] + run.instance.duration * (run.instance.n - shorter)
-    return late_findings(run, limit)
+    return sums[shorter] + run.instance.duration * (run.instance.n - shorter)
 
 
 @family(
@@ -238,7 +237,7 @@ ROUND_ROBIN = guarantee(
     policies=("setf",),
     assumptions=all_of(one_machine, all_at_once, known_durations, _whole_turns),
     ratio=lambda policy, run: 2 - Fraction(2, run.instance.n + 1),
-    audit=_in_turn,
+    audit=in_time(_in_turn),
     tight=TightFamily("equal jobs, the quantum going to 0", equal_turns, exact=False),
 )
 

@@ -134,6 +134,11 @@ def late_findings(run: Run, limit: Floats) -> list[str]:
     return lines + ([f"and {jobs.size - SHOWN_JOBS} more jobs"] if jobs.size > SHOWN_JOBS else [])
 
 
+def in_time(limit: Callable[[Run], Floats]) -> Callable[[Any, Run], list[str]]:
+    """The audit of ``limit``: of `Run.relative`, when every job must have completed, f64[n] seconds."""
+    return lambda policy, run: late_findings(run.relative, limit(run.relative))
+
+
 # `LowerBound`: no online algorithm of a kind is better, as an adversary that proves it of any given one.
 #
 # The adversary watches the policy on a few jobs and decides what comes next (or how long jobs were that nobody knows the

@@ -41,19 +41,19 @@ from optsched.guarantees.assumptions import (
     rigid_gangs,
 )
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
+from optsched.guarantees.guarantee import TightFamily, guarantee, in_time
 from optsched.guarantees.optimum import stating
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
 
-def _never_idle(policy: Any, run: Run) -> list[str]:
-    """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j."""
-    run = run.relative  # all are released when the first one is
+def _never_idle(run: Run) -> Floats:
+    """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j: all are released at 0."""
     p = run.instance.duration
-    limit = (p.sum() - p) / run.instance.cluster.gpus + p
-    return late_findings(run, limit)
+    limit: Floats = (p.sum() - p) / run.instance.cluster.gpus + p
+    return limit
 
 
 def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance:
@@ -88,7 +88,7 @@ GRAHAM = guarantee(
     policies=("list", "fifo", "sjf", "wspt"),
     assumptions=parallel_machines,
     ratio=lambda policy, run: 2 - Fraction(1, run.instance.cluster.gpus),
-    audit=_never_idle,
+    audit=in_time(_never_idle),
     tight=TightFamily("m (m - 1) unit jobs, then one of length m", blocked_long_job),
 )
 
@@ -262,12 +262,11 @@ def _flow_ratio(policy: Any, run: Run) -> Fraction:
     return 3 - Fraction(2, run.instance.cluster.gpus)
 
 
-def _with_the_largest_flow(policy: Any, run: Run) -> list[str]:
-    run = run.relative
+def _with_the_largest_flow(run: Run) -> Floats:
     instance, p = run.instance, run.instance.duration
     least, apart = bound(instance, "max_flow_time", "gang").exact_float, 1 - 1 / instance.cluster.gpus
-    limit = instance.arrival + least + apart * (p.max(initial=0.0) + p)
-    return late_findings(run, limit)
+    limit: Floats = instance.arrival + least + apart * (p.max(initial=0.0) + p)
+    return limit
 
 
 @family(
@@ -322,7 +321,7 @@ FIRST_COME: dict[str, Any] = {
     "status": "proved",
     "policies": ("fifo",),
     "assumptions": parallel_machines_over_time,
-    "audit": _with_the_largest_flow,
+    "audit": in_time(_with_the_largest_flow),
 }
 
 FIFO = guarantee(

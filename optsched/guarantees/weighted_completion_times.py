@@ -56,7 +56,7 @@ from optsched.guarantees.assumptions import (
     parallel_machines_over_time,
 )
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
+from optsched.guarantees.guarantee import TightFamily, guarantee, in_time
 from optsched.guarantees.judge import method_theorem
 from optsched.guarantees.optimum import stating
 from optsched.policies.queue_orders import smith_ratio
@@ -131,14 +131,12 @@ WSPT = guarantee(
 )
 
 
-def _after_smaller_ratios(policy: Any, run: Run) -> list[str]:
-    run = run.relative
+def _after_smaller_ratios(run: Run) -> Floats:
     instance, p = run.instance, run.instance.duration
     order = np.lexsort((np.arange(instance.n), smith_ratio(p, instance.weight)))
     before = np.empty(instance.n)
     before[order] = np.cumsum(p[order]) - p[order]
-    limit = instance.arrival + p + before / instance.cluster.gpus
-    return late_findings(run, limit)
+    return instance.arrival + p + before / instance.cluster.gpus
 
 
 def _base_weight(n: int) -> int:
@@ -191,7 +189,7 @@ PREEMPTIVE_WSPT = guarantee(
     policies=("preemptive-wspt",),
     assumptions=all_of(no_restart_cost, parallel_machines_over_time),
     ratio=lambda policy, run: Fraction(2),
-    audit=_after_smaller_ratios,
+    audit=in_time(_after_smaller_ratios),
     tight=TightFamily("alike jobs that overtake each other just before their end; a limit", overtaking, exact=False),
 )
 
@@ -289,7 +287,7 @@ RANDOM_ALPHA_POINTS = guarantee(
     policies=("random-alpha-points",),
     assumptions=all_of(one_machine, known_durations),
     ratio=_drawn_ratio,
-    audit=lambda policy, run: late_findings(run.relative, limits(run.instance, np.asarray(run.notes["alpha"]))),
+    audit=in_time(lambda run: limits(run.instance, np.asarray(run.notes["alpha"]))),
     tight=TightFamily(
         "in expectation, up to the last digit: a short job after a long one", late_short_job, exact=False
     ),
