@@ -1,4 +1,4 @@
-"""Lower bounds on the optimum: one bound a file, each a `Certificate` that proves itself again from the instance."""
+"""Lower bounds on the optimum, each a `Certificate` that proves itself again from the instance; a new one is a new file."""
 
 from __future__ import annotations
 

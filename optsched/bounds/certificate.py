@@ -101,13 +101,6 @@ class Certificate:
         value = self.value + get_objective(self.objective).clock_part(instance)
         return replace(self, instance=instance.digest, value=value, epoch=instance.epoch)
 
-    def _off_clock(self, instance: Instance) -> tuple[Certificate, Instance]:
-        """(This as one of ``instance.relative``, and that), where its times count from the epoch; else both as they are."""
-        if self.epoch == 0:
-            return self, instance
-        local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
-        return replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local
-
     @property
     def exact(self) -> str:
         """The bound as ``"p/q"``."""
@@ -137,7 +130,9 @@ class Certificate:
                 "instance", f"the certificate is of the instance {self.instance}, not of {instance.digest}"
             )
         if self.kind not in KINDS:
-            raise CertificateError("kind", f"there is no kind {self.kind!r} ({self._kinds_that_serve()})")
+            serving = (n for n, k in KINDS.items() if k.serves(self.objective) and self.schedule_class in k.classes)
+            known = near_matches(self.kind, list(serving), kind="kind")
+            raise CertificateError("kind", f"there is no kind {self.kind!r} ({known})")
         kind = KINDS.get(self.kind)
         if self.objective not in OBJECTIVES or not kind.serves(self.objective):
             raise CertificateError("kind", f"{self.kind} is no bound on the objective {self.objective!r}")
@@ -151,13 +146,11 @@ class Certificate:
             raise CertificateError("value", f"the value must be a fraction, not {self.value!r}")
         if self.epoch not in (0, instance.epoch):
             raise CertificateError("instance", f"its times count from {self.epoch!r} s, not from {instance.epoch!r} s")
-        kind.verifier(*self._off_clock(instance))
-
-    def _kinds_that_serve(self) -> str:
-        kinds = [
-            name for name, kind in KINDS.items() if kind.serves(self.objective) and self.schedule_class in kind.classes
-        ]
-        return near_matches(self.kind, kinds, kind="kind")
+        if self.epoch == 0:
+            kind.verifier(self, instance)
+        else:  # its times count from the epoch: it is one of `Instance.relative`
+            local, moved = instance.relative, get_objective(self.objective).clock_part(instance)
+            kind.verifier(replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local)
 
     def to_json(self) -> dict[str, Any]:
         """The document of a certificate file."""

@@ -70,6 +70,14 @@ def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, 
     return finished, waiting, now
 
 
+def served_in_order(release: Ints, work: Ints, order: Ints) -> tuple[Ints, Words, Words]:
+    """`priority_run` that serves the released job first in ``order``, i64[n] positions."""
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    found: tuple[Ints, Words, Words] = priority_run(release, work, rank)
+    return found
+
+
 @njit
 def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Words]:
     """The preemptive run that always serves the released job of least ``rank`` (a permutation of 0..n-1).

@@ -135,13 +135,19 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
 
     Raises `InputError` for an objective that is no sum of costs of the form base + slope max(C - kink, 0).
     """
-    minima = list(_minima(instance, objective, schedule_class, prices))
+    goal = get_objective(objective)
+    if goal.maximum:
+        raise InputError("prices bound sums of costs over jobs, not their maximum", field="objective", value=objective)
+    costs = [exact_cost(goal, instance, j) for j in range(instance.n)]
+    minima = list(_minima(instance, costs, schedule_class, prices))
     value = sum(minima, Fraction(0))
     for row in prices.rows:
         capacity = row_capacity(row.width, instance.gpus, instance.cluster.gpus)
         value -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
     value -= Fraction(prices.most_own(instance.gpus, instance.cluster.gpus), prices.denominator)
-    rounded = _integral(instance, objective) and schedule_class == "gang-nonpreemptive"
+    # are all values of schedules with integer starts integers?
+    rounded = schedule_class == "gang-nonpreemptive" and instance.integral
+    rounded = rounded and all(c.slope.denominator == c.kink.denominator == c.base.denominator == 1 for c in costs)
     if rounded:
         value = Fraction(-((-value.numerator) // value.denominator))
     return Certificate(
@@ -152,27 +158,14 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
 # --- the numbers -----------------------------------------------------------------------------------------------------
 
 
-def _costs(instance: Instance, objective: str) -> list[ExactCost]:
-    goal = get_objective(objective)
-    if goal.maximum:
-        raise InputError("prices bound sums of costs over jobs, not their maximum", field="objective", value=objective)
-    return [exact_cost(goal, instance, j) for j in range(instance.n)]
-
-
-def _integral(instance: Instance, objective: str) -> bool:
-    """Are all values of schedules with integer starts integers?"""
-    if not instance.integral:
-        return False
-    costs = _costs(instance, objective)
-    return all(c.slope.denominator == c.kink.denominator == c.base.denominator == 1 for c in costs)
-
-
-def _minima(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Iterator[Fraction]:
+def _minima(instance: Instance, costs: Sequence[ExactCost], schedule_class: str, prices: Prices) -> Iterator[Fraction]:
     duration = seconds_alone(instance)
-    kind: Any = object if _wide(prices) else np.int64  # Python integers where a sum of prices could overflow
+    largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
+    largest += max((int(price.max(initial=0)) for _, price in prices.own), default=0)
+    kind: Any = object if largest * (prices.cells + 1) >= SAFE else np.int64  # where a sum of prices could overflow
     stacked = [(row.width.astype(kind), row.price.astype(kind)) for row in prices.rows]
     piece = _in_one_piece if schedule_class == "gang-nonpreemptive" else _in_pieces
-    for j, cost in enumerate(_costs(instance, objective)):
+    for j, cost in enumerate(costs):
         release, length = Fraction(float(instance.arrival[j])) - prices.origin, Fraction(float(duration[j]))
         rate = np.zeros(prices.cells, dtype=kind)
         for width, price in stacked:
@@ -277,7 +270,6 @@ def _least_rising(
 
 
 def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], rounded: bool) -> dict[str, Any]:
-    plain = instance.gpus
     data: dict[str, Any] = {
         "formulation": prices.formulation,
         "origin": str(prices.origin),
@@ -285,7 +277,7 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
         "denominator": prices.denominator,
         "rows": [
             {
-                "width": "gpus" if np.array_equal(row.width, plain) else row.width.tolist(),
+                "width": "gpus" if np.array_equal(row.width, instance.gpus) else row.width.tolist(),
                 "price": row.price.tolist(),
             }
             for row in prices.rows
@@ -294,13 +286,6 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
         "rounded": rounded,
     }
     return data | ({"own": [[k, price.tolist()] for k, price in prices.own]} if prices.own else {})
-
-
-def _wide(prices: Prices) -> bool:
-    """May a sum of prices leave 64 bits?"""
-    largest = sum(int(row.width.max(initial=0)) * int(row.price.max(initial=0)) for row in prices.rows)
-    largest += max((int(price.max(initial=0)) for _, price in prices.own), default=0)
-    return largest * (prices.cells + 1) >= SAFE
 
 
 def integers(items: Sequence[int]) -> Integers:

@@ -44,7 +44,7 @@ import numpy as np
 
 from optsched.bounds.certificate import Proof, best_proof
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_total
-from optsched.bounds.fast_machine import priority_run
+from optsched.bounds.fast_machine import served_in_order
 from optsched.bounds.grid import GridJobs, fraction_bits
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
@@ -74,9 +74,7 @@ def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fr
     """
     order = np.argsort(release, kind="stable")
     release, work, multiplier = release[order], work[order], multiplier[order]
-    rank = np.empty_like(order)
-    rank[densest_first(multiplier, work)] = np.arange(order.size)
-    done, high, low = priority_run(release, work, rank)
+    done, high, low = served_in_order(release, work, densest_first(multiplier, work))
     least = Fraction(exact_products(multiplier, 2 * done - work), 2)
     interrupted = np.flatnonzero((high | low) != 0)
     held_up = (high[interrupted].astype(object) << 64) + low[interrupted].astype(object)
@@ -294,9 +292,6 @@ def onto_simplex(part: Floats) -> Floats:
 def mean_busy_times(grid: GridJobs, multiplier: Floats, order: Ints) -> Floats:
     """M_j in seconds of the jobs ``order``, by release, f64[k]. Ties and last bits do not matter here."""
     work = grid.work[order]
-    served = np.argsort(work / multiplier, kind="stable")
-    rank = np.empty_like(served)
-    rank[served] = np.arange(served.size)
-    done, high, low = priority_run(grid.release[order], work, rank)
+    done, high, low = served_in_order(grid.release[order], work, np.argsort(work / multiplier, kind="stable"))
     held_up = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
     return np.asarray(float(grid.tick) * (done - work / 2 - held_up / work + grid.origin))

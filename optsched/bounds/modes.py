@@ -21,10 +21,12 @@ one number for all types), and rates of goodputs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,11 @@ class Turns:
     bends: Floats
 
 
+def _of_modes(number: Callable[[int, Fraction, Fraction], float], kind: type = np.float64) -> cached_property[Any]:
+    """A number of every mode, [O]."""
+    return cached_property(lambda self: np.array([number(*mode) for mode in chain(*self.by_kind)], dtype=kind))
+
+
 @dataclass(frozen=True, eq=False)
 class Modes:
     """n jobs of K kinds on T GPU types: ``gang`` i64[K], ``kind`` i64[n], ``work`` and ``release`` f64[n].
@@ -74,30 +81,11 @@ class Modes:
         """Modes ``start[k]`` .. ``start[k + 1]`` are those of kind k, i64[K + 1]."""
         return np.cumsum([0, *map(len, self.by_kind)])
 
-    @cached_property
-    def gpu_type(self) -> Ints:
-        """Of every mode, i64[O]."""
-        return np.array([t for t, _, _ in chain(*self.by_kind)], dtype=np.int64)
-
-    @cached_property
-    def pace(self) -> Floats:
-        """Seconds a unit of work of every mode, f64[O]."""
-        return np.array([float(seconds) for _, seconds, _ in chain(*self.by_kind)])
-
-    @cached_property
-    def gpu_seconds(self) -> Floats:
-        """GPU-seconds a unit of work of every mode, f64[O]."""
-        return np.array([float(seconds * gpus) for _, seconds, gpus in chain(*self.by_kind)])
-
-    @cached_property
-    def rate(self) -> Floats:
-        """Units of work a second of every mode, f64[O]."""
-        return np.array([float(1 / seconds) for _, seconds, _ in chain(*self.by_kind)])
-
-    @cached_property
-    def gpus(self) -> Floats:
-        """GPUs that every mode pays for, f64[O]."""
-        return np.array([float(gpus) for _, _, gpus in chain(*self.by_kind)])
+    gpu_type = _of_modes(lambda t, seconds, gpus: t, np.int64)
+    pace = _of_modes(lambda t, seconds, gpus: float(seconds))  # seconds a unit of work
+    rate = _of_modes(lambda t, seconds, gpus: float(1 / seconds))
+    gpus = _of_modes(lambda t, seconds, gpus: float(gpus))  # paid for
+    gpu_seconds = _of_modes(lambda t, seconds, gpus: float(seconds * gpus))  # a unit of work
 
     def least(self, of_mode: Floats) -> Floats:
         """The smallest of a kind's modes, f64[K]."""

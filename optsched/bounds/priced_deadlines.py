@@ -14,7 +14,7 @@ it cannot crowd into the cheapest moments. It buys its work where that is cheape
 **Search**: prices are the duals of a program: all jobs meet their deadlines, in parts of their modes, and the largest load
 of a type in a cell is least. A load above 1 is a proof; R rises to where it is 1. Then cells are cut where prices change.
 **Relations**: `fair_share` has one price of a type at all times, and lets a job run on all GPUs at once. With cells
-fine enough this is the optimum of all schedules of fluid gangs; of the makespan that is `makespan_prices`.
+fine enough this is the optimum of all schedules of fluid gangs; of the makespan that is `priced_machine.makespan`.
 **Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; up to 512 jobs.
 **Reference**: Lawler and Labetoulle, J. ACM 25 (1978), the program for unrelated machines; deadlines by intervals.
 """
@@ -26,12 +26,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import Certificate, best_proof, ratio_text, register_kind
+from optsched.bounds.certificate import Proof, best_proof, ratio_text
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time import CLASSES, FEWEST_JOBS, MOST_JOBS, SAFE, SAFE_TIME, Rounded, modes_for
 from optsched.bounds.priced_time_search import PricedTime
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import proved_bound
 from optsched.bounds.sum_costs import FAIR
 from optsched.problem.arrays import Floats
 from optsched.problem.fair_share import fair_flow_times
@@ -225,9 +224,11 @@ def _pieces(modes: Modes, price: Floats) -> tuple[Floats, Floats]:
 KIND = "priced-deadlines"
 
 
-@lower_bound(KIND, objectives=(FAIR,), classes=CLASSES, statement="deadlines cost more than all GPUs, by type and time")
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-    """The certificate with the largest ratio found; data: it, moments and prices, charges if GPUs are shared.
+@proved_bound(
+    KIND, objectives=(FAIR,), classes=CLASSES, statement="deadlines cost more than all GPUs, by type and time"
+)
+def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
+    """The proof with the largest ratio found; data: it, moments and prices, charges if GPUs are shared.
 
     None for few and for very many jobs, and where no ratio above that of a job alone is found.
     """
@@ -242,8 +243,4 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
         if rounded is not None and limit is not None:
             data = {"limit": ratio_text(Fraction(limit)), **rounded.data(modes), **more}
             found.append((Fraction(limit), data))
-    proof = best_proof(found)
-    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
-
-
-register_kind(KIND, objectives=(FAIR,), classes=CLASSES)(prove)
+    return best_proof(found)

@@ -38,12 +38,11 @@ from itertools import pairwise
 import numpy as np
 
 from optsched.bounds import priced_time_search as by_gpu
-from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import GANG_CLASSES, Certificate, Proof, register_kind
+from optsched.bounds.certificate import GANG_CLASSES, Proof
 from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_time import Rounded
 from optsched.bounds.priced_time_search import PricedTime, cheapest
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import proved_bound
 from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -316,21 +315,20 @@ MOST_JOBS = 20_000
 PRICE_BITS = 26  # of the largest price: as many as are worth their place in files
 
 
-@lower_bound(
+@proved_bound(
     KIND,
     objectives=SUMS,
     classes=GANG_CLASSES,
     statement="gangs that fit together pay for running, by time",
     strong=True,
 )
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-    """The certificate with the best prices found; None for no job, for very many, and where times are too far apart."""
+def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
+    """The proof with the best prices found; None for no job, for very many, and where times are too far apart."""
     if not 0 < instance.n <= MOST_JOBS:
         return None
     gangs = GangsToPrice(sum_costs(instance, objective), modes_of_gangs(instance))
     found = best_priced_gangs(gangs)
-    proof = None if found is None else proof_of(gangs, found)
-    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
+    return None if found is None else proof_of(gangs, found)
 
 
 def proof_of(gangs: GangsToPrice, found: PricedGangs) -> Proof | None:
@@ -346,6 +344,3 @@ def proof_of(gangs: GangsToPrice, found: PricedGangs) -> Proof | None:
     rows = [rounded.own[a:b].tolist() for a, b in pairwise(found.start.tolist())]
     own = {"own_prices": [[k, row] for k, row in zip(found.first.tolist(), rows, strict=True)]}
     return proof[0], {**rounded.data(gangs.modes), **own, **proof[1]}
-
-
-register_kind(KIND, objectives=SUMS, classes=GANG_CLASSES)(prove)

@@ -17,6 +17,39 @@ prices count. Prices in certificates are integers; the grid of integers (`optsch
 exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
 
 **Reference**: for one type the virtual machine of Luo et al., INFOCOM 2025; prices and several types are derived here.
+
+**Makespan**: prices of GPU types and of jobs' own time, the dual of the fluid problem, from a moment on.
+**Problem**: jobs with modes (`optsched.bounds.modes`): a speed on each GPU type, copies, any number of GPUs, or partners on
+shared GPUs; preemption; C_max.
+**Bound**: for a moment t0 at which some job cannot be done yet, prices q_t >= 0 of a second of a GPU of type t and
+z_j >= 0 of a second of job j's own time (class ``forking``: z = 0),
+
+    t0 + sum_j left_j u_j / (sum_t G_t q_t + sum_j z_j),   u_j = min_o a_o (z_j + n_o q_t(o)),
+
+mode o of j taking a_o seconds a unit of work for n_o GPUs of type t(o). ``left_j`` is the work that is left at t0 whatever
+was done before: work_j for r_j >= t0, else ``work_j - (t0 - r_j) s_j`` where that is positive, s_j the fastest rate that
+the class allows.
+**Proof**: let L = C_max - t0 > 0 and y_jo the seconds, in parts, that j spends in its mode o after t0. They do its work:
+left_j <= sum_o y_jo / a_o (copies add up in both). ``sum n_o y_jo <= G_t L`` over all modes of type t, and one mode at a
+time: ``sum_o y_jo <= L``. Hence sum_j left_j u_j <= sum_jo u_j y_jo / a_o <= sum_jo y_jo (z_j + n_o q_t(o)) <= L (sum_j z_j
++ sum_t G_t q_t).
+**Relations**: all q equal and z = 0 is `volume` (`optsched.bounds.one_machine`), one z alone is `alone`. For up to 100 jobs
+released together it is the optimum of Gavel's makespan LP, up to the rounding of prices; mixed gangs gain nothing in it
+(fluid limit).
+**Complexity**: few LPs with (K + 100) rows a mode for K kinds of jobs; O(n) modes each to set up and to verify.
+**Reference**: D. Narayanan et al., OSDI 2020 (the primal problem); the bound for all classes is derived here.
+
+**Primal** (Gavel's makespan LP, Narayanan et al., OSDI 2020; y_jo seconds that j spends in its mode o: a_o seconds a unit of
+work, n_o GPUs of the type t_o):
+
+    min T   s.t.   sum_o y_jo / a_o >= work_j;   sum_o y_jo <= T;   sum_j,o: t_o = t n_o y_jo <= G_t T;   y >= 0.
+
+**Dual** (q_t a second of one GPU of type t, z_j a second of job j's own time, u_j a unit of its work):
+
+    max sum_j work_j u_j   s.t.   u_j <= a_o (z_j + n_o q_t(o));   sum_j z_j + sum_t G_t q_t <= 1;   all >= 0.
+
+Jobs of one kind share their u where they have no z; only the jobs that would take longest alone get a z of their own. Any
+q, z >= 0 are feasible after scaling: rounding costs a little value and no validity. Solved by HiGHS as scipy brings it.
 """
 
 from __future__ import annotations
@@ -26,13 +59,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.bounds.certificate import ELASTIC_CLASSES, EXCLUSIVE_CLASSES
+from optsched.bounds.certificate import ELASTIC_CLASSES, EXCLUSIVE_CLASSES, Proof, ratio_text
+from optsched.bounds.exact_dot import exact_sum
 from optsched.bounds.modes import FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
-from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
+from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Theorem, Value, relaxation, theorem
+from optsched.bounds.sum_costs import MAKESPAN
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -131,8 +166,6 @@ def whole_prices(prices: Floats, bits: int) -> TypePrices | None:
 
 def first_prices(modes: Modes) -> list[TypePrices]:
     """Where searches start: equal prices, mean speeds, mean relative speeds, fluid prices of all work."""
-    from optsched.bounds.fluid_prices import fluid_prices  # scipy.optimize takes a while to import
-
     starts = [np.ones(len(modes.types))]
     if modes.work.size and len(modes.types) > 1:
         speed = np.zeros((len(modes.by_kind), len(modes.types)))
@@ -145,6 +178,46 @@ def first_prices(modes: Modes) -> list[TypePrices]:
     bits = price_bits(modes)
     whole = [whole_prices(start, bits) for start in starts]
     return list(dict.fromkeys(start for start in whole if start is not None))
+
+
+def fluid_prices(
+    modes: Modes, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """(q f64[T], z f64[m]) for ``kind_work`` f64[K] units of work by kind, beside m jobs with prices of their own.
+
+    ``own_kind`` i64[m] and ``own_work`` f64[m] are their kinds and works. All ones and zeros where HiGHS gives up.
+    """
+    from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+    from scipy.sparse import csr_array
+
+    own_kind = np.zeros(0, dtype=np.int64) if own_kind is None else own_kind
+    own_work = np.zeros(0) if own_work is None else own_work
+    kinds, types, own = len(modes.by_kind), len(modes.types), own_kind.size
+    # columns: q_t, z_j, u of kinds, u of single jobs; a row for every mode of a kind or job
+    kind_of = np.concatenate([np.arange(kinds), own_kind])
+    count = np.diff(modes.start)[kind_of]
+    row = np.repeat(np.arange(kind_of.size), count)
+    mode = np.arange(row.size) - np.repeat(np.cumsum(count) - count - modes.start[kind_of], count)
+    fastest = modes.least(modes.pace)[kind_of]
+    pace = modes.pace[mode] / fastest[row]  # u in units of a job's fastest pace: numbers near 1
+    line = np.arange(row.size)
+    with_z = row >= kinds
+    entries = np.concatenate([np.ones(row.size), -pace * modes.gpus[mode], -pace[with_z]])
+    columns = np.concatenate([types + own + row, modes.gpu_type[mode], types + row[with_z] - kinds])
+    lines = np.concatenate([line, line, line[with_z]])
+    norm = np.concatenate([modes.capacity.astype(np.float64), np.ones(own)])
+    size = types + own + kinds + own
+    lines = np.concatenate([lines, np.full(norm.size, row.size)])
+    columns = np.concatenate([columns, np.arange(norm.size)])
+    matrix = csr_array((np.concatenate([entries, norm]), (lines, columns)), shape=(row.size + 1, size))
+    seconds = np.concatenate([kind_work, own_work]) * fastest
+    gain = np.concatenate([np.zeros(types + own), seconds / max(float(seconds.max(initial=0.0)), 1e-300)])
+    limit = np.zeros(row.size + 1)
+    limit[-1] = 1.0
+    found = linprog(-gain, A_ub=matrix, b_ub=limit, bounds=(0, None), method="highs")
+    if found.x is None:
+        return np.ones(types), np.zeros(own)
+    return np.maximum(found.x[:types], 0.0), np.maximum(found.x[types : types + own], 0.0)
 
 
 def best_prices(modes: Modes, value: Callable[[TypePrices], float]) -> TypePrices:
@@ -175,6 +248,87 @@ def best_prices(modes: Modes, value: Callable[[TypePrices], float]) -> TypePrice
                     if rival is not None and len(known) < left and judged(rival) > judged(best):
                         best, improved = rival, True
     return best
+
+
+# --- makespan ------------------------------------------------------------------------------------------------------------
+
+OWN_PRICES = 100  # jobs that may get a price of their own
+FINENESS = 40  # bits of the largest price
+ROUNDS = 4  # of (moment, prices)
+
+
+class Dual(NamedTuple):
+    """t0, q, and for some jobs (positions) z_j > 0."""
+
+    moment: float
+    prices: TypePrices
+    own: dict[int, int]
+
+
+def makespan(relaxed: Priced, objective: str) -> Proof:
+    """The best moment and prices found; data: them, charges, and the prices of single jobs' time."""
+    found = [(_value(modes, dual), modes, dual, more) for modes, more in relaxed.ways() for dual in _candidates(modes)]
+    value, modes, dual, more = max(found, key=lambda each: each[0])
+    own = {relaxed.instance.ids[j]: price for j, price in dual.own.items()}
+    prices = dict(zip(modes.types, dual.prices, strict=True))
+    return value, {"moment": ratio_text(Fraction(dual.moment)), "prices": prices, "own_prices": own, **more}
+
+
+def _candidates(modes: Modes) -> list[Dual]:
+    if not modes.work.size:
+        return [Dual(0.0, (1,) * len(modes.types), {})]
+    # Prices for a moment, then the release date from which on work costs most at these prices, and so on; beside it
+    # the release of the job that ends last if none waits, and the last release of all.
+    pace = np.array([float(seconds) for seconds in modes.fewest_seconds])[modes.kind]
+    critical = float(modes.release[np.argmax(modes.release + modes.work * pace)])
+    found = {moment: _dual_at(modes, moment, pace) for moment in {critical, float(modes.release.max())}}
+    moment = float(modes.release.min())
+    for _ in range(ROUNDS):
+        if moment in found:
+            break
+        found[moment] = dual = _dual_at(modes, moment, pace)
+        order = np.argsort(modes.release, kind="stable")
+        cost = rough_costs(modes, dual.prices)[order] / max(total_price(modes, dual.prices), 1)
+        release = modes.release[order]
+        moment = float(release[np.argmax(release + np.cumsum(cost[::-1])[::-1])])
+    return list(found.values())
+
+
+def _dual_at(modes: Modes, moment: float, pace: Floats) -> Dual:
+    left = np.maximum(modes.work - np.maximum(moment - modes.release, 0.0) / pace, 0.0)
+    longest = np.argsort(-left * pace, kind="stable")[: 0 if modes.adds else OWN_PRICES]
+    longest = longest[left[longest] > 0]
+    rest = left.copy()
+    rest[longest] = 0.0
+    q, z = fluid_prices(modes, modes.work_by_kind(rest), modes.kind[longest], left[longest])
+    largest = max(float(q.max(initial=0.0)), float(z.max(initial=0.0)))
+    scale = float(1 << FINENESS) / largest
+    own = {int(j): int(price * scale) for j, price in zip(longest, z, strict=True) if int(price * scale) > 0}
+    prices = tuple(round(float(price) * scale) for price in q)
+    return Dual(moment, prices, own)
+
+
+def _value(modes: Modes, dual: Dual) -> Fraction:
+    # Sums of works by kind; one by one only jobs released before the moment, and those with a price of their own.
+    moment, alone = Fraction(dual.moment), modes.fewest_seconds
+    came, single = modes.release >= dual.moment, np.zeros(modes.work.size, dtype=bool)
+    single[list(dual.own)] = True
+    whole = came & ~single
+    unit = [unit_cost(modes, kind, dual.prices) for kind in range(len(modes.by_kind))]
+    worth = sum((unit[k] * exact_sum(modes.work[whole & (modes.kind == k)]) for k in range(len(unit))), Fraction(0))
+    some = bool(whole.any())
+    for j in np.flatnonzero(~whole).tolist():
+        kind, left = int(modes.kind[j]), Fraction(float(modes.work[j]))
+        if not came[j]:
+            left -= (moment - Fraction(float(modes.release[j]))) / alone[kind]
+        if left > 0:
+            worth += left * unit_cost(modes, kind, dual.prices, dual.own.get(j, 0))
+            some = True
+    return moment + worth / (total_price(modes, dual.prices) + sum(dual.own.values())) if some else Fraction(0)
+
+
+STATEMENT = "a moment plus the work left, GPUs and own time at prices"
+theorem(Theorem("makespan", (MAKESPAN,), STATEMENT, makespan, modes=True))
 
 
 # --- the relaxations -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import (
     ELASTIC_CLASSES,
     EXCLUSIVE_CLASSES,
@@ -43,11 +42,10 @@ from optsched.bounds.certificate import (
     TASK_SHARING_CLASSES,
     Certificate,
     Proof,
-    register_kind,
 )
 from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import proved_bound
 from optsched.bounds.shared_machine import modes_of_shared
 from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, costs_with, sum_costs
 from optsched.bounds.task_times import modes_of_tasks, task_times
@@ -59,18 +57,14 @@ OBJECTIVES = (*SUMS, UTILITY)
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
 CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *TASK_SHARING_CLASSES, *ELASTIC_CLASSES)
-MOMENT_BITS, PRICE_BITS, MINIMUM_BITS = (
-    53,
-    40,
-    60,
-)  # of the last moment: all; of the largest price; of the sum of all minima
+MOMENT_BITS, PRICE_BITS, MINIMUM_BITS = 53, 40, 60  # of the last moment: all; the largest price; the sum of all minima
 # Minima are lower, since the search adds up floats: by a part of the numbers met, and of what the whole time would cost.
 SAFE, SAFE_TIME = 2.0**-30, 2.0**-44
 
 
-@lower_bound(KIND, objectives=OBJECTIVES, classes=CLASSES, statement="jobs pay for GPUs by type and time")
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-    """The certificate with the best prices found; data: moments, prices, what every job says, charges if GPUs are shared.
+@proved_bound(KIND, objectives=OBJECTIVES, classes=CLASSES, statement="jobs pay for GPUs by type and time")
+def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
+    """The proof with the best prices found; data: moments, prices, what every job says, charges if GPUs are shared.
 
     None for few and for very many jobs, and where prices gain nothing.
     """
@@ -80,12 +74,12 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Certificat
     if objective == UTILITY and not bool((costs.duration > 0).all()):
         return None
     found = (
-        _certificate(instance, costs, schedule_class, (modes, more), priced)
-        for modes, more in modes_for(instance, schedule_class)
-        if (priced := best_priced_time(costs, modes)) is not None
+        _proof(costs, way, priced)
+        for way in modes_for(instance, schedule_class)
+        if (priced := best_priced_time(costs, way[0])) is not None
     )
     sign = -1 if objective == UTILITY else 1
-    return max(filter(None, found), key=lambda each: sign * each.value, default=None)
+    return max(filter(None, found), key=lambda proof: sign * proof[0], default=None)
 
 
 def priced_certificate(
@@ -96,8 +90,8 @@ def priced_certificate(
     ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
     every type, in the order of `optsched.bounds.modes.Modes.types`.
     """
-    way, costs = modes_for(instance, schedule_class)[0], _costs(instance, objective)
-    return _certificate(instance, costs, schedule_class, way, PricedTime(moments, price))
+    proof = _proof(_costs(instance, objective), modes_for(instance, schedule_class)[0], PricedTime(moments, price))
+    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
 
 
 def _costs(instance: Instance, objective: str) -> SumCosts:
@@ -119,17 +113,14 @@ def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict
     return [(modes_of_copies(instance) if schedule_class == FORKING else modes_of_gangs(instance), {})]
 
 
-def _certificate(
-    instance: Instance, costs: SumCosts, schedule_class: str, way: tuple[Modes, dict[str, Any]], priced: PricedTime
-) -> Certificate | None:
+def _proof(costs: SumCosts, way: tuple[Modes, dict[str, Any]], priced: PricedTime) -> Proof | None:
     """What prices prove; None where numbers are too far apart for floats."""
     modes, more = way
     rounded = Rounded(priced)
     proof = rounded.proof(costs, modes, responses(costs, modes, rounded.at), rounded.moments.size)
     if proof is None:
         return None
-    value = -proof[0] if costs.objective == UTILITY else proof[0]
-    return Certificate(instance.digest, costs.objective, schedule_class, KIND, value, proof[1] | more)
+    return -proof[0] if costs.objective == UTILITY else proof[0], proof[1] | more
 
 
 class Rounded:
@@ -183,6 +174,3 @@ def floats(values: Any, exponent: int) -> Floats:
     """What integers over ``2**exponent`` are."""
     found: Floats = np.ldexp(values.astype(np.float64), -exponent)
     return found
-
-
-register_kind(KIND, objectives=OBJECTIVES, classes=CLASSES)(prove)

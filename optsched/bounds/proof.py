@@ -7,6 +7,7 @@ with the function that the verifier calls in their place (`optsched.bounds.relax
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
 from fractions import Fraction
@@ -14,7 +15,16 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from optsched.bounds import word_verifier
-from optsched.bounds.certificate import RULES, Certificate, CertificateError, require_same
+from optsched.bounds.best_bound import lower_bound
+from optsched.bounds.certificate import (
+    RULES,
+    Certificate,
+    CertificateError,
+    Proof,
+    Verifier,
+    register_kind,
+    require_same,
+)
 from optsched.bounds.word_arithmetic import Overflow
 from optsched.check import verify_case as reading, verify_certificate as plain, verify_on_clusters as clusters
 from optsched.check.verify_time_prices import Speed
@@ -123,3 +133,29 @@ def prove(certificate: Certificate, instance: Instance, theorem: Any = None, mac
         plain.proved(certificate.to_json(), case, kinds)
     except reading.Refused as refused:
         raise CertificateError(refused.rule if refused.rule in RULES else "value", str(refused)) from None
+
+
+Find = Callable[[Instance, str, str], Proof | None]  # (instance, objective, schedule class) -> (value, data)
+
+
+def proved_bound(
+    name: str,
+    *,
+    objectives: Iterable[str],
+    classes: Iterable[str],
+    statement: str,
+    strong: bool = False,
+    verifier: Verifier = prove,
+) -> Callable[[Find], Find]:
+    """Decorator that files what finds a proof as a bound, and the kind of its certificates, under one name."""
+
+    def add(find: Find) -> Find:
+        @lower_bound(name, objectives=objectives, classes=classes, statement=statement, strong=strong)
+        def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+            proof = find(instance, objective, schedule_class)
+            return None if proof is None else Certificate(instance.digest, objective, schedule_class, name, *proof)
+
+        register_kind(name, objectives=objectives, classes=classes)(verifier)
+        return find
+
+    return add

@@ -19,13 +19,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
-from optsched.bounds.best_bound import Build, lower_bound
-from optsched.bounds.certificate import Certificate, Proof, Verifier, register_kind
+from optsched.bounds.certificate import Certificate, Proof, Verifier
 from optsched.bounds.grid import GridJobs, on_grid
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import prove, proved_bound
 from optsched.bounds.sum_costs import FAIR, SumCosts, costs_with
 from optsched.check.verify_case import Data, Machine
 from optsched.check.verify_fair_share import fair_alone
@@ -157,19 +156,17 @@ def _cross(ground: Relaxation, proposition: Theorem) -> None:
     names = ground.names.get(proposition.name, f"{ground.name}-{proposition.name}")
     for kind, objectives in ({names: proposition.objectives} if isinstance(names, str) else names).items():
         served, text = tuple(objectives), f"{proposition.statement}: {ground.text}"
-        lower_bound(kind, objectives=served, classes=ground.classes, statement=text)(
-            _builder(kind, ground, proposition)
+        verifier = _verifier(ground, proposition)
+        proved_bound(kind, objectives=served, classes=ground.classes, statement=text, verifier=verifier)(
+            partial(_proof, ground, proposition)
         )
-        register_kind(kind, objectives=served, classes=ground.classes)(_verifier(ground, proposition))
 
 
-def _builder(kind: str, ground: Relaxation, proposition: Theorem) -> Build:
-    def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-        relaxed = _found(ground.find, instance, schedule_class)
-        proof = None if relaxed is None else proposition.build(relaxed, objective)
-        return None if proof is None else Certificate(instance.digest, objective, schedule_class, kind, *proof)
-
-    return build
+def _proof(
+    ground: Relaxation, proposition: Theorem, instance: Instance, objective: str, schedule_class: str
+) -> Proof | None:
+    relaxed = _found(ground.find, instance, schedule_class)
+    return None if relaxed is None else proposition.build(relaxed, objective)
 
 
 @lru_cache(maxsize=2)  # the next theorem asks again

@@ -59,19 +59,10 @@ from functools import partial
 
 import numpy as np
 
-from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import (
-    TASK_SHARING_CLASSES,
-    Certificate,
-    Proof,
-    best_proof,
-    ratio_text,
-    register_kind,
-    rounded_down,
-)
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, Proof, best_proof, ratio_text, rounded_down
 from optsched.bounds.exact_dot import exact_dot
 from optsched.bounds.modes import Modes, Turns, TypeMode
-from optsched.bounds.proof import prove
+from optsched.bounds.proof import proved_bound
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import MAKESPAN, SUMS
 from optsched.errors import InputError
@@ -102,7 +93,9 @@ def task_times(instance: Instance) -> TaskTimes:
     """
     spans, gpus_count, node_count = _spans(instance)
     contention = instance.contention or Contention(1.0)  # without it nobody sends
-    a, b, beta = (Fraction(contention.latency), Fraction(contention.seconds_per_byte), _capacity_cost(contention))
+    a, b, eta = (Fraction(getattr(contention, name)) for name in ("latency", "seconds_per_byte", "penalty"))
+    # seconds of an interface a byte; 0: unknown
+    beta = Fraction(0) if contention.measured else b + min(eta, Fraction(0))
     columns: list[list[float]] = [[] for _ in range(7)]
     numbers = zip(*(getattr(instance, name).tolist() for name in _READ), spans.tolist(), strict=True)
     for r, iterations, forward, backward, message, nodes in numbers:
@@ -114,7 +107,10 @@ def task_times(instance: Instance) -> TaskTimes:
         for column, value in zip(columns, (path, count * t, c, path + c, *moving), strict=True):
             column.append(rounded_down(value))
     path_f, compute, tail, gpu_reach, bytes_f, link_release, link_reach = (np.array(column) for column in columns)
-    _check(instance, path_f)
+    for j in np.flatnonzero(~(path_f <= LONGEST))[:1].tolist():
+        legal, given = f"at most {LONGEST:g} seconds for all iterations", float(instance.iterations[j])
+        text = f"job {instance.ids[j]!r} takes {path_f[j]:g} s at least"
+        raise InputError(text, field="iterations", value=given, legal=legal)
     held, sent = np.where(compute > 0, instance.gpus, 0), np.where(bytes_f > 0, spans, 0)
     gpus = FastMachine(instance.arrival, compute, held, gpus_count, {"resource": GPUS}.copy, gpu_reach, tail)
     links = FastMachine(link_release, bytes_f, sent, node_count, {"resource": LINKS}.copy, link_reach)
@@ -142,13 +138,6 @@ def modes_of_tasks(instance: Instance) -> Modes:
     return Modes((GPUS, LINKS), capacity, gang, *jobs, one, adds=False, turns=turns)
 
 
-def _capacity_cost(contention: Contention) -> Fraction:
-    # beta, seconds of an interface a byte; 0: unknown
-    if contention.measured:
-        return Fraction(0)
-    return Fraction(contention.seconds_per_byte) + min(Fraction(contention.penalty), Fraction(0))
-
-
 def _spans(instance: Instance) -> tuple[Ints, int, int]:
     """(m_j i64[n], GPUs that somebody may use, nodes that a gang that must span may use; both at least 1)."""
     sizes = instance.cluster.node_gpus
@@ -160,16 +149,6 @@ def _spans(instance: Instance) -> tuple[Ints, int, int]:
     usable = instance.class_eligible.any(axis=0)
     crossed = instance.class_eligible[fewest > 0].any(axis=0)
     return fewest[instance.job_class], int(sizes[usable].sum()), max(int(crossed.sum()), 1)
-
-
-def _check(instance: Instance, path: Floats) -> None:
-    for j in np.flatnonzero(~(path <= LONGEST))[:1].tolist():
-        raise InputError(
-            f"job {instance.ids[j]!r} takes {path[j]:g} s at least",
-            field="iterations",
-            value=float(instance.iterations[j]),
-            legal=f"at most {LONGEST:g} seconds for all iterations",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,23 +214,19 @@ relaxation(
 # **Complexity** O(n log n + n D) for D different tails, as many as there are kinds of transfers.
 # **Reference**: derived here.
 
-KIND = "task-volume"
-OBJECTIVES = (MAKESPAN,)
 
-
-@lower_bound(
-    KIND,
-    objectives=OBJECTIVES,
+@proved_bound(
+    "task-volume",
+    objectives=(MAKESPAN,),
     classes=TASK_SHARING_CLASSES,
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
-def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
     """The better of the two resources; None where nobody computes or sends. Data: resource, least release, least tail."""
     if not instance.at_task_level:
         return None
     times = task_times(instance)
-    proof = best_proof(_best(each) for each in (times.gpus, times.links) if each.width.any())
-    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
+    return best_proof(_best(each) for each in (times.gpus, times.links) if each.width.any())
 
 
 def _tail(resource: FastMachine) -> Floats:
@@ -276,6 +251,3 @@ def _best(resource: FastMachine) -> Proof:
     volume = exact_dot(resource.width[chosen].astype(np.float64), resource.seconds[chosen]) / resource.capacity
     start, end = Fraction(float(resource.release[chosen].min())), Fraction(float(tails[chosen].min()))
     return start + volume + end, {**resource.stated(), "release": ratio_text(start), "tail": ratio_text(end)}
-
-
-register_kind(KIND, objectives=OBJECTIVES, classes=TASK_SHARING_CLASSES)(prove)

@@ -171,7 +171,7 @@ def _exactly(level: Fraction) -> float:
 
 
 def word_latest_end(machine: WordMachine) -> Fraction:
-    """The end of the busy periods of the machine, run forwards (`optsched.bounds.volume`)."""
+    """The end of the busy periods of the machine, run forwards (`optsched.bounds.one_machine.volume`)."""
     order = stable_order(machine.release)
     before = np.cumsum(machine.work[order])
     # at the end of job i in order: all work so far, and the largest idle time before one of the jobs

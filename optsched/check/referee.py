@@ -2,10 +2,9 @@
 
 What a schedule must obey, and how exactly, is in `optsched.check.feasibility`, for two jobs on a GPU in
 `optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
-`optsched.check.schedule_document` and `optsched.check.task_document`. This module adds the rule **value** (what a
-schedule is said to be worth is what it is worth; and of a file, that no proven bound of its class says otherwise) and
-passes the verdict. Values are added up as integers in a common unit, hence exact for any floats, by formulas written
-here anew.
+`optsched.check.schedule_document`. This module adds the rule **value** (what a schedule is said to be worth is what it is
+worth; and of a file, that no proven bound of its class says otherwise) and passes the verdict. Values are added up as
+integers in a common unit, hence exact for any floats, by formulas written here anew.
 """
 
 from __future__ import annotations
@@ -26,13 +25,16 @@ from optsched.check.residency import judge_residency
 from optsched.check.schedule_document import (
     FORMAT,
     PARQUET_MAGIC,
+    TaskDocument,
     claim_of_parquet,
     document_of,
     document_of_json,
+    is_task_claim,
     parse_document,
+    task_claim_of_parquet,
+    task_document_of,
 )
 from optsched.check.sharing import judge_sharing, judge_whole_batches
-from optsched.check.task_document import TaskDocument, is_task_claim, task_claim_of_parquet, task_document_of
 from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
 from optsched.errors import InputError
@@ -118,20 +120,15 @@ def check_schedule(
     instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else _known(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
+    tasks = None
     if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
         tasks = task_document_of(schedule, instance)
-        context = CheckContext(instance, tasks.gangs)
-        return _violations(context, judge_tasks(context, tasks), name, stated)
-    context = CheckContext(instance, document_of(schedule, instance))
-    if instance.at_task_level or isinstance(schedule, TaskSchedule):
+    context = CheckContext(instance, document_of(schedule, instance) if tasks is None else tasks.gangs)
+    if tasks is None and (instance.at_task_level or isinstance(schedule, TaskSchedule)):
         found = judge_residency(context)
-    elif isinstance(schedule, SharedSchedule) and instance.interference is not None:
-        found = judge_sharing(context, preemptive=preemptive)
-    elif elastic:
-        found = judge_elastic(context, preemptive=preemptive)
     else:
-        found = judge(context, preemptive=preemptive, forking=forking)
-        judge_whole_batches(context, found)
+        sharing = isinstance(schedule, SharedSchedule)
+        found = _judge(context, tasks, preemptive, forking, sharing=sharing, elastic=elastic)
     return _violations(context, found, name, stated)
 
 
@@ -170,14 +167,19 @@ def check_file(
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
         document = document_of_json(raw, instance, path)
     context, preemptive = CheckContext(instance, document), preemptive and document.preemptive is not False
-    found = _judge(context, tasks, preemptive, forking and document.forking is True)
+    forking, sharing, elastic = (
+        (forking and document.forking is True),
+        document.sharing is True,
+        document.elastic is True,
+    )
+    found = _judge(context, tasks, preemptive, forking, sharing=sharing, elastic=elastic)
     try:
         name = _known(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
     violations = _violations(context, found, name, document.value)
     if not violations and instance.n:
-        kind = _class_of(context, preemptive, forking and document.forking is True)
+        kind = _class_of(context, preemptive, forking)
         message = below_bound(context, name, kind, _value(context, name))
         violations += [] if message is None else [Violation("value", message)]
     return Verdict("schedule", tuple(violations))
@@ -196,22 +198,24 @@ def _class_of(context: CheckContext, preemptive: bool, forking: bool) -> str:
     return "gang" if preemptive else "gang-nonpreemptive"
 
 
-def _judge(context: CheckContext, tasks: TaskDocument | None, preemptive: bool, forking: bool) -> Violations:
-    """The rules for what a file documents to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
+def _judge(
+    context: CheckContext, tasks: TaskDocument | None, preemptive: bool, forking: bool, *, sharing: bool, elastic: bool
+) -> Violations:
+    """The rules for what a schedule is said to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
     if tasks is not None:
         return judge_tasks(context, tasks)
-    if not context.instance.at_task_level:
-        # Without interference jobs cannot share, whatever a file says: they are alone on their GPUs.
-        if context.document.sharing is True and context.instance.interference is not None:
-            return judge_sharing(context, preemptive=preemptive)
-        if context.document.elastic is True:
-            return judge_elastic(context, preemptive=preemptive)
-        found = judge(context, preemptive=preemptive, forking=forking)
-        judge_whole_batches(context, found)
+    if context.instance.at_task_level:
+        found = judge_residency(context)
+        if not sharing:
+            judge_exclusive(context, found)
         return found
-    found = judge_residency(context)
-    if context.document.sharing is not True:
-        judge_exclusive(context, found)
+    # Without interference jobs cannot share, whatever is said: they are alone on their GPUs.
+    if sharing and context.instance.interference is not None:
+        return judge_sharing(context, preemptive=preemptive)
+    if elastic:
+        return judge_elastic(context, preemptive=preemptive)
+    found = judge(context, preemptive=preemptive, forking=forking)
+    judge_whole_batches(context, found)
     return found
 
 

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.residency import Residency, has_tasks, judge_residents
-from optsched.check.task_document import TaskDocument
+from optsched.check.schedule_document import TaskDocument
 from optsched.check.tolerance import (
     MOST,
     RELATIVE,

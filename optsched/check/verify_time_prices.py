@@ -2,7 +2,7 @@
 
 Beside verify_on_clusters.py, which reads the speeds of jobs. A *mode*: (GPU type, seconds a unit of work, GPUs paid for).
 **Theorem** makespan: after a moment jobs pay for the work that is left, GPUs and own time, no more than all of them cost for
-what is left of the time (optsched/bounds/makespan_prices.py).
+what is left of the time (optsched/bounds/priced_machine.py).
 
 **Over time**: time is cut into cells; a second of a GPU of type t costs omega_kt in cell k, nothing after the
 last. A job that does its work by options (rate, GPUs of a type that it pays for), and ends at C, costs w max(C - c, 0), or
@@ -349,15 +349,13 @@ def lower_hull(points: list[tuple[Fraction, Fraction]]) -> Steps:
     """(slope, width) of the pieces of the largest convex function below points (rate, cost) and (0, 0)."""
     hull = [(Fraction(0), Fraction(0))]
     for rate, cost in sorted(points, key=lambda point: (point[0], -point[1])):
-        while len(hull) > 1 and (hull[-1][0] == rate or not turns_up(hull[-2], hull[-1], (rate, cost))):
+        while len(hull) > 1:
+            (a, b), (c, d) = hull[-2:]
+            if c != rate and (cost - b) * (c - a) > (d - b) * (rate - a):  # the way over the last one is convex
+                break
             hull.pop()
         hull.append((rate, cost))
     return [((d - c) / (b - a), b - a) for (a, c), (b, d) in pairwise(hull)]
-
-
-def turns_up(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: tuple[Fraction, Fraction]) -> bool:
-    """Is the way from a by b to c convex?"""
-    return (c[1] - a[1]) * (b[0] - a[0]) > (b[1] - a[1]) * (c[0] - a[0])
 
 
 def useful(options: Rates) -> Rates:

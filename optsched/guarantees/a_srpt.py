@@ -24,7 +24,6 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ import numpy as np
 from optsched.check.referee import schedule_value
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, one_gpu_type, own_network, policy_is
-from optsched.guarantees.family import family
+from optsched.guarantees.family import Challenge, family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee, late, late_findings
 from optsched.policies.simulate import specify
 from optsched.problem.arrays import Floats
@@ -227,34 +226,33 @@ A_SRPT = guarantee(
 
 
 # Families on which scheduling rules lose much, for P | r_j, size_j | sum C_j on one node, each with a feasible schedule that
-# does not, `Limit.better`: OPT <= ``reference``, and what a policy makes divided by it is a proven lower bound on its ratio.
-# They are our own.
+# does not: what a policy makes divided by that is a proven lower bound on its ratio. They are our own.
 
 STEP = 1e-6  # s: what sets the lengths of the kappa family apart
 SHORT = 1e-8  # s: length of the wide jobs of the starvation family
 LATE = 1.0001  # s: their release, when two narrow jobs run
 
 
-@dataclass(frozen=True)
-class Limit:
-    """An instance and a schedule of it."""
-
-    instance: Instance
-    better: Schedule
-
-    @property
-    def reference(self) -> Fraction:
-        """sum C_j of ``better``, exact: no optimum is larger."""
-        return schedule_value(self.instance, self.better, "total_completion_time")
+def _challenge(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Challenge:
+    instance = Instance(jobs, f"1x{gpus}", name, "total_completion_time")
+    better = Schedule.from_starts(instance, starts, policy="better")
+    return Challenge(instance, schedule_value(instance, better, "total_completion_time"), better)
 
 
-def kappa_family(gpus: int, pairs: int = 400) -> Limit:
+@family(
+    "pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
+    policy="a-srpt:overtake=0",
+    objective="total_completion_time",
+    limit="(G + 1) / 2 for many pairs",
+    sizes=(4,),
+)
+def kappa(gpus: int = 4, pairs: int = 100) -> Challenge:
     """Narrow and cluster-wide jobs in turn: every strict order of SRPT's completions loses about G / 2.
 
-    ``pairs`` pairs on G = ``gpus`` GPUs, all released at 0: one of (1 GPU, 1 + 2k `STEP` s) and one of (G GPUs,
-    (1 + (2k+1) `STEP`) / G s). On a machine as fast as the cluster they are all but alike, so SRPT completes them in turn,
-    and on the cluster every narrow job leaves G - 1 GPUs idle. ``better``: all wide jobs first, then the narrow ones G at a
-    time. For ``pairs`` -> inf the ratio tends to (1 + 1/G) / (2/G) = (G + 1) / 2.
+    ``pairs`` pairs on G = ``gpus`` GPUs, all released at 0: one of (1 GPU, 1 + 2k 1e-6 s) and one of (G GPUs,
+    (1 + (2k+1) 1e-6) / G s). On a machine as fast as the cluster they are all but alike, so SRPT completes them in turn,
+    and on the cluster every narrow job leaves G - 1 GPUs idle. Better: all wide jobs first, then the narrow ones G at a
+    time. For many pairs the ratio tends to (1 + 1/G) / (2/G) = (G + 1) / 2.
     """
     check_legal(gpus >= 2, "gpus", gpus, "an integer >= 2")
     check_legal(pairs >= 1, "pairs", pairs, "an integer >= 1")
@@ -268,14 +266,21 @@ def kappa_family(gpus: int, pairs: int = 400) -> Limit:
     for k in range(pairs):
         lane = k % gpus  # the lengths grow, so the lane that took its last job first is free first
         starts[2 * k], free[lane] = free[lane], free[lane] + (jobs[2 * k].duration or 0.0)
-    return _limit(jobs, gpus, starts, f"kappa-{gpus}-{pairs}")
+    return _challenge(jobs, gpus, starts, f"kappa-{gpus}-{pairs}")
 
 
-def starvation_family(n: int) -> Limit:
+@family(
+    "narrow jobs that keep coming hold wide ones up",
+    policy="a-srpt:overtake=inf",
+    objective="total_completion_time",
+    limit="about n: no constant",
+    sizes=(4,),
+)
+def starvation(n: int = 10) -> Challenge:
     """Narrow jobs that keep coming hold wide ones up: overtaking without a budget loses a factor that grows with n.
 
-    On 2 GPUs: ``n`` narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, `SHORT` s, released at
-    `LATE`). ``better``: the wide jobs as soon as they come, then the narrow ones in order.
+    On 2 GPUs: n narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, 1e-8 s, released at
+    1.0001). Better: the wide jobs as soon as they come, then the narrow ones in order.
     """
     check_legal(n >= 2, "n", n, "an integer >= 2")
     wide = 10 * n * n
@@ -289,35 +294,4 @@ def starvation_family(n: int) -> Limit:
     for k in range(n):
         starts[k] = max(float(k), free[k % 2])
         free[k % 2] = starts[k] + 2
-    return _limit(jobs, 2, starts, f"starvation-{n}")
-
-
-def _limit(jobs: list[Job], gpus: int, starts: list[float], name: str) -> Limit:
-    instance = Instance(jobs, f"1x{gpus}", name, "total_completion_time")
-    return Limit(instance, Schedule.from_starts(instance, starts, policy="better"))
-
-
-@family(
-    "pairs of a narrow and a cluster-wide job that are alike to SRPT on a machine as fast as the cluster",
-    policy="a-srpt:overtake=0",
-    objective="total_completion_time",
-    reference=lambda gpus, pairs: kappa_family(gpus, pairs).reference,
-    limit="(G + 1) / 2 for many pairs",
-    sizes=(4,),
-)
-def kappa(gpus: int = 4, pairs: int = 100) -> Instance:
-    """See `optsched.guarantees.a_srpt.kappa_family`."""
-    return kappa_family(gpus, pairs).instance
-
-
-@family(
-    "narrow jobs that keep coming hold wide ones up",
-    policy="a-srpt:overtake=inf",
-    objective="total_completion_time",
-    reference=lambda n: starvation_family(n).reference,
-    limit="about n: no constant",
-    sizes=(4,),
-)
-def starvation(n: int = 10) -> Instance:
-    """See `optsched.guarantees.a_srpt.starvation_family`."""
-    return starvation_family(n).instance
+    return _challenge(jobs, 2, starts, f"starvation-{n}")

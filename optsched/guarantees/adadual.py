@@ -45,7 +45,7 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
-from optsched.guarantees.family import family
+from optsched.guarantees.family import Challenge, family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.models.event_completions import transfer_completions
@@ -72,7 +72,6 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     objective="total_completion_time",
     ratio=lambda k: Fraction(2 * k + 1, k + 2),
     limit="(2 + theta) / (1 + 2 theta)",
-    theorem="adadual-two-transfers",
 )
 def long_one_first(k: int = 4) -> Instance:
     """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
@@ -143,15 +142,15 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
     "short transfers wait behind two that run together on the one link",
     policy="ada-srsf",
     objective="total_flow_time",
-    reference=lambda small, eta: blocked(small, Contention(1, eta)).reference,
     limit="at least small / 11: no constant",
     sizes=(2, 10),
 )
-def blocked_transfers(small: int = 10, eta: float = 0.2745) -> Instance:
+def blocked_transfers(small: int = 10, eta: float = 0.2745) -> Challenge:
     """See `optsched.guarantees.adadual.blocked`; b = 1."""
     check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
-    problem = blocked(small, Contention(1, eta)).problem
-    return transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
+    found = blocked(small, Contention(1, eta))
+    instance = transfer_instance(found.problem, f"blocked-transfers-{small}", objective="total_flow_time")
+    return Challenge(instance, found.reference)
 
 
 def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
@@ -168,7 +167,6 @@ def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
     objective="total_completion_time",
     ratio=lambda k: Fraction(4 + 2 * k, 3),
     limit="(4 + 2 eta / b) / 3",
-    theorem="srsf-two-transfers",
 )
 def equal_pair(k: int = 4) -> Instance:
     """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""

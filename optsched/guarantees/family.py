@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
 from typing import Any
 
 from optsched.guarantees.optimum import proved_here
 from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
 from optsched.registry import Registry, parameters_of, parsed
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """An instance that is bad for a policy; ``reference``: what some schedule of it reaches, ``better``, if that is here."""
+
+    instance: Instance
+    reference: Fraction
+    better: Schedule | None = None
 
 
 @dataclass(frozen=True)
@@ -25,14 +34,11 @@ class Family:
     ----------
     name, summary : how it is called, and what its members are, in one line.
     policy, objective : the specification of the policy that loses, and in what.
-    make : the member of some parameters, keywords with defaults that are numbers; it states its optimum where that is known.
-        The first parameter is the size, which the others do not depend on.
+    make : the member of some parameters, keywords with defaults that are numbers. It states its optimum; where that is not
+        known it is a `Challenge`. The first parameter is the size, which the others do not depend on.
     ratio : value of ``policy`` / optimum of a member (of a gain: optimum / value), exact, of the same parameters; None where
         no formula is known.
-    reference : of the same parameters, a value that some schedule is known to reach, so that no optimum is larger, for
-        families whose optimum is not known.
     limit : what the ratio is or tends to, in words.
-    theorem : id of the guarantee that is about the policy here, if there is one.
     sizes : some values of the first parameter on which it is worth looking at, all cheap.
     """
 
@@ -40,11 +46,9 @@ class Family:
     summary: str
     policy: str
     objective: str
-    make: Callable[..., Instance]
+    make: Callable[..., Instance | Challenge]
     ratio: Callable[..., Fraction] | None = None
-    reference: Callable[..., Fraction] | None = None
     limit: str = ""
-    theorem: str = ""
     sizes: tuple[int, ...] = (2, 3, 4, 8, 16)
 
     @property
@@ -58,8 +62,9 @@ class Family:
         return next(iter(self.parameters))
 
     def __call__(self, *args: Any, **parameters: Any) -> Instance:
-        """The instance of these parameters."""
-        return self.make(*args, **parameters)
+        """The instance of these parameters. An optimum that it states is a formula, proved in the module of the theorem."""
+        found = self.make(*args, **parameters)
+        return found.instance if isinstance(found, Challenge) else proved_here(found)
 
     def member(self, **parameters: Any) -> Member:
         """The member of these parameters, the others at their defaults."""
@@ -82,7 +87,7 @@ class Member:
     @property
     def instance(self) -> Instance:
         """Made anew; `InputError` for parameters that are invalid."""
-        return self.family.make(**self.parameters)
+        return self.family(**self.parameters)
 
     @property
     def ratio(self) -> Fraction | None:
@@ -92,24 +97,18 @@ class Member:
     @property
     def reference(self) -> Fraction | None:
         """What some schedule reaches in the objective of the family, where the optimum is not known."""
-        return None if self.family.reference is None else self.family.reference(**self.parameters)
+        found = self.family.make(**self.parameters)
+        return found.reference if isinstance(found, Challenge) else None
 
 
 FAMILIES: Registry[Family] = Registry("family", package="optsched.guarantees")
 
 
-def family(summary: str, *, name: str = "", **facts: Any) -> Callable[[Callable[..., Instance]], Family]:
-    """Decorator that files a maker of instances under its own name, with ``-`` for ``_``, as a `Family`.
+def family(summary: str, *, name: str = "", **facts: Any) -> Callable[[Callable[..., Instance | Challenge]], Family]:
+    """Decorator that files a maker of instances under its own name, with ``-`` for ``_``, as a `Family`."""
 
-    An optimum that its members state is a formula: it is proved in the module of the theorem.
-    """
-
-    def add(made: Callable[..., Instance]) -> Family:
-        @wraps(made)
-        def make(*args: Any, **parameters: Any) -> Instance:
-            return proved_here(made(*args, **parameters))
-
-        found = Family(name or made.__name__.replace("_", "-"), summary, make=make, **facts)
+    def add(make: Callable[..., Instance | Challenge]) -> Family:
+        found = Family(name or make.__name__.replace("_", "-"), summary, make=make, **facts)
         return FAMILIES.register(found.name)(found)
 
     return add

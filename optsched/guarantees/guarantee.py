@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError, OptschedError
-from optsched.guarantees.family import Family
+from optsched.guarantees.family import Challenge, Family
 from optsched.policies import POLICIES
 from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.arrays import Floats, Ints
@@ -34,7 +34,8 @@ class Statement:
     Parameters
     ----------
     id, statement, source : its name, the theorem in one line, and who proved it.
-    notation : its problem in Graham's three fields, with words for what they have no sign for.
+    notation : its problem in Graham's three fields, with words for what they have no sign for; where none is given, what
+        stands before the colon of the statement.
     knowledge : what the algorithm needs to know, one of `KNOWLEDGE`.
     status : one of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
         in the source, not repeated here; ``recollected``: as ``published``, but the source was not at hand.
@@ -44,12 +45,15 @@ class Statement:
 
     id: str
     statement: str
-    notation: str
+    notation: str = ""
     knowledge: str
     source: str
     status: str
     proof: str
     objective: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notation", self.notation or self.statement.partition(":")[0])
 
 
 SHOWN_JOBS = 20  # findings of an audit that are listed one by one
@@ -75,27 +79,11 @@ class TightFamily:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee(Statement):
-    """A theorem: under its assumptions the value of ``objective`` is at most ratio x optimum.
-
-    Parameters
-    ----------
-    policies : registered names of the policies it is about.
-    assumptions : ``(policy, placement, instance)`` -> what is broken, in words; empty: the theorem applies.
-    ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
-    audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
-    proves : ``(policy, run)`` -> a lower bound on the optimum that the run itself carries, exact; None: it carries none.
-    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
-        ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
-    """
+class PolicyTheorem(Statement):
+    """On ``policies``, registered names, under ``assumptions``: (policy, placement, instance) -> what is broken in words."""
 
     policies: tuple[str, ...]
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
-    ratio: Callable[[Any, Run], Fraction | float]
-    tight: TightFamily
-    audit: Callable[[Any, Run], list[str]] = lambda policy, run: []
-    proves: Callable[[Any, Run], Fraction | None] = lambda policy, run: None
-    schedule_class: str = "gang"
 
     def is_about(self, policy: Any) -> bool:
         """Is ``policy`` one of the registered algorithms that the theorem is about? Its name alone proves nothing."""
@@ -104,6 +92,26 @@ class Guarantee(Statement):
     def applies(self, policy: Any, placement: Placement, instance: Instance) -> bool:
         """Is it about this policy, and does every assumption hold?"""
         return self.is_about(policy) and not self.assumptions(policy, placement, instance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee(PolicyTheorem):
+    """A theorem: under its assumptions the value of ``objective`` is at most ratio x optimum.
+
+    Parameters
+    ----------
+    ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
+    audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
+    proves : ``(policy, run)`` -> a lower bound on the optimum that the run itself carries, exact; None: it carries none.
+    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
+        ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
+    """
+
+    ratio: Callable[[Any, Run], Fraction | float]
+    tight: TightFamily
+    audit: Callable[[Any, Run], list[str]] = lambda policy, run: []
+    proves: Callable[[Any, Run], Fraction | None] = lambda policy, run: None
+    schedule_class: str = "gang"
 
 
 GUARANTEES: Registry[Guarantee] = Registry("guarantee", package="optsched.guarantees")
@@ -126,18 +134,15 @@ def late_findings(run: Run, limit: Floats) -> list[str]:
     return lines + ([f"and {jobs.size - SHOWN_JOBS} more jobs"] if jobs.size > SHOWN_JOBS else [])
 
 
+def in_time(limit: Callable[[Run], Floats]) -> Callable[[Any, Run], list[str]]:
+    """The audit of ``limit``: of `Run.relative`, when every job must have completed, f64[n] seconds."""
+    return lambda policy, run: late_findings(run.relative, limit(run.relative))
+
+
 # `LowerBound`: no online algorithm of a kind is better, as an adversary that proves it of any given one.
 #
 # The adversary watches the policy on a few jobs and decides what comes next (or how long jobs were that nobody knows the
 # length of). A deterministic policy that sees no future does the same again on the whole instance, up to that move.
-
-
-@dataclass(frozen=True)
-class Challenge:
-    """An instance that is bad for a policy, and in ``reference`` what some schedule of it reaches."""
-
-    instance: Instance
-    reference: Fraction
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -80,72 +79,34 @@ ULPS = 16  # of the clock
 UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 
-@dataclass(frozen=True, eq=False)
 class DualSolution:
     """The dual solution of a run of ``hadar-commit``, as it noted it; see `dual_solution`, which makes it.
 
     Resources: H kinds of GPUs on kinds of nodes. Rounds: R of ``policy.round`` seconds, round i from ``zero`` + i round on.
     ``run`` is `Run.relative`: what it notes counts from the first arrival. Values are in the unit of the total utility.
+
+    * ``payoff`` mu_j, what the plan of each job was worth beyond what it paid: f64[n];
+    * ``prices`` k_q, what a GPU of a resource costs in a round at the end: f64[R, H]; ``capacity`` c_q, its GPUs: i64[H];
+    * ``price_of``: the price function at the end; None when nothing was worth anything;
+    * ``primal`` P, what all plans that were bought are worth; ``sold_value`` sum_q c_q k_q, all GPUs of all rounds;
+    * ``dual`` D = payoffs + what is sold: no choice of plans is worth more; ``initial`` D_0 + J, what it was before anything
+      was sold, and what raised prices added.
     """
 
-    policy: Any
-    run: Run
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "run", self.run.relative)
-
-    @cached_property
-    def _constants(self) -> list[float]:
-        return [float(value) for value in self.run.notes["hadar_constants"]]
-
-    @property
-    def payoff(self) -> Floats:
-        """mu_j, what the plan of each job was worth beyond what it paid: f64[n]."""
-        return np.asarray(self.run.notes["hadar_payoff"])
-
-    @property
-    def prices(self) -> Floats:
-        """k_q, what a GPU of a resource costs in a round at the end: f64[R, H]."""
-        return np.asarray(self.run.notes["hadar_prices"])
-
-    @property
-    def capacity(self) -> Ints:
-        """c_q, how many GPUs a resource has: i64[H]."""
-        return np.asarray(self.run.notes["hadar_capacity"]).astype(np.int64)
-
-    @cached_property
-    def price_of(self) -> PriceFunction | None:
-        """The price function at the end; None when nothing was worth anything."""
-        low, high = self._constants[:2]
-        widest = np.asarray(self.run.notes["hadar_widest"]).astype(np.int64)
-        safe = self.policy.price_exponent == "safe"
-        return None if low <= 0 else PriceFunction(low, high, self.capacity, widest, safe)
-
-    @cached_property
-    def primal(self) -> float:
-        """P, what all plans that were bought are worth."""
-        return math.fsum(self.run.notes["hadar_utility"].tolist())
-
-    @cached_property
-    def sold_value(self) -> float:
-        """sum_q c_q k_q, what all GPUs of all rounds are worth at the final prices."""
-        return math.fsum((self.prices * self.capacity).ravel().tolist())
-
-    @property
-    def dual(self) -> float:
-        """D = payoffs + what is sold: no choice of plans is worth more."""
-        return math.fsum(self.payoff.tolist()) + self.sold_value
-
-    @property
-    def initial(self) -> float:
-        """D_0 + J, what the dual was worth before anything was sold, and what raised prices added."""
-        low, _, jumps, _ = self._constants
-        return low * float(self.capacity.sum()) * len(self.prices) + jumps
-
-    @property
-    def zero(self) -> float:
-        """When round 0 began, in seconds."""
-        return self._constants[3]
+    def __init__(self, policy: Any, run: Run) -> None:
+        self.policy, self.run = policy, run.relative
+        notes = self.run.notes
+        low, high, jumps, zero = (float(value) for value in notes["hadar_constants"])
+        self.zero = zero
+        self.payoff: Floats = np.asarray(notes["hadar_payoff"])
+        self.prices: Floats = np.asarray(notes["hadar_prices"])
+        self.capacity: Ints = np.asarray(notes["hadar_capacity"]).astype(np.int64)
+        widest, safe = np.asarray(notes["hadar_widest"]).astype(np.int64), policy.price_exponent == "safe"
+        self.price_of = None if low <= 0 else PriceFunction(low, high, self.capacity, widest, safe)
+        self.primal = math.fsum(notes["hadar_utility"].tolist())
+        self.sold_value = math.fsum((self.prices * self.capacity).ravel().tolist())
+        self.dual = math.fsum(self.payoff.tolist()) + self.sold_value
+        self.initial = low * float(self.capacity.sum()) * len(self.prices) + jumps
 
     @cached_property
     def every_schedule(self) -> float:
@@ -232,9 +193,9 @@ def _rates(instance: Instance, solution: DualSolution) -> tuple[Floats, Floats]:
 
 def factor(policy: Any, run: Run) -> float:
     """The ratio of the theorem for a run; inf when no plan is worth anything."""
-    solution = _dual_solution(policy, run)
     if run.instance.n == 0:
         return 1.0
+    solution = _dual_solution(policy, run)
     if solution.primal <= 0 or solution.price_of is None:
         return math.inf
     ratio = float(solution.price_of.charged_ratio) * (1 + SAFE) + solution.initial / solution.primal
@@ -301,7 +262,6 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
     objective="total_utility",
     ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
     limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
-    theorem="hadar-commit",
     sizes=(1, 2, 3, 4, 6),
 )
 def sold_out(k: int = 4) -> Instance:

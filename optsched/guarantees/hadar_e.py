@@ -121,7 +121,6 @@ def _audit(policy: Any, run: Run) -> list[str]:
     objective="makespan",
     ratio=lambda nodes: Fraction(360, 350),
     limit="L / (L - o) = 36/35",
-    theorem="hadar-e",
 )
 def one_round(nodes: int = 4) -> Instance:
     """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""

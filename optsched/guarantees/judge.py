@@ -65,6 +65,20 @@ class Judgement:
         return {name: getattr(self, name) for name in fields}
 
 
+def judgement(
+    theorem: Statement,
+    ratio: Fraction | float,
+    numbers: tuple[float | None, float | None],
+    kept: bool | None,
+    policy: str,
+    findings: Iterable[str],
+) -> Judgement:
+    """Of a ratio, (value, bound), whether these show that it is kept, and what else is wrong: then it is violated."""
+    found = tuple(findings)
+    holds = False if found else True if kept else None
+    return Judgement(theorem.id, theorem.objective, float(ratio), *numbers, holds, policy, found)
+
+
 def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> Judgement:
     """Hold a theorem that applies against a run of ``policy``.
 
@@ -79,8 +93,7 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
     found = proven.lower(theorem.objective, theorem.schedule_class)
     known = None if found is None else found - moved, theorem.proves(policy, run)
     lower = max((each for each in known if each is not None), default=None)
-    value: Fraction | None = None
-    holds: bool | None = None
+    value, kept = None, False
     if run.unfinished:
         findings += [f"job {job!r} never finishes" for job in run.unfinished[:1]]
     else:
@@ -90,24 +103,16 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
         completion = run.schedule.completion
         integral = run.instance.integral and (completion == np.floor(completion)).all()
         factor = Fraction(ratio) * (1 + Fraction(0 if isinstance(ratio, Fraction | int) and integral else ROUNDING))
-        if lower is not None and (factor * value >= lower if gain else meant <= factor * lower):
-            holds = True
-        else:
+        kept = lower is not None and (factor * value >= lower if gain else meant <= factor * lower)
+        if not kept:
             best = proven.upper(theorem.objective, theorem.schedule_class)
             upper = None if best is None else best - moved
             if upper is not None and (factor * value < upper if gain else meant > factor * upper):
                 missed = _missed_by(gain, float(value), float(ratio), float(upper))
                 findings.append(f"{theorem.objective} {missed}")
-    return Judgement(
-        theorem.id,
-        theorem.objective,
-        float(ratio),
-        None if value is None else float(value + moved),
-        None if lower is None else float(lower) if gain else rounded_down(lower + moved),
-        False if findings else holds,
-        run.policy,
-        tuple(findings),
-    )
+    shown = None if value is None else float(value + moved)
+    bound = None if lower is None else float(lower) if gain else rounded_down(lower + moved)
+    return judgement(theorem, ratio, (shown, bound), kept, run.policy, findings)
 
 
 def judgements(specification: Specification, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
@@ -189,10 +194,10 @@ class MethodTheorem(Statement):
         findings = self.audit(local)
         if value > self.ratio * (1 + Fraction(ROUNDING)) * own:
             findings.append(f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(own):.12g}")
-        holds = False if findings else True if value <= self.ratio * (1 + Fraction(ROUNDING)) * lower else None
-        moved, ratio = get_objective(self.objective).clock_part(instance), float(self.ratio)
+        kept = value <= self.ratio * (1 + Fraction(ROUNDING)) * lower
+        moved = get_objective(self.objective).clock_part(instance)
         numbers = float(value + moved), rounded_down(lower + moved)
-        return Judgement(self.id, self.objective, ratio, *numbers, holds, self.method, tuple(findings))
+        return judgement(self, self.ratio, numbers, kept, self.method, findings)
 
 
 METHOD_THEOREMS: Registry[MethodTheorem] = Registry("theorem on a method", package="optsched.guarantees")

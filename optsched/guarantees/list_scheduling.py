@@ -1,4 +1,4 @@
-"""The makespan of list scheduling: Graham 1966 and 1969, for gangs Garey and Graham 1975, and strictly in order.
+"""List scheduling: the makespan (Graham 1966 and 1969, for gangs Garey and Graham 1975, and strictly in order), flow times.
 
 For restricted assignment Azar, Naor and Rom 1995: greedy loses a logarithm of the number of machines, and no more.
 
@@ -8,6 +8,18 @@ the GPUs in use, C_max = (1 + x) T, x > 0. For t < x T some job runs at t + T. I
 T, and did not fit at t although it was there: u(t) + u(t + T) >= u(t) + size_j >= m + 1. For t in [x T, T) at least one GPU
 works. Added up, (m + 1) x T + (1 - x) T <= m T, so x <= 1 - 1/m. (For x > 1 the first part alone, over [0, T), is more than
 m T.)
+
+**Flow times** first come, first served, of jobs that come over time. **Theorem** P | r_j: max (C_j - r_j) <= (3 - 2/m) OPT,
+even against preemption; optimal for m = 1. Proof: let t be the last time before j starts at s_j when some machine becomes
+busy that was idle. Nobody waited then, so what is done in [t, s_j) is left of at most m - 1 jobs, or of jobs that came in
+[t, r_j], of volume V without j: s_j - t <= ((m - 1) p_max + V) / m. Any schedule with largest flow time F has done these
+and j by r_j + F: V + p_j <= m (r_j + F - t). Together C_j - r_j <= F + (1 - 1/m) (p_max + p_j) (the audit, with the best
+such F), and p_max <= OPT.
+
+`lagging_bursts`: bursts of small jobs, then m - 1 long ones, a long job's length apart. Serving the long ones first ends
+every burst when the next comes; first come, first served has a lag x on m - 1 machines, in that length, which becomes
+x (1 - 1/m) + 1/m with every burst and tends to 1. The long job that ends a last burst starts when the lag and the small jobs
+are done: its flow is 1 + (1 - 1/m) (1 + x) lengths, 3 - 2/m in the limit, so that the factor is the least.
 """
 
 from __future__ import annotations
@@ -15,6 +27,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from optsched.bounds.best_bound import bound
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import (
     all_at_once,
@@ -23,23 +36,24 @@ from optsched.guarantees.assumptions import (
     known_durations,
     one_gpu_jobs,
     parallel_machines,
+    parallel_machines_over_time,
     policy_is,
     rigid_gangs,
 )
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
+from optsched.guarantees.guarantee import TightFamily, guarantee, in_time
 from optsched.guarantees.optimum import stating
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 
 
-def _audit(policy: Any, run: Run) -> list[str]:
-    """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j."""
-    run = run.relative  # all are released when the first one is
+def _never_idle(run: Run) -> Floats:
+    """Until job j starts no machine is idle, so that C_j <= (sum_k p_k - p_j) / m + p_j: all are released at 0."""
     p = run.instance.duration
-    limit = (p.sum() - p) / run.instance.cluster.gpus + p
-    return late_findings(run, limit)
+    limit: Floats = (p.sum() - p) / run.instance.cluster.gpus + p
+    return limit
 
 
 def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance:
@@ -53,7 +67,6 @@ def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance
     objective="makespan",
     ratio=lambda m: 2 - Fraction(1, m),
     limit="2 - 1/m",
-    theorem="graham-list",
 )
 def blocked_long_job(m: int = 4) -> Instance:
     """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
@@ -64,7 +77,6 @@ def blocked_long_job(m: int = 4) -> Instance:
 GRAHAM = guarantee(
     id="graham-list",
     statement="P || C_max: list scheduling <= (2 - 1/m) OPT, whatever the list",
-    notation="P || C_max",
     knowledge="non-clairvoyant",
     source="Graham 1966",
     status="proved",
@@ -76,7 +88,7 @@ GRAHAM = guarantee(
     policies=("list", "fifo", "sjf", "wspt"),
     assumptions=parallel_machines,
     ratio=lambda policy, run: 2 - Fraction(1, run.instance.cluster.gpus),
-    audit=_audit,
+    audit=in_time(_never_idle),
     tight=TightFamily("m (m - 1) unit jobs, then one of length m", blocked_long_job),
 )
 
@@ -87,7 +99,6 @@ GRAHAM = guarantee(
     objective="makespan",
     ratio=lambda m: Fraction(4, 3) - Fraction(1, 3 * m),
     limit="4/3 - 1/(3m)",
-    theorem="lpt",
 )
 def three_last(m: int = 4) -> Instance:
     """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
@@ -99,7 +110,6 @@ def three_last(m: int = 4) -> Instance:
 LPT = guarantee(
     id="lpt",
     statement="P || C_max: the longest job first <= (4/3 - 1/(3m)) OPT",
-    notation="P || C_max",
     knowledge="offline",
     source="Graham 1969",
     status="proved",
@@ -124,7 +134,6 @@ LPT = guarantee(
 GAREY_GRAHAM = guarantee(
     id="garey-graham",
     statement="P | size_j | C_max: list scheduling that passes over who does not fit <= (2 - 1/m) OPT",
-    notation="P | size_j | C_max",
     knowledge="non-clairvoyant",
     source="Garey and Graham 1975 (2); the proof here gives 2 - 1/m",
     status="proved",
@@ -152,7 +161,6 @@ GAREY_GRAHAM = guarantee(
     objective="makespan",
     ratio=lambda m, length: Fraction(m * (length + 1), length + m),
     limit="m for long narrow jobs",
-    theorem="fifo-gangs",
     sizes=(2, 4, 8, 16, 64),
 )
 def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
@@ -172,7 +180,6 @@ def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
 FIFO_GANGS = guarantee(
     id="fifo-gangs",
     statement="P | size_j | C_max: strict first come, first served <= m OPT",
-    notation="P | size_j | C_max",
     knowledge="non-clairvoyant",
     source="folklore",
     status="proved",
@@ -206,7 +213,6 @@ def factor(m: int) -> int:
     objective="makespan",
     ratio=lambda rounds: Fraction(rounds + 1),
     limit="log2 m + 1",
-    theorem="restricted-greedy",
     sizes=(2, 3, 4, 6, 8),
 )
 def tournament(rounds: int = 3) -> Instance:
@@ -230,7 +236,6 @@ def tournament(rounds: int = 3) -> Instance:
 RESTRICTED_GREEDY = guarantee(
     id="restricted-greedy",
     statement="P | M_j, online-list | C_max: greedy <= (ceil(log2 m) + 1) OPT",
-    notation="P | M_j, online-list | C_max",
     knowledge="clairvoyant",
     source="Azar, Naor and Rom 1995",
     status="proved",
@@ -247,4 +252,103 @@ RESTRICTED_GREEDY = guarantee(
     assumptions=all_of(one_gpu_jobs, all_at_once, known_durations),
     ratio=lambda policy, run: Fraction(factor(run.instance.cluster.gpus)),
     tight=TightFamily("a binary tournament", tournament),
+)
+
+
+# --- flow times ----------------------------------------------------------------------------------------------------------
+
+
+def _flow_ratio(policy: Any, run: Run) -> Fraction:
+    return 3 - Fraction(2, run.instance.cluster.gpus)
+
+
+def _with_the_largest_flow(run: Run) -> Floats:
+    instance, p = run.instance, run.instance.duration
+    least, apart = bound(instance, "max_flow_time", "gang").exact_float, 1 - 1 / instance.cluster.gpus
+    limit: Floats = instance.arrival + least + apart * (p.max(initial=0.0) + p)
+    return limit
+
+
+@family(
+    "bursts of unit jobs, then m - 1 long ones, as far apart as these are long; at last unit jobs and one long one",
+    policy="fifo",
+    objective="max_flow_time",
+    ratio=lambda bursts, m: 1 + (1 - Fraction(1, m)) * (2 - (1 - Fraction(1, m)) ** bursts),
+    limit="3 - 2/m for many bursts",
+    sizes=(0, 1, 2, 4, 6),
+)
+def lagging_bursts(bursts: int = 4, m: int = 2) -> Instance:
+    """``bursts`` times m^(bursts + 1) unit jobs and m - 1 jobs of that length L, L apart; at last (m - 1) L and one."""
+    check_legal(bursts >= 0, "bursts", bursts, "an integer >= 0")
+    check_legal(m >= 2, "m", m, "an integer >= 2")
+    length, jobs = m ** (bursts + 1), list[Job]()
+    for burst in range(bursts + 1):
+        small, long = (length, m - 1) if burst < bursts else ((m - 1) * length, 1)
+        at = burst * length
+        jobs += [Job(f"small-{burst}-{i}", arrival=at, duration=1) for i in range(small)]
+        jobs += [Job(f"long-{burst}-{i}", arrival=at, duration=length) for i in range(long)]
+    optimum = stating(length, "max_flow_time", "gang", "critical-job")
+    return Instance(jobs, f"{m}x1", f"lagging-bursts-{bursts}-{m}", "max_flow_time", optimum=optimum)
+
+
+@family(
+    "a job of n seconds, and n unit jobs that come while it runs, one a second",
+    policy="fifo",
+    objective="total_flow_time",
+    ratio=lambda n: Fraction(2 * n + n * (2 * n + 1), _best(n)),
+    limit="(n + 3/2) / 3",
+    sizes=(2, 10, 100),
+)
+def convoy(n: int = 10) -> Instance:
+    """In half seconds: a job of 2 n at 0, n jobs of 2 at 1, 3, 5, ...: first come, first served has a flow of 2 n + 1 each.
+
+    Shortest remaining time first serves them at once, 2 each, and the long one in between: it is done at 4 n.
+    """
+    check_legal(n >= 1, "n", n, "an integer >= 1")
+    jobs = [Job("long", duration=2 * n), *(Job(f"{i}", arrival=2 * i + 1, duration=2) for i in range(n))]
+    optimum = stating(_best(n), "total_flow_time", "gang", "shortest remaining time first")
+    return Instance(jobs, "1x1", f"convoy-{n}", "total_flow_time", optimum=optimum)
+
+
+def _best(n: int) -> int:
+    # With one job nothing is gained by stopping the long one, which has less left than the short one is long.
+    return 6 * n if n > 1 else 2 * n + 2 * n + 1
+
+
+FIRST_COME: dict[str, Any] = {
+    "knowledge": "non-clairvoyant",
+    "source": "Bender, Chakrabarti and Muthukrishnan 1998, from recollection; Mastrolilli 2003",
+    "status": "proved",
+    "policies": ("fifo",),
+    "assumptions": parallel_machines_over_time,
+    "audit": in_time(_with_the_largest_flow),
+}
+
+FIFO = guarantee(
+    id="fifo-flow",
+    statement="P | r_j | max F_j: first come, first served <= (3 - 2/m) OPT, even against preemption",
+    notation="P | r_j, online-r_j | F_max",
+    proof=(
+        "Since a machine became busy last before j starts, the machines worked at what was left of m - 1 jobs and at jobs "
+        "that came since then, no later than j. Any schedule with largest flow time F has done the latter within F of j's "
+        "coming, so that j's flow time is at most F + (1 - 1/m) (p_max + p_j), and no job is longer than F."
+    ),
+    objective="max_flow_time",
+    ratio=_flow_ratio,
+    tight=TightFamily("bursts in which the long jobs come last, so that it lags behind", lagging_bursts, exact=False),
+    **FIRST_COME,
+)
+
+FIFO_SUM = guarantee(
+    id="fifo-total-flow",
+    statement="P | r_j | sum F_j: first come, first served <= n (3 - 2/m) OPT, even against preemption",
+    notation="P | r_j, online-r_j | sum (C_j - r_j)",
+    proof=(
+        "Each of n flow times is within 3 - 2/m of the largest one of any schedule (fifo-flow), which is at most the sum of "
+        "all its flow times."
+    ),
+    objective="total_flow_time",
+    ratio=lambda policy, run: max(1, run.instance.n) * _flow_ratio(policy, run),
+    tight=TightFamily("one machine, short jobs that come while a long one runs: a third of n", convoy, exact=False),
+    **FIRST_COME,
 )

@@ -89,10 +89,6 @@ class OptimumBounds:
     def _is_proved(self) -> bool:
         return is_proved(self.instance)
 
-    def optimum(self, objective: str) -> tuple[Fraction, str] | None:
-        """(value, class of schedules) of the optimum that the instance states and that this installation proved."""
-        return exact_optimum(self.instance, objective) if self._is_proved else None
-
     def note(self, objective: str) -> str:
         """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
         stated, lines = exact_optimum(self.instance, objective), list(self.stored.refused)
@@ -130,8 +126,16 @@ class OptimumBounds:
         part, digest = self.clock_part(objective), self._local.digest
         return [replace(each, instance=digest, value=each.value - part, epoch=0.0) for each in counted]
 
-    def _values_beside(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
-        return [value - self.clock_part(objective) for value in self.stored.values(objective, classes)]
+    def _values_beside(self, objective: str, schedule_class: str) -> list[Fraction]:
+        part = self.clock_part(objective)
+        return [value - part for value in self.stored.values(objective, WITHIN[schedule_class])]
+
+    def _finished(self, schedule_class: str) -> list[Run]:
+        return [run for run in self._runs if run.schedule_class in WITHIN[schedule_class] and not run.unfinished]
+
+    def _known(self, objective: str) -> tuple[Fraction, str] | None:
+        # (value, class of schedules) of the optimum that the instance states and that this installation proved
+        return exact_optimum(self._local, objective) if self._is_proved else None
 
     def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
         """A verified lower bound on the optimum (of a gain: an upper one), exact.
@@ -157,22 +161,17 @@ class OptimumBounds:
         """The best value that a schedule of the class is known to have: of a finished run, or of one beside the instance
         file; or the optimum that was proved.
         """
-        served = WITHIN[schedule_class]
-        found = [
-            schedule_value(self._local, run.schedule, objective)
-            for run in self._runs
-            if run.schedule_class in served and not run.unfinished
-        ]
-        found += self._values_beside(objective, served)
-        known = exact_optimum(self._local, objective) if self._is_proved else None
-        if known is not None and known[1] in served:
+        found = [schedule_value(self._local, run.schedule, objective) for run in self._finished(schedule_class)]
+        found += self._values_beside(objective, schedule_class)
+        known = self._known(objective)
+        if known is not None and known[1] in WITHIN[schedule_class]:
             found.append(known[0])
         best = (max if get_objective(objective).gain else min)(found, default=None)
         return None if best is None else best + self.clock_part(objective)
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
         """The optimum that was proved for the class of the run, else the certificate."""
-        part, known = self.clock_part(objective), exact_optimum(self._local, objective) if self._is_proved else None
+        part, known = self.clock_part(objective), self._known(objective)
 
         def on_clock(value: float) -> float:  # still on the safe side
             return rounded_down(Fraction(value) + part) if part else value
@@ -189,14 +188,10 @@ class OptimumBounds:
         name, floor = certificate.objective, certificate.exact_float
         key = name, certificate.schedule_class
         if key not in self._reached:
-            served = (
-                r for r in self._runs if r.schedule_class in WITHIN[certificate.schedule_class] and not r.unfinished
-            )
-            sign = -1 if certificate.gain else 1
+            sign, served = -1 if certificate.gain else 1, self._finished(certificate.schedule_class)
             close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
             values = (schedule_value(self._local, run.schedule, name) for run in close)
-            beside = self._values_beside(name, WITHIN[certificate.schedule_class])
-            self._reached[key] = any(value == certificate.value for value in (*values, *beside))
+            self._reached[key] = certificate.value in (*values, *self._values_beside(name, certificate.schedule_class))
         return self._reached[key]
 
     def stated_optimum_stands(self, objective: str) -> None:

@@ -66,8 +66,8 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, any_free_gpus, instance_is, own_network, policy_is
-from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import Challenge, TightFamily, guarantee
+from optsched.guarantees.family import Challenge, family
+from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
@@ -175,7 +175,6 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     objective="total_flow_time",
     ratio=lambda k: Fraction(2 * k + 2, k + 3),
     limit="2 for large xi",
-    theorem="sjf-bsbf-two-jobs",
 )
 def just_refused(k: int = 4) -> Instance:
     """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
@@ -236,13 +235,12 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     name="crowded",
     policy="sjf-bsbf",
     objective="total_flow_time",
-    reference=lambda small, xi: crowded(small, xi).reference,
     limit="at least small / 11: no constant",
     sizes=(2, 10),
 )
-def _crowded_instance(small: int = 10, xi: float = 2.0) -> Instance:
+def _crowded(small: int = 10, xi: float = 2.0) -> Challenge:
     """See `optsched.guarantees.sjf_bsbf.crowded`."""
-    return crowded(small, xi).instance
+    return crowded(small, xi)
 
 
 def always_shared_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)) -> Fraction:
@@ -262,7 +260,6 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
     objective="total_flow_time",
     ratio=lambda k: max(Fraction(1), Fraction(2 * k, 3)),
     limit="2 xi / 3",
-    theorem="sjf-ffs-two-jobs",
 )
 def equal_sharers(k: int = 4) -> Instance:
     """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""

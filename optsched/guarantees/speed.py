@@ -11,19 +11,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from optsched.bounds.certificate import rounded_down
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
-from optsched.guarantees.guarantee import ROUNDING, Statement
-from optsched.guarantees.judge import Judgement
+from optsched.guarantees.guarantee import ROUNDING, PolicyTheorem
+from optsched.guarantees.judge import Judgement, judgement
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies import POLICIES
 from optsched.policies.simulate import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
-from optsched.simulation.policy import Placement
 from optsched.simulation.run import Run
 
 
@@ -55,23 +52,21 @@ def speed_in(text: str) -> Fraction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeedTheorem(Statement):
+class SpeedTheorem(PolicyTheorem):
     """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
 
-    Everything else is as in `optsched.guarantees.guarantee.Guarantee`; ``speed``: of an instance, the least that will do;
+    ``speed``: of an instance, the least that will do;
     ``proves``: ``(instance, run, speed)`` -> a lower bound on the optimum of ``instance`` at speed 1 that the run on the
     faster machines carries, by the proof at least its value / ``ratio``.
     """
 
-    policies: tuple[str, ...]
-    assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
     speed: Callable[[Instance], Fraction]
     ratio: Callable[[Fraction], Fraction]
     proves: Callable[[Instance, Run, Fraction], Fraction | None] = lambda instance, run, speed: None
 
     def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
         """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""
-        if not any(type(chosen.policy) is POLICIES.get(name) for name in self.policies):
+        if not self.is_about(chosen.policy):
             return (f"it is about {', '.join(self.policies)}",)
         least = self.speed(instance)
         broken = self.assumptions(chosen.policy, chosen.placement, instance)
@@ -102,9 +97,8 @@ class SpeedTheorem(Statement):
             found.append(f"{self.objective} is {value:.12g} at speed {speed}")
         if own is not None and least_optimum > own:
             found.append(f"the run proves only {float(own):.12g}, not {float(least_optimum):.12g}")
-        holds = False if found else True if lower is not None and least_optimum <= lower else None
-        bound = None if lower is None else rounded_down(lower)
-        return Judgement(self.id, self.objective, float(factor), value, bound, holds, chosen.text, tuple(found))
+        kept, bound = lower is not None and least_optimum <= lower, None if lower is None else rounded_down(lower)
+        return judgement(self, factor, (value, bound), kept, chosen.text, found)
 
 
 SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="optsched.guarantees")

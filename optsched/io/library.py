@@ -15,8 +15,7 @@ import polars as pl
 from optsched.bounds.certificate import Certificate, rounded_down
 from optsched.check.context import Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.check.schedule_document import PARQUET_MAGIC
-from optsched.check.task_document import is_task_claim
+from optsched.check.schedule_document import PARQUET_MAGIC, is_task_claim
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, entry, extracted, index
 from optsched.io.sources import load

@@ -133,8 +133,9 @@ class RandomAlphaPoints(AlphaQueue):
     **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant.
 
     **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: in expectation 1.6853 times the linear program, 1.7451 with ``common``;
-    every run within what its own draws allow (`optsched.guarantees.alpha_points`). None for gangs. **Tight family**
-    a long job of no weight, then a short one: 1.68524 in expectation (``late-short-job``). **Complexity** O(log n) an event.
+    every run within what its own draws allow (`optsched.guarantees.weighted_completion_times`). None for gangs. **Tight
+    family** a long job of no weight, then a short one: 1.68524 in expectation (``late-short-job``). **Complexity** O(log n)
+    an event.
     **Reference** Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J.
     Discrete Math. 15 (2002), 165-192.
     """

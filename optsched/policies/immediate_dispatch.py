@@ -27,9 +27,9 @@ class ImmediateDispatch:
 
     **Problem** R | r_j, pmtn, online-r_j | sum w_j (C_j - r_j); here also with gangs. **Knowledge** clairvoyant.
 
-    **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps (`optsched.guarantees.dual_fitting`);
-    at any speed every run proves a ratio of its own by its dual solution. None for gangs. **Tight family** none known;
-    at speed 1 nothing is constant: jobs for two machines, then short ones for one of them (``divided-evenly``).
+    **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps; at any speed every run proves a
+    ratio of its own by its dual solution (`optsched.guarantees.unrelated_machines`). None for gangs. **Tight family** none
+    known; at speed 1 nothing is constant: jobs for two machines, then short ones for one of them (``divided-evenly``).
     **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active.
     **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
     """

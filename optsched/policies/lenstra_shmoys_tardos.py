@@ -35,7 +35,7 @@ class LenstraShmoysTardos:
     **Problem** R || C_max; here also with release dates and gangs. **Knowledge** clairvoyant.
 
     **Guarantee** one-GPU jobs that come at once: 2, proved by the prices of the program for every run
-    (`optsched.guarantees.lenstra_shmoys_tardos`). None for gangs or release dates. **Tight family** a long
+    (`optsched.guarantees.unrelated_machines`). None for gangs or release dates. **Tight family** a long
     job that the program gives to all machines in parts, 2 m / (m + 1) (``torn-job``). **Complexity** O(log(n m)) linear
     programs of n m columns for n jobs that come together.
     **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms for scheduling unrelated parallel machines,

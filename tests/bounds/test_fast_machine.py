@@ -12,12 +12,12 @@ from hypothesis import example, given, strategies as st
 from srpt import mean_busy_times, srpt
 
 from bounds.cases import busy_pieces
-from optsched.bounds.due_dates import due_dates
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
 from optsched.bounds.fast_machine import srpt_completions, wide_product
 from optsched.bounds.gang_machine import FILL_LIMIT, GangMachine, gang_machine, machines_to_try
 from optsched.bounds.grid import BITS, GridJobs, due_ticks
 from optsched.bounds.mean_busy_time import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
+from optsched.bounds.one_machine import due_dates
 from optsched.bounds.relaxation import FastMachine
 from optsched.bounds.sum_costs import ends_after, two_sum
 from optsched.check.verify_case import fill

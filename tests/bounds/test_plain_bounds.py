@@ -16,7 +16,7 @@ from srpt import srpt
 
 from bounds.cases import SUMS, instance_of, instances, many, proved, random_gangs
 from optsched.bounds import Certificate, CertificateError, bound
-from optsched.bounds.weight_levels import MAX_LEVELS, levels_of, reduced, steps
+from optsched.bounds.one_machine import MAX_LEVELS, levels_of, reduced, steps
 from optsched.check.verify_case import Refused
 from optsched.check.verify_certificate import served, stated_levels
 from optsched.errors import InputError

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from optsched.guarantees.alpha_points import LP_ORDER
 from optsched.guarantees.judge import METHOD_THEOREMS
+from optsched.guarantees.weighted_completion_times import LP_ORDER
 from optsched.io.sources import load
 from optsched.problem.instance import Instance, Job
 

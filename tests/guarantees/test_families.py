@@ -15,21 +15,25 @@ from policies.test_alpha_points import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
-from optsched.guarantees import GUARANTEES
-from optsched.guarantees.alpha_points import FACTOR_APART, FACTOR_COMMON, late_short_job as late
-from optsched.guarantees.dual_fitting import DUAL_FITTING
+from optsched.guarantees import GUARANTEES, Guarantee
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.family import FAMILIES, family_instance, family_member
 from optsched.guarantees.judge import judge
-from optsched.guarantees.lenstra_shmoys_tardos import torn_job
 from optsched.guarantees.optimum import exact_optimum, is_proved
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.suites import SHARING, small_sharing, suite
-from optsched.guarantees.unrelated_machines import UnrelatedMachines
+from optsched.guarantees.unrelated_machines import DUAL_FITTING, UnrelatedMachines, torn_job
+from optsched.guarantees.weighted_completion_times import FACTOR_APART, FACTOR_COMMON, late_short_job as late
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import serves, simulate, specify
 from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.solvers.sharing_orders import best_shared_order
+
+
+def about(family: str) -> list[Guarantee]:
+    """The guarantee that is tight on a family, if there is one."""
+    return [theorem for _, theorem in GUARANTEES.items() if theorem.tight.family is FAMILIES.get(family)]
+
 
 SIZED = [(name, size) for name, family in FAMILIES.items() for size in family.sizes]
 
@@ -44,8 +48,7 @@ def test_it_says_what_it_is(name: str) -> None:
     assert inspect.getdoc(family.make)
     assert list(family.parameters) == list(inspect.signature(family.make).parameters)  # all of them can be written
     assert family.sizes
-    if family.theorem:
-        theorem = GUARANTEES.get(family.theorem)
+    for theorem in about(name):
         assert specify(family.policy).policy.name in theorem.policies
         assert theorem.objective == family.objective
     member = family.member()
@@ -70,18 +73,11 @@ def test_its_formula_is_what_the_policy_loses(name: str, size: int) -> None:
         assert optimum is None
         lower = OptimumBounds(instance, [run]).lower(family.objective)
         assert lower is None or lower <= member.reference
-    if family.theorem:
-        theorem, chosen = GUARANTEES.get(family.theorem), specify(family.policy)
+    for theorem in about(name):
+        chosen = specify(family.policy)
         assert theorem.applies(chosen.policy, chosen.placement, instance)
         if member.ratio is not None:
             assert member.ratio <= theorem.ratio(chosen.policy, run)
-
-
-def test_a_guarantee_and_its_family_name_each_other() -> None:
-    for name, theorem in GUARANTEES.items():
-        if theorem.tight.family is not None:
-            assert theorem.tight.family.theorem == name
-            assert FAMILIES.get(theorem.tight.family.name) is theorem.tight.family
 
 
 def test_a_member_is_a_suite_of_one_instance(command: Any) -> None:

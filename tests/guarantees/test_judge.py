@@ -13,11 +13,11 @@ import pytest
 from guarantees.theorems import false_theorem, filed
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.guarantees.completion_times import SRPT
 from optsched.guarantees.judge import Judgement, chosen, judge, judgements
 from optsched.guarantees.list_scheduling import GRAHAM, LPT, blocked_long_job, three_last
 from optsched.guarantees.optimum import is_proved, proved_here
 from optsched.guarantees.optimum_bounds import KNOWN, OptimumBounds
-from optsched.guarantees.srpt import SRPT
 from optsched.io.index import shipped
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate, specify

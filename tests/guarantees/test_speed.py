@@ -15,11 +15,11 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError
-from optsched.guarantees.alpha_points import LP_ORDER
 from optsched.guarantees.family import family_member
 from optsched.guarantees.judge import METHOD_THEOREMS
 from optsched.guarantees.speed import SPEED_THEOREMS, SRPT_FASTER, faster
 from optsched.guarantees.suites import suite
+from optsched.guarantees.weighted_completion_times import LP_ORDER
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job

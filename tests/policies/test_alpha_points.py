@@ -16,7 +16,9 @@ from hypothesis import given, settings, strategies as st
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
-from optsched.guarantees.alpha_points import (
+from optsched.guarantees.judge import judge
+from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.guarantees.weighted_completion_times import (
     ALPHA_POINTS,
     FACTOR_APART,
     FACTOR_COMMON,
@@ -24,8 +26,6 @@ from optsched.guarantees.alpha_points import (
     limits,
     program_of,
 )
-from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job

@@ -4,7 +4,7 @@
 **Orders** By M_j: every prefix S of that order has p(S) M_j >= sum_{k in S} p_k M_k >= p(S)^2 / 2 for its last job j, and
 r_k <= M_k <= M_j, so that C_j <= max r_k + p(S) <= 3 M_j. By alpha points, for every alpha that gives another order: of
 alpha drawn from the density e^alpha / (e^delta - 1) on [0, delta] the expectation is within 1.7451 of the program
-(`optsched.guarantees.alpha_points` has the proof), and the best alpha is no worse. The best of all is kept.
+(`optsched.guarantees.weighted_completion_times` has the proof), and the best alpha is no worse. The best of all is kept.
 **Complexity** O(n^2 log n). **Reference** Hall, Schulz, Shmoys and Wein, Math. Oper. Res. 22 (1997), 513-544; Goemans et
 al., SIAM J. Discrete Math. 15 (2002), 165-192.
 """

@@ -1,8 +1,17 @@
-"""Goemans, Queyranne, Schulz, Skutella and Wang 2002: alpha points on one machine, against the linear program.
+"""Weighted completion times: Smith's rule as a list, with preemption, and by alpha points of what it does with preemption.
 
-**At random**, in expectation and for every draw. Preemptive WSPT is optimal for the linear program (`LpSchedule` of
-`optsched.solvers.methods.lp_order`), with mean busy times M_j and LP = sum w_j (M_j + p_j / 2) <= OPT. t_j(a) is when a part
-a of j is done there, eta_k(t) the part of k that is done by t.
+**Identical machines**: (1 + sqrt 2) / 2 = 1.2071 (Kawaguchi and Kyan 1986). `sand`: where w_j = p_j every order is one of
+Smith's rule, and sum w_j C_j = (sum_i L_i^2 + sum_j p_j^2) / 2 for loads L_i, so that only the loads count. Smith's rule
+spreads m N unit jobs evenly and puts k jobs of length L on top; the best schedule gives each of these a machine of its own
+and the other m - k machines the rest, if these are loaded no more. For N -> inf the ratio is largest at L / N = m (1 +
+sqrt(2m/k - 1)) / (2 (m - k)); with k/m -> 1 - sqrt(1/2), L / N -> 1 + sqrt 2.
+
+**With preemption**, jobs in the order of Smith's ratio: C_j <= r_j + p_j + sum_{k < j} p_k / m (the audit).
+
+**Alpha points** (Goemans, Queyranne, Schulz, Skutella and Wang 2002) on one machine, against the linear program. **At
+random**, in expectation and for every draw. Preemptive WSPT is optimal for the linear program (`LpSchedule` of
+`optsched.solvers.methods.lp_order`), with mean busy times M_j and LP = sum w_j (M_j + p_j / 2) <= OPT. t_j(a) is when a
+part a of j is done there, eta_k(t) the part of k that is done by t.
 
 **Every draw** C_j <= B_j = t_j + sum_k (1 + alpha_k - eta_k) p_k, t_j = t_j(alpha_j), eta_k = eta_k(t_j), over the k with
 alpha_k <= eta_k, j among them (the audit). Proof: since some k started at its alpha point t_k <= t_j the machine has not
@@ -31,27 +40,165 @@ M_j the mean busy times of the linear program and LP = sum w_j (M_j + p_j / 2) <
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_of, known_durations, one_machine
+from optsched.guarantees.assumptions import (
+    all_of,
+    known_durations,
+    no_restart_cost,
+    one_machine,
+    parallel_machines,
+    parallel_machines_over_time,
+)
 from optsched.guarantees.family import family
-from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
+from optsched.guarantees.guarantee import TightFamily, guarantee, in_time
 from optsched.guarantees.judge import method_theorem
 from optsched.guarantees.optimum import stating
+from optsched.policies.queue_orders import smith_ratio
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
 from optsched.solvers.methods.lp_order import NAME, LpSchedule, lp_orders
 
+OBJECTIVE = "total_weighted_completion_time"
+BOUND = (1 + math.sqrt(2)) / 2
+
+
+class _Sand(NamedTuple):
+    """``long`` k jobs of ``length`` L on N ``fine`` unit jobs a machine; sum w_j C_j of sand first, and at best."""
+
+    long: int
+    fine: int
+    length: int
+    by_smiths_rule: Fraction
+    optimum: Fraction
+
+
+def _sand(m: int, grains: int) -> _Sand:
+    """``grains`` unit jobs a machine for each of m - k, so that the best schedule can spread them evenly."""
+    check_legal(m >= 2, "m", m, "an integer >= 2")
+    check_legal(grains >= 1, "grains", grains, "an integer >= 1")
+    k = max(1, round(m * (1 - math.sqrt(0.5))))
+    fine = grains * (m - k)
+    length = m * (fine * k + math.isqrt(fine * fine * k * (2 * m - k))) // (2 * k * (m - k))
+    pieces = m * fine + k * length**2  # sum p_j^2
+    sand_first = (m - k) * fine**2 + k * (fine + length) ** 2 + pieces
+    best = (m - k) * (m * grains) ** 2 + k * length**2 + pieces  # loads m N / (m - k) and L
+    return _Sand(k, fine, length, Fraction(sand_first, 2), Fraction(best, 2))
+
+
+@family(
+    "w_j = p_j: unit jobs, as many on every machine, then k long ones with k/m about 1 - sqrt(1/2)",
+    policy="wspt",
+    objective=OBJECTIVE,
+    ratio=lambda m, grains: (made := _sand(m, grains)).by_smiths_rule / made.optimum,
+    limit="(1 + sqrt 2) / 2 for many machines and grains",
+    sizes=(2, 4, 10),
+)
+def sand(m: int = 4, grains: int = 8) -> Instance:
+    """m (m - k) ``grains`` unit jobs, then k long ones, w_j = p_j: Smith's rule puts the long ones on top of the sand."""
+    made = _sand(m, grains)
+    lengths = [*[1] * (m * made.fine), *[made.length] * made.long]
+    jobs = [Job(f"{j}", duration=length, weight=length) for j, length in enumerate(lengths)]
+    optimum = stating(int(made.optimum), OBJECTIVE, "gang-nonpreemptive", "loads are as equal as they can be")
+    return Instance(jobs, f"1x{m}", f"sand-{m}-{grains}", OBJECTIVE, optimum=optimum)
+
+
+WSPT = guarantee(
+    id="wspt-parallel-machines",
+    statement="P || sum w_j C_j: Smith's rule <= (1 + sqrt 2) / 2 OPT, and optimal on one machine",
+    knowledge="clairvoyant",
+    source="Kawaguchi and Kyan 1986; one machine: Smith 1956",
+    status="published",
+    proof=(
+        "One machine: exchanging two neighbours in the wrong order gains. More: the worst instances have w_j = p_j, since a"
+        " list by p_j / w_j is a sum of nested lists in which all these ratios are equal; there only the loads count, jobs "
+        "that are no longer than the least load may be ground to sand, and what is left is to maximise a function of k / m "
+        "and L."
+    ),
+    objective=OBJECTIVE,
+    policies=("wspt",),
+    assumptions=parallel_machines,
+    ratio=lambda policy, run: Fraction(1) if run.instance.cluster.gpus == 1 else BOUND,
+    tight=TightFamily("sand, then k long jobs, w_j = p_j; a limit for many machines", sand, exact=False),
+    schedule_class="gang-nonpreemptive",
+)
+
+
+def _after_smaller_ratios(run: Run) -> Floats:
+    instance, p = run.instance, run.instance.duration
+    order = np.lexsort((np.arange(instance.n), smith_ratio(p, instance.weight)))
+    before = np.empty(instance.n)
+    before[order] = np.cumsum(p[order]) - p[order]
+    return instance.arrival + p + before / instance.cluster.gpus
+
+
+def _base_weight(n: int) -> int:
+    # Larger than sum_k k C_k of the optimum: a schedule that is worse by a second for equal weights is worse.
+    return 1 + sum(k * (k + 1) * n * n for k in range(n))
+
+
+def _lost_by_overtaking(n: int) -> Fraction:
+    q, w = n * n, _base_weight(n)
+    value = sum((w + k) * (n * q - k) for k in range(n))  # the last one is done at n q - (n - 1), then one a second
+    return Fraction(value, sum((w + k) * (k + 1) * q for k in range(n)))
+
+
+@family(
+    "n alike jobs, each a little heavier than the one before, which it interrupts just before its end",
+    policy="preemptive-wspt",
+    objective=OBJECTIVE,
+    ratio=_lost_by_overtaking,
+    limit="2 for many jobs, about 2 - 2 / (n + 1)",
+    sizes=(2, 5, 20, 100),
+)
+def overtaking(n: int = 5) -> Instance:
+    """n jobs of q = n^2 s, r_k = k (q - 1), each a little heavier than the one before: each stops it a second too early.
+
+    For equal weights first come, first served is optimal, at q, 2 q, ..., n q: no job k can complete before (k + 1) q. So
+    no other schedule has as small a sum, all data are integers, and the weights W + k are too alike to make up for a second.
+    """
+    check_legal(n >= 2, "n", n, "an integer >= 2")
+    q, w = n * n, _base_weight(n)
+    jobs = [Job(f"{k}", arrival=k * (q - 1), duration=q, weight=w + k) for k in range(n)]
+    optimum = stating(
+        sum((w + k) * (k + 1) * q for k in range(n)), OBJECTIVE, "gang", "unique optimum of equal weights"
+    )
+    return Instance(jobs, "1x1", f"overtaking-{n}", OBJECTIVE, optimum=optimum)
+
+
+PREEMPTIVE_WSPT = guarantee(
+    id="preemptive-wspt",
+    statement="P | r_j, pmtn | sum w_j C_j: WSPT with preemption <= 2 OPT",
+    notation="P | r_j, pmtn, online-r_j | sum w_j C_j",
+    knowledge="clairvoyant",
+    source="Schulz and Skutella 2002 (one machine), Megow and Schulz 2004",
+    status="proved",
+    proof=(
+        "While j has come and does not run, all machines work at jobs of smaller ratio: C_j <= r_j + p_j + sum_{k < j} p_k "
+        "/ m. The first two terms are below every C_j; the last ones add up to no more than the optimum of one machine m "
+        "times as fast without release dates. Each part is at most OPT."
+    ),
+    objective=OBJECTIVE,
+    policies=("preemptive-wspt",),
+    assumptions=all_of(no_restart_cost, parallel_machines_over_time),
+    ratio=lambda policy, run: Fraction(2),
+    audit=in_time(_after_smaller_ratios),
+    tight=TightFamily("alike jobs that overtake each other just before their end; a limit", overtaking, exact=False),
+)
+
+
+# --- alpha points --------------------------------------------------------------------------------------------------------
+
 ALPHA_POINTS = guarantee(
     id="alpha-points",
     statement="1 | r_j, online-r_j | sum w_j C_j: alpha points <= max(1 + 1 / alpha, 1 + 2 alpha) OPT",
-    notation="1 | r_j, online-r_j | sum w_j C_j",
     knowledge="clairvoyant",
     source="Goemans, Queyranne, Schulz, Skutella and Wang 2002",
     status="recollected",
@@ -61,7 +208,7 @@ ALPHA_POINTS = guarantee(
         "of each of them was done before t_j. Added up with weights over the order of WSPT, that is at most the factor "
         "times the program's sum w_j (M_j + p_j / 2)."
     ),
-    objective="total_weighted_completion_time",
+    objective=OBJECTIVE,
     policies=("alpha-points",),
     assumptions=all_of(one_machine, known_durations),
     ratio=lambda policy, run: max(1 + 1 / Fraction(policy.alpha), 1 + 2 * Fraction(policy.alpha)),
@@ -71,7 +218,6 @@ ALPHA_POINTS = guarantee(
 )
 
 
-OBJECTIVE = "total_weighted_completion_time"
 FACTOR_APART, FACTOR_COMMON = Fraction(16853, 10000), Fraction(17451, 10000)
 
 
@@ -97,7 +243,7 @@ def limits(instance: Instance, alpha: Floats) -> Floats:
     return found
 
 
-def _ratio(policy: Any, run: Run) -> float:
+def _drawn_ratio(policy: Any, run: Run) -> float:
     run = run.relative
     least = float(program_of(run.instance).value(run.instance.weight.tolist()))
     allowed = float(run.instance.weight @ limits(run.instance, np.asarray(run.notes["alpha"])))
@@ -109,7 +255,6 @@ def _ratio(policy: Any, run: Run) -> float:
     policy="random-alpha-points",
     objective=OBJECTIVE,
     limit="1.68524 in expectation for long jobs, 1.74509 with one alpha for all",
-    theorem="random-alpha-points",
     sizes=(10, 100, 1000),
 )
 def late_short_job(length: int = 1000) -> Instance:
@@ -141,8 +286,8 @@ RANDOM_ALPHA_POINTS = guarantee(
     objective=OBJECTIVE,
     policies=("random-alpha-points",),
     assumptions=all_of(one_machine, known_durations),
-    ratio=_ratio,
-    audit=lambda policy, run: late_findings(run.relative, limits(run.instance, np.asarray(run.notes["alpha"]))),
+    ratio=_drawn_ratio,
+    audit=in_time(lambda run: limits(run.instance, np.asarray(run.notes["alpha"]))),
     tight=TightFamily(
         "in expectation, up to the last digit: a short job after a long one", late_short_job, exact=False
     ),
@@ -160,7 +305,6 @@ def _late_in_the_order(instance: Instance) -> list[str]:
 LP_ORDER = method_theorem(
     id="lp-order",
     statement="1 | r_j | sum w_j C_j: the best order of alpha points <= 1.7451 OPT; that of mean busy times <= 3 OPT",
-    notation="1 | r_j | sum w_j C_j",
     source="Hall, Schulz, Shmoys and Wein 1997 (3); Goemans, Queyranne, Schulz, Skutella and Wang 2002 (1.7451)",
     status="proved",
     proof=(
@@ -168,7 +312,7 @@ LP_ORDER = method_theorem(
         "C_j <= max r_k + p(S) <= 3 M_j. With one alpha of density e^a / (e^delta - 1) for all jobs the expected cost is "
         "within 1.7451 of the linear program (random-alpha-points), and the best alpha costs no more."
     ),
-    objective="total_weighted_completion_time",
+    objective=OBJECTIVE,
     method=NAME,
     ratio=FACTOR_COMMON,
     proves=lambda instance: program_of(instance).value(instance.weight.tolist()),
