@@ -105,6 +105,7 @@ def new_state(
     if Use.WIDTHS in uses:
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
+    capacity = log_reserve(total) + n
     jobs, engine = _jobs(instance, order, copies=Use.COPIES in uses), _engine_record(instance, order)
     w = engine[0]
     w.listed = sharing is not None and sharing.listed
@@ -118,11 +119,10 @@ def new_state(
         queues["first"][1:] = np.cumsum(np.bincount(instance.job_class, minlength=kinds))[:-1]
     executions = np.zeros(2 * at_once, dtype=EXECUTION)
     executions["vacant"] = np.arange(executions.size)
-    capacity = log_reserve(total) + n
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
     tables, colocation, rates = speed_tables(instance, node), None, None if sharing is None else sharing.rates
-    contended = bool(communicating(instance, elastic=Use.WIDTHS in uses).any())
+    contended = instance.contention is not None and bool(communicating(instance, elastic=Use.WIDTHS in uses).any())
     if contended or rates is not None:
         colocation = new_colocation(instance, tables, rates, contended, at_once, width)
     state = State(
