@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from examples import few
 from simulation.contending_world import ElasticWorld, random_contending_instance, worth
+from simulation.plain_policies import Asked
 from simulation.test_elastic import Dice, run_elastic
-from simulation.test_interfaces import POLICIES, Packed
+from simulation.test_interfaces import POLICIES, _packed
 
 import optsched as osd
 from optsched.bounds import bound
@@ -32,7 +33,7 @@ FEW_OR_ALL = pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:]
 def run(policy: str, seed: int, *, contention: bool = True) -> Schedule:
     made = random_contending_instance(seed)
     made = made if contention else made.replace(contention=None)
-    return simulate(made, Packed() if policy == "packed" else policy).schedule
+    return simulate(made, Asked(_packed, uses=("sharing",)) if policy == "packed" else policy).schedule
 
 
 def slowed(made: Instance, schedule: Schedule, by: float = 1e-3) -> list[int]:
