@@ -121,7 +121,8 @@ def test_an_instance_is_the_same_after_a_file_and_a_pickle(name: str, tmp_path: 
     # what was computed does not go along: arrays are made anew, as closed as before
     assert {"relative", "arrival", "_arrays"} & set(instance.__getstate__()) == set()
     assert "relative" not in vars(again)
-    assert (again.arrival == instance.arrival).all() and not again.arrival.flags.writeable
+    assert (again.arrival == instance.arrival).all()
+    assert not again.arrival.flags.writeable
     instance.save(tmp_path / "again.json")
     assert osd.Instance.load(tmp_path / "again.json") == instance
     assert osd.load(name, limit=20) == instance
