@@ -12,7 +12,8 @@ allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, f
 ``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
 ``gpu-sharing``: two jobs on a GPU slow each other down (`optsched.problem.interference`): larger than ``gang``, since a job
 may be alone on its GPUs. ``task-sharing``: gangs whose jobs have tasks take turns on GPUs and share network interfaces
-(`optsched.problem.contention`); it is the only class of such instances. `classes_of` lists those of an instance.
+(`optsched.problem.contention`); it is the only class of such instances. ``elastic``: jobs with scaling
+profiles may run on any number of GPUs, which may change. `classes_of` lists those of an instance.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ it cannot crowd into the cheapest moments. It buys its work where that is cheape
 of a type in a cell is least. A load above 1 is a proof; R rises to where it is 1. Then cells are cut where prices change.
 **Relations**: `fair_share` has one price of a type at all times, and lets a job run on all GPUs at once. With cells
 fine enough this is the optimum of all schedules of fluid gangs; of the makespan that is `priced_machine.makespan`.
-**Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; up to 512 jobs.
+**Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; 16 to 512 jobs.
 **Reference**: Lawler and Labetoulle, J. ACM 25 (1978), the program for unrelated machines; deadlines by intervals.
 """
 

@@ -1,1 +1,1 @@
-"""The event engine, job level: continuous time, struct-of-arrays state, compiled loops."""
+"""The engines, of whole jobs and of tasks: continuous time, struct-of-arrays state, compiled loops."""

@@ -1,4 +1,7 @@
-"""How fast a job runs: one rate model a file. In public: when two jobs, or two transfers, should run at once."""
+"""How fast a job runs: formulas, readers and fits; `kinds` has a file for every model.
+
+In public: when two jobs, or two transfers, should run at once.
+"""
 
 from __future__ import annotations
 
