@@ -1,6 +1,6 @@
 """The verifier for more than 20,000 jobs: exact in 64-bit integers, or not at all.
 
-Four kinds of bounds on gangs, a second way beside the stand-alone verifier (`optsched.check.verify_certificate`),
+Five kinds of bounds on gangs, a second way beside the stand-alone verifier (`optsched.check.verify_certificate`),
 which it replaces where everything fits and is held against by tests: numpy on whole columns (`word_arithmetic`), and two
 compiled loops of one heap each. The machine counts ticks below 2**61, with all work added to the latest
 release; where a column does not fit, `Overflow` is raised, and the caller takes Python integers.
@@ -30,7 +30,7 @@ from optsched.bounds.word_arithmetic import (
     tick_dot,
     wide_product,
 )
-from optsched.check.verify_case import DUAL, EXACT, EXPONENT, KEPT_BITS, Data, fill, the, written
+from optsched.check.verify_case import DUAL, EXACT, EXPONENT, KEPT_BITS, Data, fill, need, the, written
 from optsched.check.verify_certificate import multiplier_exponent, stated_levels
 from optsched.compiled import KERNEL, njit
 from optsched.compiled.heap import pop, push
@@ -40,7 +40,7 @@ from optsched.speeds.duration import seconds_alone
 
 FEW = 20_000  # jobs: up to so many Python integers are fast enough
 TICKS = 1 << 61
-KINDS = ("release-plus-duration", "srpt", "mean-busy-time", "volume")
+KINDS = ("release-plus-duration", "critical-job", "srpt", "mean-busy-time", "volume")
 
 
 def word_proof(kind: str, objective: str, data: Data, instance: Instance) -> Proof:
@@ -54,6 +54,10 @@ def word_proof(kind: str, objective: str, data: Data, instance: Instance) -> Pro
     times = word_times(instance, objective)
     if kind == "release-plus-duration":
         return times.alone, times.stated
+    if kind == "critical-job":
+        job = data.get("job")
+        need(job in instance.ids, "data.job must be the id of a job")
+        return times.end_alone(instance.ids.index(job)), {"job": job}
     machine = word_machine(data, instance, times)
     stated = {**machine.stated, **times.stated}
     if kind == "srpt":
@@ -95,6 +99,10 @@ class WordTimes:
     def alone(self) -> Fraction:
         """The objective when nobody ever waits."""
         return self.weighted_duration + (0 if self.flow else self.weighted_release)
+
+    def end_alone(self, j: int) -> Fraction:
+        """When job j ends if it never waits; its flow time where flow times count."""
+        return Fraction(float(self.duration[j])) + (0 if self.flow else Fraction(float(self.release[j])))
 
 
 def word_times(instance: Instance, objective: str) -> WordTimes:

@@ -18,7 +18,7 @@ from optsched.check import verify_certificate
 from optsched.problem.instance import Instance, Job
 
 SUMS = ("total_completion_time", "total_flow_time", "total_weighted_completion_time", "total_weighted_flow_time")
-CASES = dict.fromkeys(KINDS, SUMS) | {"volume": ("makespan",)}
+CASES = dict.fromkeys(KINDS, SUMS) | {"volume": ("makespan",), "critical-job": ("makespan", "max_flow_time")}
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_many_jobs_of_which_many_wait(jobs: int, ticks: float, bits: int | None)
         for k in range(jobs)
     ]
     instance = Instance(rows, "1x4")
-    assert same_on(instance) == 13  # all of them
+    assert same_on(instance) == 15  # all of them
     certificate = BOUNDS.get("mean-busy-time").build(instance, "total_flow_time", "gang")
     assert certificate.data["held_up_bits"] == bits  # exact sums, and rounded ones
 
@@ -198,7 +198,11 @@ def test_touched_certificates_are_refused_in_words(kind: str) -> None:
         for level in ("1/3", f"{10**400}/1"):
             with pytest.raises(CertificateError):
                 replace(certificate, data={**certificate.data, "levels": [level]}).verify(instance)
-    if kind == "release-plus-duration":
+    if kind == "critical-job":
+        for job in ("j1", "nobody", None, ["j0"]):
+            with pytest.raises(CertificateError, match=r"job|more|less"):
+                replace(certificate, data={"job": job}).verify(instance)
+    if kind in ("release-plus-duration", "critical-job"):
         return
     for rule, data in (("dual-feasibility", {"threshold": 9}), ("value", {"grid_exponent": 10**9})):
         with pytest.raises(CertificateError) as error:
