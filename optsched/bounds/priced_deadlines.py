@@ -1,7 +1,7 @@
 """Deadlines that jobs cannot all meet: each would pay for GPUs, by type and time, more together than all GPUs are worth.
 
-**Problem**: every class of schedules of `optsched.bounds.priced_time` but that of tasks, which take GPUs and network interfaces
-in turns | max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
+**Problem**: every class of schedules of `optsched.bounds.priced_time` but that of tasks, which take GPUs and interfaces in
+turns | max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
 **Bound**: R, for prices omega_kt >= 0 of a second of a GPU of type t in cell k of time, 0 outside all cells, with
 
     sum_j m_j > sum_kt G_t length_k omega_kt,      m_j = the least that j's work costs within [r_j, r_j + R d_j].
