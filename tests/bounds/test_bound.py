@@ -16,6 +16,7 @@ from bounds.cases import OBJECTIVES, certificates, instance_of, instances, many,
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.check.verify_certificate import srpt_ends
+from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 
@@ -36,6 +37,8 @@ def test_the_bounds_are_found_by_themselves() -> None:
         candidate = BOUNDS.get(name)
         assert candidate.statement
         assert set(candidate.classes) <= set(SCHEDULE_CLASSES)
+        for schedule_class in candidate.classes:  # and the verifier that stands alone knows them
+            assert all(name in KINDS[schedule_class].get(objective, ()) for objective in candidate.objectives)
 
 
 @pytest.mark.parametrize("count", [15, studied(150)])
