@@ -9,7 +9,7 @@ import pytest
 from check.certified_cases import random_prices_over_time
 
 import optsched as osd
-from optsched.bounds import BOUNDS, priced_time
+from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import costs_with
 from optsched.bounds.task_times import modes_of_tasks
@@ -18,11 +18,7 @@ from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 
 FLOW, KIND, CLASS = "total_flow_time", "priced-time", "task-sharing"
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priced_time, "FEWEST_JOBS", 1)
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
 
 
 def least_by_steps(rounds: TaskRound, count: int, release: int, at: PricedTime, step: float, horizon: int) -> float:
