@@ -175,10 +175,14 @@ ON_MACHINES: list[Tampering] = [
     ("no threshold", DUAL, drop("threshold"), MACHINES),
     ("another threshold", VALUE, change("threshold", lambda e: 5 - e), MACHINES),
     ("levels not ascending", DUAL, change("levels", lambda x: x[::-1]), ("srpt-due-dates", *SRPT[:2], *SRPT[3:])),
-    ("negative level", DUAL, put_data("levels", ["-1/1"]), ("srpt", "srpt-due-dates")),
+    *(
+        (f"levels {x}", DUAL, put_data("levels", x), ("srpt", "srpt-due-dates"))
+        for x in (["2/1", "1/1"], ["1/1", "1/1"], ["0/1"], ["-1/1"], ["-1/1", "1/1"])
+    ),
+    ("too many levels", VALUE, put_data("levels", [f"{k}/1" for k in range(1, 18)]), ("srpt", "srpt-due-dates")),
     ("other levels", VALUE, put_data("levels", ["7/2"]), ("srpt", "srpt-due-dates")),
     ("other levels", VALUE, put_data("levels", ["3/2"]), SRPT[1:]),
-    ("levels as numbers", VALUE, put_data("levels", [1, 2]), ("srpt", "srpt-due-dates")),
+    *((f"levels {x}", VALUE, put_data("levels", x), ("srpt", "srpt-due-dates")) for x in ([1, 2], [1.0], "1/1", None)),
     ("finer weights", VALUE, change("multiplier_exponent", lambda k: k + 1), SPLIT),
     ("coarser weights", DUAL, change("multiplier_exponent", lambda k: k - 1), SPLIT),
     ("weights as a text", VALUE, put_data("multiplier_exponent", "0"), ("mean-busy-time", *SPLIT, *MIXED[3:])),
