@@ -21,7 +21,7 @@ from optsched.bounds.modes import modes_of_gangs
 from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
-from optsched.check.verify_time_prices import most_paid
+from optsched.check.verify_case import most_together
 from optsched.problem.instance import Instance
 
 FLOW, KIND = "total_flow_time", "priced-gangs"
@@ -103,7 +103,7 @@ def test_the_knapsack_by_all_sets() -> None:
         total = int(rng.integers(1, 20))
         gangs = [(int(rng.integers(1, total + 1)), int(rng.integers(1, 30))) for _ in range(rng.integers(0, 8))]
         sets = itertools.chain.from_iterable(itertools.combinations(gangs, k) for k in range(len(gangs) + 1))
-        assert most_paid(gangs, total) == max(sum(p for _, p in s) for s in sets if sum(g for g, _ in s) <= total)
+        assert most_together(gangs, total) == max(sum(p for _, p in s) for s in sets if sum(g for g, _ in s) <= total)
 
 
 # --- what it is worth ----------------------------------------------------------------------------------------------------
