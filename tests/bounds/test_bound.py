@@ -54,10 +54,11 @@ def test_both_roads_agree_and_stay_below_the_optimum(instance: Instance, objecti
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("schedule_class", ["gang", "forking"])
 @pytest.mark.parametrize("kind", ["integer", "tenths"])
-def test_both_roads_agree_on_many_jobs(kind: str, objective: str) -> None:
+def test_both_roads_agree_on_many_jobs(kind: str, schedule_class: str, objective: str) -> None:
     instance = many(100 if explored() else 40, 17, kind, gpus=10)
-    for certificate in certificates(instance, objective):
+    for certificate in certificates(instance, objective, schedule_class):
         certificate.verify(instance)
 
 

@@ -11,7 +11,7 @@ from check.certified_cases import random_prices_over_time
 import optsched as osd
 from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
-from optsched.bounds.sum_costs import costs_with
+from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.task_times import modes_of_tasks
 from optsched.check.verify_time_prices import LeastCost, PricedCells, RoundMinima, TaskRound
 from optsched.problem.contention import Contention, IterationTasks
@@ -49,7 +49,7 @@ def test_no_way_to_do_the_rounds_of_a_job_costs_less_than_it_says(seed: int) -> 
         instance = Instance([job], "3x1", tasks=tasks, contention=link)
         at = random_prices_over_time(rng, 2)
         modes = modes_of_tasks(instance)
-        least = float(responses(costs_with(instance, FLOW, modes.alone), modes, at)[0][0])
+        least = float(responses(sum_costs(instance, FLOW, modes.alone), modes, at)[0][0])
         rounds = TaskRound(*map(Fraction, (compute, link.latency + bytes_, link.latency)), 2, Fraction(2 * bytes_))
         ways = least_by_steps(rounds, int(job.iterations or 0), int(job.arrival * 4), at, 0.25, 600)
         assert least <= ways + 1e-9

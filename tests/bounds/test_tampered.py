@@ -411,10 +411,7 @@ def test_widths_whose_sum_no_64_bits_hold_do_not_wrap(tmp_path: Path) -> None:
 
 IMMENSE: list[Document] = [  # and legal
     {"unit": f"1/{10**30}"},
-    {"unit": f"1/{10**12}"},
-    {"unit": f"1/{10**9}"},
     {"unit": f"{10**400}"},
-    {"origin": f"-{10**21}"},
     {"origin": f"-{10**400}"},
     {"rows": [{"width": "gpus", "price": [10**150, 1]}]},
     {"rows": [{"width": "gpus", "price": [1] * 300_000}]},
