@@ -14,19 +14,13 @@ from examples import studied
 from bounds import cases, shared_cases, task_cases, typed_cases
 from bounds.task_cases import task_instance
 from bounds.typed_cases import objective_value
-from optsched.bounds import priced_deadlines, priced_time
 from optsched.problem.instance import Instance
 
 OBJECTIVES = (*cases.OBJECTIVES, "total_utility")
 LAST_BITS = 1 + Fraction(1, 2**51)  # seconds alone are one rounded product in every bound of the house
 ROUNDING = 1 + Fraction(1, 10**9)  # searches add up floats
 World = tuple[Callable[[np.random.Generator], Instance], Callable[..., list[Fraction]], str]
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (priced_time, priced_deadlines):
-        monkeypatch.setattr(module, "FEWEST_JOBS", 2)
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
 
 
 def on_shared_gpus(instance: Instance, rng: np.random.Generator) -> list[Fraction]:
