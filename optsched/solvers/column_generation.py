@@ -76,11 +76,6 @@ class Generated:
     rounds: int
     finished: bool
 
-    @property
-    def gap(self) -> float:
-        """|value - bound| / |value|; inf without a bound."""
-        return abs(self.value - self.bound) / max(abs(self.value), 1e-300) if self.value != self.bound else 0.0
-
 
 def generate_columns(
     price: Callable[[Floats], PricedColumns],

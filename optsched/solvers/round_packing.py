@@ -63,11 +63,6 @@ class RoundPacking:
     chosen: Placed = field(repr=False)
     chosen_value: float = 0.0
 
-    @property
-    def gap(self) -> float:
-        """(bound - value) / bound of the LP, as floats."""
-        return float(self.bound - Fraction(self.value)) / float(self.bound) if self.bound else 0.0
-
 
 def pack_rounds(
     problem: RoundProblem,

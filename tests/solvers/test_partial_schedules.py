@@ -132,21 +132,6 @@ def test_no_time_proves_nothing() -> None:
     assert not state.closed
 
 
-@pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness"])
-def test_two_roads_to_one_optimum(objective: str) -> None:
-    rng = np.random.default_rng(7)
-    jobs = [
-        Job(f"j{j}", arrival=r, gpus=g, duration=p, weight=w, due=r + 2 * p)
-        for j, (r, g, p, w) in enumerate(
-            zip(*(rng.integers(a, b, 10).tolist() for a, b in [(0, 20), (1, 7), (1, 12), (1, 6)]), strict=True)
-        )
-    ]
-    instance = Instance(jobs, "1x7")
-    found = [solve(instance, objective, model=model) for model in ("partial-schedules", "reduced-cost-fixing")]
-    assert {solution.status for solution in found} == {"optimal"}
-    assert len({solution.value_exact for solution in found}) == 1
-
-
 def test_prices_that_leave_no_better_start_prove_the_incumbent() -> None:
     jobs = [
         Job(f"j{j}", gpus=2, duration=3) for j in range(9)
