@@ -11,6 +11,7 @@ import pytest
 
 import optsched as osd
 from optsched.compiled import without_interpreting
+from optsched.contract.instances import real_instance
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -87,23 +88,14 @@ class BesideSharing(Free):
     uses = ("nodes", "sharing")  # type: ignore[assignment]
 
 
-def jobs(seed: int) -> list[Job]:
-    draw = np.random.default_rng(seed)
-    return [
-        Job(
-            str(j),
-            arrival=float(draw.integers(0, 20)),
-            gpus=int(draw.integers(1, 5)),
-            duration=float(draw.integers(1, 9)),
-        )
-        for j in range(25)
-    ]
+def crowd(seed: int, **more: Any) -> Instance:
+    return Instance(real_instance(seed, "3x2+1x3").jobs, "3x2+1x3", **more)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(4))
 def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None:
-    instance = Instance(jobs(seed), "3x2+1x3")
+    instance = crowd(seed)
     one = simulate(instance, OneByOne(seed))
     with without_interpreting():  # compiled code reads arrays as they lie in memory
         compiled = simulate(instance, InArrays(seed))
@@ -115,7 +107,7 @@ def test_many_at_a_time_and_one_by_one_give_the_same_schedule(seed: int) -> None
 
 @pytest.mark.compiled
 def test_moves_in_arrays_where_jobs_share_gpus() -> None:
-    instance = Instance(jobs(0), "3x2+1x3", interference=1.5)
+    instance = crowd(0, interference=1.5)
     alone, beside = (simulate(instance, kind(0)) for kind in (Free, BesideSharing))
     assert alone.schedule.completion.tolist() == beside.schedule.completion.tolist()
 

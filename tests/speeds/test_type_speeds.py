@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
+from simulation.plain_policies import Asked
 
 import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.errors import RowErrors, SimulationError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.policy import Start, View
+from optsched.simulation.policy import Start
 from optsched.speeds.duration import paces
 from optsched.speeds.speed_tables import pace, speed_tables
 from optsched.speeds.type_speeds import type_speeds
@@ -28,21 +29,14 @@ TABLE = Throughputs(
 )
 
 
-class Names:
+def starting(*on: tuple[tuple[int, int], ...]) -> Asked:
     """Starts every job at once on the nodes it is told."""
-
-    name, knowledge, uses = "names", "clairvoyant", ("nodes",)
-
-    def __init__(self, *on: tuple[tuple[int, int], ...]) -> None:
-        self.on = on
-
-    def decide(self, view: View) -> list[Start]:
-        return [Start(j, self.on[j]) for j in view.arrived]
+    return Asked(lambda view: [Start(j, on[j]) for j in view.arrived], uses=("nodes",))
 
 
 def finish(cluster: str, gang: int, *on: tuple[int, int]) -> float:
     instance = Instance([Job("a", iterations=360, profile="net", gpus=gang)], cluster, throughputs=TABLE)
-    run = osd.simulate(instance, Names(on))
+    run = osd.simulate(instance, starting(on))
     assert check_schedule(instance, run.schedule) == []
     return float(run.schedule.completion[0])
 
@@ -65,7 +59,7 @@ def test_types_where_a_gang_does_not_run_are_not_for_it() -> None:
     run = osd.simulate(instance, "fifo")
     assert run.schedule.completion.tolist() == [2]
     with pytest.raises(SimulationError, match="node 0, whose GPUs it may not use"):
-        osd.simulate(instance, Names(((0, 2),)))
+        osd.simulate(instance, starting(((0, 2),)))
     with pytest.raises(RowErrors, match="throughput of zero, or unknown, for every GPU type"):
         instance.with_cluster("4x2:K80")
     with pytest.raises(RowErrors, match="unknown model"):
