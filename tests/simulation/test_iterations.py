@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,15 +14,14 @@ from examples import few, studied
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
-from optsched.policies.task_orders import shortest_service, srsf
+from optsched.policies.task_orders import srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import LinkView, TaskJobs, TaskOrder
-from simulation.task_instances import ran, random_task_instance
+from optsched.simulation.task_policy import LinkView
+from simulation.task_instances import Mine, ran, random_task_instance
 from simulation.task_reference import reference_run
 
 RULES: dict[str, Any] = {
@@ -130,20 +128,13 @@ def test_a_latency_comes_before_the_bytes_and_slows_nobody() -> None:
 # -- policies of one's own -------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Asked:
-    """SRSF(2) in plain Python."""
+@pytest.mark.parametrize("seed", few(range(12), 4))
+def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
+    """SRSF(2)."""
+    instance, asked = random_task_instance(seed), []
 
-    name: str = "asked"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-    default_placement: str = "lwf"
-    seen: int = 0
-
-    def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        return shortest_service(jobs, None)
-
-    def communicate(self, view: LinkView) -> Iterable[int]:
-        self.seen += 1
+    def communicate(view: LinkView) -> Iterable[int]:
+        asked.append(view.now)
         for job in view.ready:
             beside = [view.running(node) for node in view.nodes(job)]
             for other in (o for on_node in beside for o in on_node):
@@ -154,15 +145,10 @@ class Asked:
                 view.start(job)
         return ()
 
-
-@pytest.mark.parametrize("seed", few(range(12), 4))
-def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
-    instance = random_task_instance(seed)
-    asked = Asked()
-    made = simulate(instance, asked, "list")
+    made = simulate(instance, Mine(None, communicate), "list")
     assert isinstance(made, TaskRun)
     assert told(made) == told(ran(instance, "srsf:k=2+list"))
-    assert (asked.seen > 0) == (made.transfers > 0)
+    assert bool(asked) == (made.transfers > 0)
 
 
 # -- in every run ----------------------------------------------------------------------------------------------------------

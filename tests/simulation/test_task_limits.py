@@ -17,7 +17,7 @@ from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.io.sources import LoadRequest, load, load_counted
 from optsched.policies.simulate import simulate, specify
-from optsched.policies.task_orders import fewer_than, shortest_service, srsf
+from optsched.policies.task_orders import fewer_than, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -27,7 +27,7 @@ from optsched.simulation import iterations
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
-from simulation.task_instances import random_task_instance
+from simulation.task_instances import Mine, random_task_instance
 
 NET = {"net": IterationTasks(0.036, 0.054, 5e8), "short": IterationTasks(0.0201, 0.0301)}
 
@@ -154,23 +154,6 @@ def test_long_logs_are_not_kept_unless_asked_for(monkeypatch: pytest.MonkeyPatch
         assert (run.schedule.tasks is not None) == kept  # type: ignore[attr-defined]
         assert check_schedule(instance, run.schedule) == []
     assert len(evaluate(instance, ["srsf", "ada-srsf"]).lines) == 2
-
-
-@dataclasses.dataclass
-class Mine:
-    """A policy made in a test."""
-
-    order: Any
-    answer: Any = ()
-    name: str = "mine"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-    default_placement: str = "lwf"
-
-    def tasks(self, jobs: TaskJobs) -> Any:
-        return shortest_service(jobs, None) if self.order is None else self.order
-
-    def communicate(self, view: Any) -> Any:
-        return self.answer(view) if callable(self.answer) else self.answer
 
 
 @pytest.mark.parametrize(
