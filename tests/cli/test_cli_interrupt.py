@@ -148,16 +148,17 @@ def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) 
     assert 1 <= osd.load(file).n <= 12
 
 
+def patched(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, in which something was put into the place of something else."""
+    command = [sys.executable, "-c", f"import time\n{code}\nfrom optsched.cli import main\nmain()\n", *arguments]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=LONG)
+
+
 @pytest.mark.release
 def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_path: Path) -> None:
-    code = (
-        "import time\nfrom optsched.solvers.solve_state import SolveState\n"
-        "SolveState.search = lambda *_, **__: time.sleep(600)\n"
-        "from optsched.cli import main\nmain()\n"
-    )
+    code = "from optsched.solvers.solve_state import SolveState\nSolveState.search = lambda *_, **__: time.sleep(600)"
     file = tmp_path / "best.json"
-    command = [sys.executable, "-c", code, "solve", "rigid-12-1", "--time-limit", "1", "-o", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    done = patched(code, "solve", "rigid-12-1", "--time-limit", 1, "-o", file)
     told = [line for line in done.stderr.splitlines() if not line.startswith("optsched: compil")]  # on a cold cache
     assert (done.returncode, told) == (0, [])
     assert "the time limit came first" in done.stdout
@@ -167,12 +168,11 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
 @pytest.mark.release
 def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     code = (
-        "import sys, time\nimport optsched.adversary.attack as module, optsched as osd\n"
+        "import optsched.adversary.attack as module, optsched as osd\n"
         "known = osd.load('rigid-10-1')\ndef search(*_, best, **__):\n    best(1.5, known)\n    time.sleep(600)\n"
-        "module.attack = search\nfrom optsched.cli import main\nmain()\n"
+        "module.attack = search"
     )
-    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "5", "--json"]  # start-up included
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    done = patched(code, "attack", "sjf", "--budget", 5, "--json")  # start-up included
     assert done.returncode == 0
     assert "sjf: 1.5 times what another schedule reaches" in done.stderr
     found = json.loads(done.stdout)
@@ -181,12 +181,8 @@ def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
 
 
 def test_a_search_that_tried_nothing_within_its_budget_has_failed() -> None:
-    code = (
-        "import time, optsched.adversary.attack as module\n"
-        "module.attack = lambda *_, **__: time.sleep(600)\nfrom optsched.cli import main\nmain()\n"
-    )
-    command = [sys.executable, "-c", code, "attack", "sjf", "--budget", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    code = "import optsched.adversary.attack as module\nmodule.attack = lambda *_, **__: time.sleep(600)"
+    done = patched(code, "attack", "sjf", "--budget", 1)
     assert done.returncode == 1, done.stderr
     assert "no instance had been tried" in done.stderr
     assert "give a larger budget, or run optsched warm-up" in done.stderr
@@ -212,17 +208,16 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any)
         if calls:
             leave()
         calls.append(given)
-        return measure(*given, **more)  # type: ignore[arg-type]
+        return measure(*given, **more)
 
     def leave() -> None:
         for tell, _, _ in interrupt._known[-1:]:
             tell()
 
     monkeypatch.setattr(evaluate, "measure", second_is_interrupted)
-    code, out, err = command("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo")
-    assert code == 0
-    assert "1 of 2 instances had been measured" in err
-    assert out.count("fifo") == 2
+    done = command("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo")
+    assert "1 of 2 instances had been measured" in done.err
+    assert done.shown.count("fifo") == 2
 
 
 @pytest.mark.release

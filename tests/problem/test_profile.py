@@ -12,6 +12,7 @@ import jsonschema
 import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
+from refusals import one_line
 from speeds.random_profiles import profiles
 
 from optsched.errors import InputError, RowErrors
@@ -23,7 +24,7 @@ from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import stage_graph
-from problem.documents import put
+from problem.documents import Change, put
 
 CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
 CHAIN = Profile.of_stages([Stage(2, 0.1, 0.2, 1e9, 1e6, "conv"), Stage(1, 0.05, 0.1, name="fc")], micro_batches=4)
@@ -174,26 +175,6 @@ def test_a_gang_has_one_gpu_for_each_replica() -> None:
     assert "row 2, gpus = 2: invalid (expected: 3, the replicas of the profile 'chain')" in str(refused.value)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_round_trip_of_an_instance_with_profiles(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"two{suffix}"
-    TWO.save(path)
-    again = Instance.load(path)
-    assert again.profiles == TWO.profiles
-    assert again.jobs == TWO.jobs
-    assert again.digest == TWO.digest
-
-
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_whole_numbers_do_not_change_the_digest_on_the_way_through_a_file(tmp_path: Path, suffix: str) -> None:
-    whole = Profile((Stage(2, 1, 2, 1000), Stage(1, 3, 4)), ((0, 1, 7),))
-    instance = TWO.replace(profiles={"chain": whole})
-    instance.save(tmp_path / f"whole{suffix}")
-    again = Instance.load(tmp_path / f"whole{suffix}")
-    assert again.profiles == instance.profiles
-    assert again.digest == instance.digest
-
-
 def test_the_digest_covers_the_profiles_that_are_used_and_no_other() -> None:
     slower = Profile.of_stages([Stage(2, 0.1, 0.3, 1e9, 1e6, "conv"), CHAIN.stages[1]], micro_batches=4)
     assert TWO.replace(profiles={"chain": slower, "diamond": DIAMOND}).digest != TWO.digest
@@ -223,16 +204,11 @@ STAGE = ("profiles", "chain", "stages", 1)
     ],
 )
 def test_a_bad_profile_in_a_file_gives_one_clear_line(
-    tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+    written: Callable[..., Path], change: Change, message: str
 ) -> None:
-    path = tmp_path / "bad.json"
-    document = TWO.to_json()
-    change(document)
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError) as refused:
+    path = written(change(TWO.to_json()))
+    with one_line(begins=f"{path}, {message}"):
         Instance.load(path)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith(f"{path}, {message}")
 
 
 # -- Instance files with interference, scaling profiles and batch sizes: round trips, digests, mistakes -------------------
@@ -262,30 +238,28 @@ JOBS = [
 WHOLE = Instance(JOBS, GPUS, "shares", scalings={"net": NET, "spare": Scaling(0, 1)}, interference=TABLE)
 
 
+INTEGERS = TWO.replace(profiles={"chain": Profile((Stage(2, 1, 2, 1000), Stage(1, 3, 4)), ((0, 1, 7),))})
+
+
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_round_trip(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"i{suffix}"
-    WHOLE.save(path)
-    read = Instance.load(path)
-    assert read.interference == TABLE  # `source`, too
-    assert read.scalings == WHOLE.scalings
-    assert read.jobs == WHOLE.jobs
-    assert [job.batch_size for job in read.jobs] == [128, 7, None]
-    assert read.digest == WHOLE.digest
-    assert [read.sub_batches(j) for j in range(3)] == [WHOLE.sub_batches(j) for j in range(3)]
+@pytest.mark.parametrize("instance", [TWO, INTEGERS, WHOLE], ids=["profiles", "of whole numbers", "shares"])
+def test_round_trip(instance: Instance, suffix: str, tmp_path: Path) -> None:
+    instance.save(tmp_path / f"i{suffix}")
+    read = Instance.load(tmp_path / f"i{suffix}")
+    for part in ("profiles", "scalings", "interference", "jobs", "digest"):
+        assert getattr(read, part) == getattr(instance, part), part
+    assert read.gpu_memory.tolist() == instance.gpu_memory.tolist()
+    assert [read.sub_batches(j) for j in range(read.n)] == [instance.sub_batches(j) for j in range(read.n)]
     read.save(tmp_path / f"again{suffix}")
-    assert Instance.load(tmp_path / f"again{suffix}").to_json() == WHOLE.to_json()
+    assert Instance.load(tmp_path / f"again{suffix}").to_json() == instance.to_json()
 
 
-def test_the_memory_that_a_sub_batch_left_stays_what_it_was(tmp_path: Path) -> None:
+def test_a_sub_batch_says_how_much_memory_a_job_needs() -> None:
     # 64 samples a GPU in two steps of 32: 20 + 1.5 x 32 of 100 bytes; the second job states its own
     assert WHOLE.gpu_memory.tolist() == [68, 50, 10]
-    path = tmp_path / "i.json"
-    WHOLE.save(path)
-    assert Instance.load(path).gpu_memory.tolist() == [68, 50, 10]
 
 
-def test_it_is_what_the_schema_says(tmp_path: Path) -> None:
+def test_it_is_what_the_schema_says() -> None:
     jsonschema.validate(json.loads(json.dumps(WHOLE.to_json())), json_schema())
 
 
@@ -350,10 +324,8 @@ DOCUMENT: dict[str, Any] = {
         ),
     ],
 )
-@pytest.mark.parametrize("suffix", [".json"])
-def test_mistakes(change: dict[str, Any], told: str, suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"i{suffix}"
-    path.write_text(json.dumps({**DOCUMENT, **change}))
+def test_mistakes(change: dict[str, Any], told: str, written: Callable[..., Path]) -> None:
+    path = written({**DOCUMENT, **change})
     with pytest.raises(InputError, match=told) as error:
         Instance.load(path)
     assert str(path) in str(error.value)
@@ -361,10 +333,8 @@ def test_mistakes(change: dict[str, Any], told: str, suffix: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-def test_ratios_are_finite(number: str, tmp_path: Path) -> None:
-    path = tmp_path / "i.json"
+def test_ratios_are_finite(number: str, written: Callable[..., Path]) -> None:
     for part in (f'{{"ratio": {number}}}', f'{{"kinds": ["a"], "ratios": [[{number}]]}}'):
-        text = json.dumps(DOCUMENT)[:-1] + f', "interference": {part}}}'
-        path.write_text(text)
+        path = written(json.dumps(DOCUMENT)[:-1] + f', "interference": {part}}}')
         with pytest.raises(InputError, match="interference"):
             Instance.load(path)
