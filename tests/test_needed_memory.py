@@ -17,7 +17,7 @@ def cluster(*groups: tuple[int, float | None, str]) -> Cluster:
 
 
 def job(gpus: int = 1, **more: object) -> Job:
-    return Job("a", gpus=gpus, iterations=1, profile="net", batch_size=64 * gpus, **more)  # type: ignore[arg-type]
+    return Job("a", gpus=gpus, iterations=1, profile="net", batch_size=64 * gpus, **more)
 
 
 def needs(where: Cluster, one: Job) -> float:

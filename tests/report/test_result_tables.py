@@ -48,7 +48,7 @@ def test_moments_are_on_the_logs_clock_and_lengths_lose_nothing_to_it() -> None:
     moved = osd.simulate(late(plain), "srtf")
     second = moved.jobs
     assert second["arrival"].to_list() == (moved.instance.arrival).tolist()
-    assert second["end"].min() > YEAR_2024  # type: ignore[operator]
+    assert second["end"].min() > YEAR_2024
     exact = osd.simulate(moved.instance.relative, "srtf").jobs
     assert second["jct"].to_list() == exact["jct"].to_list()  # not one bit is lost to the epoch
     assert second["queueing"].to_list() == exact["queueing"].to_list()
@@ -152,4 +152,4 @@ def test_date_times_are_no_seconds() -> None:
 @pytest.mark.parametrize("wrong", ["rigid-06-1", 7, None])
 def test_what_is_no_collection_of_jobs_is_told(wrong: object) -> None:
     with pytest.raises(InputError, match=r"jobs = .*no jobs \(expected: a list of optsched\.Job"):
-        osd.Instance(wrong, "1x1")  # type: ignore[arg-type]
+        osd.Instance(wrong, "1x1")
