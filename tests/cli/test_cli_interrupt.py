@@ -61,17 +61,20 @@ class Terminal:
             assert time.monotonic() < end, f"no {words!r} in {self.text[-2000:]!r}"
             assert self._read(), f"ended without {words!r}: {self.text[-2000:]!r}"
 
-    def interrupt(self) -> int:
-        """Ctrl-C, as the terminal sends it: to all processes of the group."""
+    def interrupt(self) -> None:
+        """Ctrl-C, as the terminal sends it: to all processes of the group. It ends soon, as one that was interrupted."""
         os.killpg(self._process.pid, signal.SIGINT)
         end = time.monotonic() + SOON
         try:
             while self._read():
                 assert time.monotonic() < end, "not interrupted"
-            return self._process.wait(SOON)
+            assert self._process.wait(SOON) == 130
         finally:
             if self._process.poll() is None:
                 self._process.kill()
+        assert self.text.strip().splitlines()[-1] == "optsched: interrupted"
+        for word in ("Progress(", "Traceback", "leaked"):
+            assert word not in self.text
 
     def processes(self) -> list[str]:
         """Those of its session."""
@@ -95,12 +98,9 @@ def test_solve_shows_a_line_tells_the_incumbent_and_the_interval_and_writes_the_
     terminal = Terminal("solve", str(tmp_path / "hard.json"), "-o", str(tmp_path / "best.json"), columns=60)
     terminal.wait_for(" %")
     assert re.search(r"incumbent [\d,.]+, bound [\d,.]+, gap [\d.]+ % +\d:\d\d:\d\d", terminal.text)
-    assert terminal.interrupt() == 130
+    terminal.interrupt()
     known = re.compile(r"^optsched: incumbent [\d,]+, bound [\d,.]+, gap [\d.]+ %, after [\d.]+ s$", re.MULTILINE)
     assert len(known.findall(terminal.text)) == 1
-    assert terminal.text.strip().splitlines()[-1] == "optsched: interrupted"
-    for word in ("Progress(", "Traceback"):
-        assert word not in terminal.text
     assert f"wrote{tmp_path / 'best.json'}" in "".join(terminal.text.split())
     hard = osd.load(tmp_path / "hard.json")
     assert check_schedule(hard, Schedule.load(tmp_path / "best.json", hard), preemptive=False) == []
@@ -112,11 +112,9 @@ def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_p
     folder = tmp_path / "new"
     terminal = Terminal("run", str(tmp_path / "long.json"), "-p", "fifo", "-p", "gavel", "-o", str(folder), columns=120)
     terminal.wait_for("gavel")
-    assert terminal.interrupt() == 130
+    terminal.interrupt()
     table = [line for line in terminal.text.splitlines() if line.startswith("│")]
     assert [line.split("│")[1].strip() for line in table] == ["fifo"]
-    assert terminal.text.strip().endswith("optsched: interrupted")
-    assert "Traceback" not in terminal.text
     assert not folder.exists()
 
 
@@ -127,10 +125,9 @@ def test_a_sweep_tells_what_is_kept_and_ends_its_processes(tmp_path: Path) -> No
     terminal = Terminal("sweep", str(tmp_path / "grid.toml"), "--workers", "2", columns=100)
     terminal.wait_for(" 1%")
     assert len(terminal.processes()) >= 3
-    assert terminal.interrupt() == 130
-    *_, kept, last = terminal.text.strip().splitlines()
+    terminal.interrupt()
+    kept = terminal.text.strip().splitlines()[-2]
     assert re.fullmatch(r"optsched: [\d,]+ of 10,000 cells are kept; the same command goes on from there", kept)
-    assert last == "optsched: interrupted"
     end = time.monotonic() + SOON
     while left := terminal.processes():
         assert time.monotonic() < end, left
@@ -142,9 +139,8 @@ def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) 
     file = tmp_path / "worst.json"
     terminal = Terminal("attack", "sjf", "--budget", "200", "--workers", "1", "-o", str(file), columns=200)
     terminal.wait_for(", ratio ")
-    assert terminal.interrupt() == 130
+    terminal.interrupt()
     assert re.search(r"sjf: [\d.]+ times what another schedule reaches, on \d+ jobs?; not made small", terminal.text)
-    assert "Traceback" not in terminal.text
     assert 1 <= osd.load(file).n <= 12
 
 
@@ -224,11 +220,8 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any)
 def test_reproduce_stops_with_its_processes() -> None:
     terminal = Terminal("reproduce", "a-srpt", "--small", "--workers", "2")
     terminal.wait_for("running the study")
-    assert terminal.interrupt() == 130
+    terminal.interrupt()
     assert "runs are done" in terminal.text
-    assert terminal.text.strip().endswith("optsched: interrupted")
-    for word in ("Traceback", "leaked"):
-        assert word not in terminal.text
 
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:

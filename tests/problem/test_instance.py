@@ -23,21 +23,9 @@ from optsched.problem.contention import Contention
 from optsched.problem.epoch import epoch_of
 from optsched.problem.instance import Instance, Job
 
-FULL = Job(
-    "full",
-    arrival=2.5,
-    gpus=2,
-    duration=7,
-    iterations=70,
-    profile="resnet",
-    weight=3,
-    due=40,
-    user="ada",
-    group="ml",
-    model="resnet50",
-    gpu_memory=8e9,
-    gpu_types=("V100",),
-)
+LABELS: dict[str, Any] = {"user": "ada", "group": "ml", "model": "resnet50"}
+NEEDS: dict[str, Any] = {"gpu_memory": 8e9, "gpu_types": ("V100",)}
+FULL = Job("full", 2.5, 2, duration=7, iterations=70, profile="resnet", weight=3, due=40, **LABELS, **NEEDS)
 MIXED = Cluster(
     (
         NodeGroup(count=2, gpus=4, gpu="V100", gpu_memory=16e9, nic_bandwidth=1e9, intra_bandwidth=1e11),

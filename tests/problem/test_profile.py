@@ -216,20 +216,10 @@ def test_a_bad_profile_in_a_file_gives_one_clear_line(
 
 GPUS = Cluster((NodeGroup(count=2, gpus=2, gpu_memory=100.0),))
 TABLE = Interference(1.5, ("net", "m"), ((1.25, None), (None, 1 / 3 + 1)), "by hand")
-NET = Scaling(
-    0.1,
-    0.002,
-    within=0.01,
-    within_growth=0.001,
-    across=0.05,
-    across_growth=0.02,
-    overlap=1.7,
-    most_local=48,
-    memory=20.0,
-    memory_per_sample=1.5,
-    iterations=((64, 1000.0), (128, 600.5)),
-    measured=MeasuredSteps(((2, 32.0, 0.2, 0.01), (11, 32.0, 0.3, 0.1)), ((1, 2, 32.0, 0.2, 0.01),)),
-)
+SYNC = {"within": 0.01, "within_growth": 0.001, "across": 0.05, "across_growth": 0.02, "overlap": 1.7}
+BATCH = {"most_local": 48, "memory": 20.0, "memory_per_sample": 1.5, "iterations": ((64, 1000.0), (128, 600.5))}
+MEASURED = MeasuredSteps(((2, 32.0, 0.2, 0.01), (11, 32.0, 0.3, 0.1)), ((1, 2, 32.0, 0.2, 0.01),))
+NET = Scaling(0.1, 0.002, **SYNC, **BATCH, measured=MEASURED)
 JOBS = [
     Job("a", gpus=2, iterations=100, profile="net", batch_size=128),
     Job("b", arrival=3, iterations=50, profile="net", batch_size=7, gpu_memory=50.0),

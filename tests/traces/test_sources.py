@@ -133,29 +133,12 @@ def test_a_shipped_instance(folder: Path) -> None:
     assert load("single-08-0").digest == small().digest
     assert load("single-08-0", limit=1).ids == ("b",)
     solved, unsolved = shipped()
-    assert solved == LibraryEntry(
-        name="single-08-0",
-        suite="single",
-        problem="1|r_j|sumC",
-        jobs=3,
-        gpus=1,
-        objective="total_completion_time",
-        schedule_class="gang-nonpreemptive",
-        value=8,
-        bound=8,
-        solved=True,
-        proved_by=("one", "two"),
-        found_by="one",
-        bound_by="two",
-        certified=7.5,
-        certificate="srpt",
-        seconds=0.25,
-        recipe="machines",
-        seed=3,
-        parameters="jobs=3; machines=1",
-        file="single-08-0.json",
-        digest="abc",
-    )
+    asked = {"problem": "1|r_j|sumC", "objective": "total_completion_time", "schedule_class": "gang-nonpreemptive"}
+    known = {"value": 8, "bound": 8, "solved": True, "certified": 7.5, "certificate": "srpt", "seconds": 0.25}
+    by = {"proved_by": ("one", "two"), "found_by": "one", "bound_by": "two"}
+    made = {"recipe": "machines", "seed": 3, "parameters": "jobs=3; machines=1", "digest": "abc"}
+    who = {"name": "single-08-0", "suite": "single", "jobs": 3, "gpus": 1, "file": "single-08-0.json"}
+    assert solved == LibraryEntry(**who, **asked, **known, **by, **made)
     assert (solved.optimum, solved.known) == (8, "optimum 8")
     assert (unsolved.optimum, unsolved.seconds, unsolved.proved_by) == (None, None, ())
     assert unsolved.known == "value 9.5, bound 7"
