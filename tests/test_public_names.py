@@ -8,6 +8,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,10 +111,11 @@ def test_input_errors_are_value_errors_too() -> None:
         osd.Instance.load,
     ],
 )
-def test_a_missing_file_is_still_called_missing(read: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["none.json", "none.parquet"])
+def test_a_missing_file_is_still_called_missing(read: Callable[[Path], object], name: str, tmp_path: Path) -> None:
     # readers turn the ValueErrors of JSON into "not a JSON document": not those that say more
-    with pytest.raises(osd.InputError, match="no such file"):
-        read(tmp_path / "none.json")
+    with pytest.raises(osd.InputError, match=f"{name}: no such file$"):
+        read(tmp_path / name)
 
 
 def test_dir_shows_what_is_public() -> None:

@@ -87,11 +87,6 @@ def test_what_names_no_instance_is_said_in_one_line(wrong: Any) -> None:
             call(wrong)
 
 
-def test_an_unknown_name_names_near_ones() -> None:
-    with pytest.raises(InputError, match="did you mean rigid-06-1"):
-        osd.solve("rigid-06-11")
-
-
 class Mine:
     """A policy of one's own that can be looped over, as a list of policies can."""
 

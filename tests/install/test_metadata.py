@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -125,11 +124,3 @@ def test_the_citation_is_one() -> None:
     assert cited["license"] == PROJECT["license"]
     assert cited["repository-code"] == PROJECT["urls"]["Source"]
     assert "CITATION.cff" in README
-
-
-def test_import_loads_nothing_that_was_installed() -> None:
-    code = "import json, sys; before = {*sys.modules}; import optsched; print(json.dumps([*({*sys.modules} - before)]))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout))
-    assert {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names == {"optsched"}
-    assert {name for name in loaded if name.startswith("optsched.")} == set()

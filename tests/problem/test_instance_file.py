@@ -247,13 +247,6 @@ def test_a_parquet_table_that_is_not_an_instance_is_one_line(tmp_path: Path, met
         Instance.load(path)
 
 
-@pytest.mark.parametrize("name", ["missing.json", "missing.parquet"])
-@pytest.mark.parametrize("load", [Instance.load, lambda path: Schedule.load(path, WHOLE)])
-def test_a_missing_file_is_one_line(tmp_path: Path, load: Callable[[Path], Any], name: str) -> None:
-    with pytest.raises(InputError, match=f"{name}: no such file$"):
-        load(tmp_path / name)
-
-
 @pytest.mark.parametrize("name", ["folder.json", "folder.parquet"])
 def test_a_folder_is_not_a_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
