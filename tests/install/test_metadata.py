@@ -1,7 +1,9 @@
-"""What the package says of itself: one version, dependencies and extras that code uses, pages that agree."""
+"""What the package says of itself: one version, dependencies and extras that code uses, entry points, pages that agree."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import subprocess
 import sys
@@ -56,6 +58,25 @@ def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
         assert names(EXTRAS[extra]) <= imported, extra
     assert set(re.findall(r"`(?:optsched)?\[(\w+)\]`", README)) == set(EXTRAS)
     assert list((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_formulations_are_a_relative_link() -> None:
+    link = ROOT / "optsched" / "models"
+    assert link.is_symlink()
+    assert os.readlink(link) == "../models"
+
+
+def test_entry_points_lead_somewhere() -> None:
+    module, _, function = PROJECT["scripts"]["optsched"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+    assert PROJECT["entry-points"] == {"pytest11": {"optsched": "optsched.pytest_plugin"}}
+    assert callable(importlib.import_module("optsched.pytest_plugin").pytest_addoption)
+
+
+@one_process
+def test_nothing_but_the_plugin_needs_pytest() -> None:
+    asked = [file.stem for file in files() if any(name.partition(".")[0] == "pytest" for name in imported(file))]
+    assert asked == ["pytest_plugin"]
 
 
 def test_the_version_stands_in_one_place() -> None:
