@@ -166,6 +166,20 @@ def screen(command: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """``written(content, name)``: the file; what is no text and no bytes as JSON."""
+
+    def write(content: Any, name: str = "given.json") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
 def small(tmp_path: Path) -> Path:
     """Two machines' worth of gangs; the optimum of sum C_j is 3 + 5 + 9 = 17 (b and c beside each other, then a)."""
     from optsched.problem.instance import Instance, Job

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
 
 T = TypeVar("T")
+
+
+def pairs(table: Mapping[str, Sequence[T]]) -> list[tuple[str, T]]:
+    """(key, value) of every value under a key."""
+    return [(key, value) for key, values in table.items() for value in values]
 
 
 def studied(*values: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Lazy compiling: when a function runs as Python, when it is compiled, and that both are the same."""
+"""Lazy compiling: when a function runs as Python, when it is compiled, and that both are the same; and the array heap."""
 
 from __future__ import annotations
 
+import heapq
 import io
 import json
 import os
@@ -15,10 +16,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 import optsched as osd
 import optsched.compiled.function as compiled
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
+from optsched.compiled.heap import pop, push
 from optsched.policies.ties import leading_of
 from optsched.simulation import engine, iterations
 
@@ -231,6 +234,24 @@ def test_nothing_else_of_numba_is_used() -> None:
     assert found.pop("_nrt") == ["function.py"]
     assert found.pop("numba.config.C") == ["kept_code.py"]
     assert not any(found.values())
+
+
+@given(st.integers(0, 3), st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=60))
+def test_push_and_pop_are_heapq(base: int, steps: list[int | None]) -> None:
+    # None: pop. The heap stands somewhere inside a longer array whose rest must stay untouched.
+    array = np.full(base + len(steps) + 2, 99, dtype=np.int64)
+    size, mirror = 0, []
+    for value in steps:
+        if value is not None:
+            heapq.heappush(mirror, value)
+            size = push(array, base, size, value)
+        elif mirror:
+            assert pop(array, base, size) == heapq.heappop(mirror)
+            size -= 1
+        assert size == len(mirror)
+        assert sorted(array[base : base + size].tolist()) == sorted(mirror)
+    assert (array[:base] == 99).all()
+    assert (array[base + len(steps) :] == 99).all()
 
 
 class Greedy:

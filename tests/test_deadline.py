@@ -55,7 +55,7 @@ def test_no_solver_gets_more_than_what_remains(clock: Clock, monkeypatch: pytest
         assert time_limit is not None
         given.append(time_limit)
         clock.now += 7
-        return run(session, time_limit=60.0, **more)  # type: ignore[arg-type]
+        return run(session, time_limit=60.0, **more)
 
     monkeypatch.setattr(Session, "solve", heard)
     found = osd.solve("rigid-12-1", model="reduced-cost-fixing", time_limit=10)

@@ -8,6 +8,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_the_import_is_quick_since_it_loads_nothing() -> None:
 def exceptions() -> list[type[BaseException]]:
     """Every exception class that a module of the package defines."""
     for module in pkgutil.walk_packages([str(ROOT)], "optsched."):
-        source = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]
+        source = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")
         if source.is_file() and "Error)" in source.read_text():
             importlib.import_module(module.name)
     found: list[type[BaseException]] = [osd.OptschedError]
@@ -110,10 +111,11 @@ def test_input_errors_are_value_errors_too() -> None:
         osd.Instance.load,
     ],
 )
-def test_a_missing_file_is_still_called_missing(read: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["none.json", "none.parquet"])
+def test_a_missing_file_is_still_called_missing(read: Callable[[Path], object], name: str, tmp_path: Path) -> None:
     # readers turn the ValueErrors of JSON into "not a JSON document": not those that say more
-    with pytest.raises(osd.InputError, match="no such file"):
-        read(tmp_path / "none.json")  # type: ignore[operator]
+    with pytest.raises(osd.InputError, match=f"{name}: no such file$"):
+        read(tmp_path / name)
 
 
 def test_dir_shows_what_is_public() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import one_line
 
 import optsched as osd
 from optsched.check.referee import check_file
@@ -82,14 +83,8 @@ def test_a_text_stands_for_the_instance_it_names(instance: osd.Instance, run: os
 @pytest.mark.parametrize("wrong", [17, None, ["rigid-06-1"]])
 def test_what_names_no_instance_is_said_in_one_line(wrong: Any) -> None:
     for call in (osd.solve, osd.bound, osd.compare, lambda x: osd.simulate(x, "fifo")):
-        with pytest.raises(InputError, match="not an instance") as caught:
+        with one_line("not an instance"):
             call(wrong)
-        assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_name_names_near_ones() -> None:
-    with pytest.raises(InputError, match="did you mean rigid-06-1"):
-        osd.solve("rigid-06-11")
 
 
 class Mine:
@@ -130,14 +125,13 @@ def test_one_policy_is_as_good_as_a_list_of_one(instance: osd.Instance, policies
 @pytest.mark.parametrize("call", [osd.simulate, osd.compare, osd.evaluate])
 def test_a_policy_that_is_none_is_told_in_one_line(call: Any, change: dict[str, Any], message: str) -> None:
     broken = type("Broken", (), {"name": "broken", "knowledge": "clairvoyant", "decide": Mine.decide, **change})
-    with pytest.raises(InputError, match=message) as caught:
+    with one_line(match=message):
         call(NAME, broken())
-    assert "\n" not in str(caught.value)
 
 
 def test_a_class_is_not_yet_a_policy() -> None:
     with pytest.raises(InputError, match=r"not a policy \(expected: an object of it: Mine\(\.\.\.\)\)"):
-        osd.simulate(NAME, Mine)  # type: ignore[arg-type]
+        osd.simulate(NAME, Mine)
 
 
 def test_runs_and_solutions_are_drawn_and_judged_as_their_schedules(instance: osd.Instance, run: osd.Run) -> None:
@@ -154,13 +148,11 @@ def test_a_solved_schedule_is_titled_by_what_is_known_of_the_optimum(instance: o
     title = "optimal total_completion_time 156 on rigid-06-1: 6 jobs, 8 GPUs"
     for what in (best, best.schedule):
         assert osd.plot.gantt(what).get_title(loc="left") == title
-    assert best.schedule is not None
     best.schedule.save(tmp_path / "best.json")
     assert osd.plot.gantt(osd.Schedule.load(tmp_path / "best.json", instance)).get_title(loc="left") == title
     stopped = osd.solve(osd.generate("rigid", seed=3, jobs=40), time_limit=1e-3)
     text = r"total_completion_time [\d.]+, the optimum is at least [\d.]+"
     assert stopped.status == "limit"
-    assert stopped.schedule is not None
     assert re.match(text, stopped.schedule.policy), stopped.schedule.policy
 
 
@@ -172,4 +164,4 @@ def test_there_is_nothing_to_draw_without_a_schedule() -> None:
     with pytest.raises(InputError, match="no schedule was found"):
         _ = none.jobs
     with pytest.raises(InputError, match=r"schedule = 'str': not a schedule"):
-        osd.plot.gantt("srtf")  # type: ignore[arg-type]
+        osd.plot.gantt("srtf")

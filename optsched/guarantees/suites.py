@@ -13,15 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import generate
-from optsched.io.traces.random_transfers import random_transfers
+from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import transfer_instance
+from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.registry import near_matches
 from optsched.solvers.sharing_orders import best_shared_order
 from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
@@ -49,6 +51,21 @@ AGREE = 1e-7  # relative: what a linear program may miss
 PENALTIES = (0.0, 0.2745, 1.0)  # eta / b
 SEEDS = {2: 9, 3: 9, 4: 3}  # of every number of transfers
 TRANSFERS = tuple(f"transfers-{n}-{seed}" for n, seeds in SEEDS.items() for seed in range(1, seeds + 1))
+
+
+SMALLEST, LARGEST, AT_ZERO, SPAN = 0.01, 10.0, 0.3, 0.7  # of random transfers
+
+
+def random_transfers(n: int, seed: int, eta: float) -> TransferProblem:
+    """n transfers on one link with b = 1, on which rules are compared with the exact optimum. Own design of this project.
+
+    Sizes are log-uniform on [0.01, 10]; each release is 0 with probability 0.3, else uniform on [0, 0.7 W] with W = sum M_j,
+    the seconds of all transfers one after the other.
+    """
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), n))
+    late = rng.random(n) >= AT_ZERO
+    return TransferProblem(late * rng.uniform(0.0, SPAN * float(size.sum()), n), size, Contention(1.0, eta))
 
 
 @cache

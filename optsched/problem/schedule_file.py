@@ -65,19 +65,15 @@ def _rows(names: pl.Series, length: Array, node: Array, index: Array, steps: Arr
     gangs = _lists(length, gpus=pairs)["gpus"].list.join(", ")
     parts: list[pl.Expr | pl.Series] = [pl.lit('  {"job": '), names, pl.lit(', "gpus": ['), gangs, pl.lit("]")]
     for name, column in times.items():
-        parts += [pl.lit(f', "{name}": '), _short_texts(column)]
+        # the shortest decimals that are read as these numbers; whole ones (below 2**53) without ``.0``, as `short_number`
+        value = pl.Series(np.asarray(column, dtype=np.float64))
+        whole = (value == value.round()) & (value.abs() < _WHOLE)
+        texts = pl.when(whole).then(value.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(value.cast(pl.String))
+        parts += [pl.lit(f', "{name}": '), texts]
     if steps is not None:
         several = pl.Series(np.asarray(steps, dtype=np.int64))
         parts.append(pl.when(several != 1).then(pl.format(', "steps": {}', several)).otherwise(pl.lit("")))
     return str(pl.select(pl.concat_str([*parts, pl.lit("}")]).str.join(",\n")).item())
-
-
-def _short_texts(values: Array) -> pl.Series:
-    """The shortest decimals that are read as these numbers; whole ones (below 2**53) without ``.0``, as `short_number`."""
-    number = pl.Series(np.asarray(values, dtype=np.float64))
-    whole = (number == number.round()) & (number.abs() < _WHOLE)
-    text = pl.when(whole).then(number.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(number.cast(pl.String))
-    return pl.select(text).to_series()
 
 
 def _lists(length: Array, **columns: Array | pl.Series) -> pl.DataFrame:

@@ -104,11 +104,10 @@ class GuardedRatio:
         self.record["limit"] = float(limit)
         for each in self.measured:
             if each.row.ratio is None:
-                self._fail(each.row.instance, f"no ratio: {_without_ratio(each)}")
-        over = [each for each in self.measured if (each.row.ratio or 0.0) > float(limit) * (1 + ROUNDING)]
-        if over:
-            worst = max(over, key=lambda each: each.row.ratio or 0.0)
-            self._fail(worst.row.instance, f"{_shown(worst.row)}, more than {float(limit):.9g}")
+                self._fail(each.row.instance, _ratio_text(each))
+        worst = max(self.measured, key=lambda each: each.row.ratio or 0.0)
+        if (worst.row.ratio or 0.0) > float(limit) * (1 + ROUNDING):
+            self._fail(worst.row.instance, f"{_ratio_text(worst)}, more than {float(limit):.9g}")
         return self
 
     def keeps_guarantee(self, theorem: str | None = None, *, like: str | None = None) -> GuardedRatio:
@@ -228,30 +227,26 @@ def _suite(over: SuiteLike, root: Path) -> Suite:
 
 def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instance]]:
     # Files are named as seen from the root of the project: a baseline is read on other machines.
-    root = settings.root.resolve()
-    every = [(_seen_from(root, name), instance) for name, instance in where.instances()]
+    root, every = settings.root.resolve(), []
+    for name, instance in where.instances():
+        path = Path(name)
+        inside = path.is_absolute() and path.is_relative_to(root)
+        every.append((path.relative_to(root).as_posix() if inside else name, instance))
     if not settings.only:
         return every
     chosen = [(name, instance) for name, instance in every if name == settings.only]
     return chosen or [(instance.name, instance) for _, instance in suite(settings.only).instances()]
 
 
-def _seen_from(root: Path, name: str) -> str:
-    path = Path(name)
-    return path.relative_to(root).as_posix() if path.is_absolute() and path.is_relative_to(root) else name
-
-
-def _shown(row: MeasuredRatio) -> str:
-    assert row.bound is not None
-    bound = f"a certified bound, {row.bound.kind}; the optimum may be larger"
-    what = "the proven optimum" if row.bound.exact else bound
-    numbers = f"{row.objective} {row.value:.12g}, {row.bound.value:.12g} is {what}"
-    return f"the ratio on {row.instance} is {row.ratio:.9g} ({numbers})"
-
-
-def _without_ratio(each: Measured) -> str:
+def _ratio_text(each: Measured) -> str:
+    """The ratio and what it is to, or why there is none."""
+    row, bound = each.row, each.row.bound
     if each.run.unfinished:
-        return f"on {each.row.instance} job {each.run.unfinished[0]!r} never finishes"
-    if each.row.bound is None:
-        return f"no bound on {each.row.objective} is known for {each.row.instance}"
-    return f"the bound on {each.row.instance} is {each.row.bound.value:.6g}, nothing to divide by"
+        return f"no ratio: on {row.instance} job {each.run.unfinished[0]!r} never finishes"
+    if bound is None:
+        return f"no ratio: no bound on {row.objective} is known for {row.instance}"
+    if row.ratio is None:
+        return f"no ratio: the bound on {row.instance} is {bound.value:.6g}, nothing to divide by"
+    what = "the proven optimum" if bound.exact else f"a certified bound, {bound.kind}; the optimum may be larger"
+    numbers = f"{row.objective} {row.value:.12g}, {bound.value:.12g} is {what}"
+    return f"the ratio on {row.instance} is {row.ratio:.9g} ({numbers})"

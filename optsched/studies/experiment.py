@@ -266,6 +266,10 @@ class Published:
     most: tuple[str, str] | None = None
     note: str = ""
 
+    def pair(self, other: str) -> str:
+        """Whose measure is divided by whose."""
+        return f"{self.row} / {other}" if self.gain else f"{other} / {self.row}"
+
     def of(self, claim: Mapping[str, Any]) -> bool:
         """Is it what a ``[[claim]]`` table says?"""
         return (self.what, self.measure, self.row) == (claim["what"], claim["measure"], claim["row"])
@@ -310,19 +314,13 @@ def _sentence(outcome: RunOutcome, published: Published, other: str) -> str:
         if change is None:
             said.setdefault("not measured", []).append(column)
             continue
-        limit = _limit(outcome, published, column)
-        ends = "" if change.low is None or change.high is None else f" [{1 + change.low:.3g}, {1 + change.high:.3g}]"
-        factor = f"x{1 + change.mean:.3g}{ends}{limit}"
+        factor = f"x{1 + change.mean:.3g}"
+        factor += "" if change.low is None or change.high is None else f" [{1 + change.low:.3g}, {1 + change.high:.3g}]"
+        if published.most is not None:
+            words, name = published.most
+            limit = outcome.estimate(published.row, column, name)
+            factor += "" if limit is None else f"; {words} at most x{significant(limit.mean, 3, 'up')}"
         said.setdefault(verdict(change, published.ratio), []).append(f"{column} ({factor})")
-    pair = f"{published.row} / {other}" if published.gain else f"{other} / {published.row}"
     shown = "; ".join(f"{text} at {', '.join(columns)}" for text, columns in said.items())
     note = f" ({published.note})" if published.note else ""
-    return f"published {published.what}{note}: {pair} = {published.ratio:.4g}; here {shown}"
-
-
-def _limit(outcome: RunOutcome, published: Published, column: str) -> str:
-    if published.most is None:
-        return ""
-    words, name = published.most
-    found = estimate(outcome.values(published.row, column, name))
-    return "" if found is None else f"; {words} at most x{significant(found.mean, 3, 'up')}"
+    return f"published {published.what}{note}: {published.pair(other)} = {published.ratio:.4g}; here {shown}"

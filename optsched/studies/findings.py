@@ -108,19 +108,15 @@ def _guarantee(outcome: RunOutcome) -> list[str]:
     if "guarantee" not in outcome.experiment.measurement.measures:  # theorems about several objectives
         rows = dict.fromkeys(row for _, row, _ in every)
         return [f"{kept}{opened}: {', '.join(rows)}"]
-    closest, ratio, factor, row, column = max(_margins(outcome, cells))
+    margins = []
+    for row, column in cells:
+        ratios, factors = outcome.values(row, column, "ratio"), outcome.values(row, column, "guarantee")
+        margins += [(r / f, r, f, row, column) for r, f in zip(ratios, factors, strict=True) if not math.isnan(f)]
+    closest, ratio, factor, row, column = max(margins)
     return [
         f"{kept}{opened}; closest in {row} at {column}: measured sum C / bound {significant(ratio, 3, 'up')}, "
         f"guaranteed {significant(factor, 3, 'up')} ({significant(100 * closest, 2, 'up')} %)"
     ]
-
-
-def _margins(outcome: RunOutcome, cells: Iterable[tuple[str, str]]) -> list[tuple[float, float, float, str, str]]:
-    found = []
-    for row, column in cells:
-        ratios, factors = outcome.values(row, column, "ratio"), outcome.values(row, column, "guarantee")
-        found += [(r / f, r, f, row, column) for r, f in zip(ratios, factors, strict=True) if not math.isnan(f)]
-    return found
 
 
 Remark = Callable[[RunOutcome], list[str]]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from brute_force import preemptive_optimum
 from hypothesis import given, strategies as st
+from random_transfers import random_transfers
 
 from bounds.cases import instance_of
 from optsched.bounds.certificate import CertificateError
 from optsched.bounds.transfer_srpt import srpt_per_link
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.transfer_search import transfer_optimum

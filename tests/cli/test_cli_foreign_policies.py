@@ -98,9 +98,8 @@ def test_a_policy_that_starts_nothing_is_not_the_best(command: Callable[..., Any
     found = command("run", "rigid-06-1", "-p", "fifo", "-p", f"{mine}:Lazy", "--json")
     lazy = found.json["runs"][1]
     assert found.code == 1
-    assert [lazy["value"], lazy["ratio"], lazy["metrics"]["mean_jct"], lazy["metrics"]["gpu_hours"]["saved"]] == [
-        None
-    ] * 4
+    assert lazy["value"] is lazy["ratio"] is lazy["metrics"]["mean_jct"] is None
+    assert lazy["metrics"]["gpu_hours"]["saved"] is None
 
     found = command("ratio", "rigid-06-1", "-p", "fifo", "-p", f"{mine}:Lazy")
     assert found.code == 1
@@ -134,8 +133,7 @@ def test_the_traceback_is_there_for_who_asks(mine: str) -> None:
 
 def test_what_a_policy_prints_does_not_get_into_a_document(command: Callable[..., Any], mine: str) -> None:
     found = command("run", "rigid-06-1", "-p", f"{mine}:Prints", "--json")
-    assert found.code == 0
-    assert found.json["runs"][0]["policy"].endswith("Prints")
+    assert found.document["runs"][0]["policy"].endswith("Prints")
     assert "hello" in found.err
 
 

@@ -214,17 +214,14 @@ def test_control_characters_never_reach_a_terminal(count: int, command: Callable
     assert attack(command, tmp_path, range(count)) > count / 8
 
 
-def test_a_name_cannot_forge_a_line(command: Callable[..., Any], tmp_path: Path) -> None:
-    path = tmp_path / "given.json"
-    path.write_text(json.dumps(document(FORGED, "GPU\nforged", "job\nforged")))
+def test_a_name_cannot_forge_a_line(command: Callable[..., Any], written: Callable[..., Path]) -> None:
+    path = written(document(FORGED, "GPU\nforged", "job\nforged"))
     for arguments in (("run", path, "-p", "fifo"), ("bound", path), ("solve", path)):
         found = command(*arguments)
         assert not re.search(r"^(bound: no schedule is below 1 |forged)", found.out + found.err, re.MULTILINE)
 
 
-def test_html_shows_them_written_out(tmp_path: Path) -> None:
-    path = tmp_path / "given.json"
-    path.write_text(json.dumps(document("\x1b[2J\u202e", "\x9b", "\x00")))
-    instance = load(str(path))
+def test_html_shows_them_written_out(written: Callable[..., Path]) -> None:
+    instance = load(written(document("\x1b[2J\u202e", "\x9b", "\x00")))
     for shown in (html_of("instance", instance), html_of("report", evaluate(instance, ["fifo"]))):
         assert not OBEYED.search(shown)

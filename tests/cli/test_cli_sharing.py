@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from optsched.problem.contention import ETHERNET_10G
 
 pytestmark = pytest.mark.release
 
-ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t1\t1\t-1\t{}"
 LM, RESNET = "LM (batch size 5)", "ResNet-50 (batch size 16)"
 TWO: dict[str, Any] = {
     "format": "optsched-instance/1",
@@ -30,15 +30,9 @@ TWO: dict[str, Any] = {
 }
 
 
-def written(folder: Path, document: Any, name: str = "two.json") -> Path:
-    path = folder / name
-    path.write_text(json.dumps(document))
-    return path
-
-
 @pytest.fixture
-def two(tmp_path: Path) -> Path:
-    return written(tmp_path, TWO)
+def two(written: Callable[..., Path]) -> Path:
+    return written(TWO, "two.json")
 
 
 # --- what it is worth -------------------------------------------------------------------------------------------------
@@ -55,14 +49,13 @@ def test_a_ratio_decides_whether_sharing_pays(two: Path, command: Any) -> None:
         assert command("run", two, "-p", policy, "--interference", xi, "--json").value == worth, (policy, xi)
 
 
-def test_each_direction_of_a_table_counts(tmp_path: Path, two: Path, command: Any) -> None:
-    table = {"kinds": ["A", "B"], "ratios": [[1, 1.5], [3, 1]]}
-    file = written(tmp_path, table, "table.json")
-    # A ends at 15, by then B has done 5 of its 10 seconds
-    assert command("run", two, "-p", "sjf-ffs", "--interference", file, "--json").value == 15 + 20
-    table["ratios"] = [[1, None], [3, 1]]  # apart, whatever the other direction says
-    file = written(tmp_path, table, "table.json")
-    assert command("run", two, "-p", "sjf-ffs", "--interference", file, "--json").value == 30
+def test_each_direction_of_a_table_counts(written: Any, two: Path, command: Any) -> None:
+    for of_a, worth in (
+        (1.5, 15 + 20),  # A ends at 15, by then B has done 5 of its 10 seconds
+        (None, 30),  # apart, whatever the other direction says
+    ):
+        file = written({"kinds": ["A", "B"], "ratios": [[1, of_a], [3, 1]]})
+        assert command("run", two, "-p", "sjf-ffs", "--interference", file, "--json").value == worth
 
 
 def test_an_instance_keeps_its_interference_until_another_is_named(tmp_path: Path, two: Path, command: Any) -> None:
@@ -78,16 +71,12 @@ def test_an_instance_keeps_its_interference_until_another_is_named(tmp_path: Pat
     assert "Traceback" not in refused.err
 
 
-def test_a_gavel_trace_beside_measured_interference(tmp_path: Path, command: Any) -> None:
-    trace = tmp_path / "t.trace"
-    trace.write_text("\n".join([ROW.format(LM, 7000, 0), ROW.format(RESNET, 700, 0)]) + "\n")
-    where = (f"gavel:{trace}", "--cluster", "1x1:P100")
-    alone = load(f"gavel:{trace}", cluster="1x1:P100")
-    done = command("run", *where, "--interference", "p100", "-p", "sjf-ffs", "--json")
+def test_a_gavel_trace_beside_measured_interference(gavel: Any, command: Any) -> None:
+    trace = gavel((LM, 7000, 1, 0), (RESNET, 700, 1, 0))
+    done = command("run", trace, "--cluster", "1x1:P100", "--interference", "p100", "-p", "sjf-ffs", "--json")
     assert done.err == ""
-    speeds = alone.throughputs
-    assert speeds is not None
-    lm, resnet = (float(speeds.get(name, "P100", 1).together) for name in (LM, RESNET))  # type: ignore[union-attr]
+    speeds = load(trace, cluster="1x1:P100").throughputs
+    lm, resnet = (float(speeds.get(name, "P100", 1).together) for name in (LM, RESNET))
     seconds = {LM: 7000 / lm, RESNET: 700 / resnet}
     # both start at 0; who ends first at its slow pace, and what the other has left then
     ends = {LM: seconds[LM] * 3.37, RESNET: seconds[RESNET] * 1.20}
@@ -96,7 +85,7 @@ def test_a_gavel_trace_beside_measured_interference(tmp_path: Path, command: Any
     assert done.value == pytest.approx(2 * ends[first] + left)
 
 
-def test_another_cluster_keeps_the_memory_of_the_gpus(two: Path, command: Any) -> None:
+def test_another_cluster_keeps_the_memory_of_the_gpus(two: Path, written: Any, command: Any) -> None:
     def memory(**options: Any) -> tuple[set[float | None], list[str]]:
         said: list[str] = []
         found = load(two, cluster="2x1", say=said.append, **options)
@@ -105,13 +94,11 @@ def test_another_cluster_keeps_the_memory_of_the_gpus(two: Path, command: Any) -
     assert memory(interference=1.25) == ({10.0}, ["GPUs of 2x1 have the memory of those of the instance, 10 bytes"])
     assert memory() == ({None}, [])  # nobody shares: memory is a matter of who fits where
     tight = {**TWO, "jobs": [{**job, "gpu_memory": 6} for job in TWO["jobs"]], "interference": {"ratio": 1.25}}
-    file = written(two.parent, tight)
-    done = command("run", file, "-p", "sjf-ffs", "--cluster", "1x1", "--json")
+    done = command("run", written(tight), "-p", "sjf-ffs", "--cluster", "1x1", "--json")
     assert done.value == 30  # 6 + 6 > 10 bytes
     assert "have the memory of those of the instance" in done.err
     mixed = {**tight, "cluster": {"nodes": [{"gpus": 1, "gpu_memory": 10}, {"gpus": 1, "gpu_memory": 20}]}}
-    line = command("run", written(two.parent, mixed), "-p", "sjf-ffs", "--cluster", "1x1").mistake
-    assert "those of the instance differ" in line
+    assert "those of the instance differ" in command("run", written(mixed), "--cluster", "1x1").mistake
 
 
 # --- what is said once ------------------------------------------------------------------------------------------------
@@ -129,9 +116,7 @@ def test_a_report_says_where_its_interference_comes_from(two: Path, command: Any
         ("1.25", "interference: beside another job on its GPUs a job runs 1.25 x as long"),
         ("p100", "26 kinds of jobs, 2 for others (stanford-futuredata/gavel (MIT), co-located on one P100)"),
     ]:
-        assert told in " ".join(
-            command("run", two, "-p", "fifo", "--interference", xi).shown.split()
-        )  # notes are folded at the width of the terminal
+        assert told in command("run", two, "-p", "fifo", "--interference", xi).words
     assert "interference" not in command("run", two, "-p", "fifo").shown
 
 
@@ -145,8 +130,10 @@ def test_a_report_says_where_its_interference_comes_from(two: Path, command: Any
         ({"kinds": ["A", "B"], "ratios": [[1, 1]]}, "not a square table"),
     ],
 )
-def test_interference_that_is_not_legal(xi: Any, told: str, two: Path, tmp_path: Path, command: Any) -> None:
-    option = xi if isinstance(xi, str) else written(tmp_path, xi, "xi.json")
+def test_interference_that_is_not_legal(
+    xi: Any, told: str, two: Path, written: Any, tmp_path: Path, command: Any
+) -> None:
+    option = xi if isinstance(xi, str) else written(xi, "xi.json")
     for arguments in (
         ("run", two, "-p", "fifo", "-o", tmp_path / "out"),
         ("convert", two, "-o", tmp_path / "new.json"),
@@ -157,35 +144,28 @@ def test_interference_that_is_not_legal(xi: Any, told: str, two: Path, tmp_path:
 
 
 def test_a_policy_that_shares_needs_interference(two: Path, tmp_path: Path, command: Any) -> None:
-    assert (
-        "sjf-bsbf shares GPUs, and nothing says what that costs"
-        in command("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out").mistake
-    )
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "out").mkdir()  # a folder that was there before stays
-    assert command("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out").code == 2
-    assert list((tmp_path / "out").iterdir()) == []
+    asked, out = ("run", two, "-p", "sjf-bsbf", "-o", tmp_path / "out"), tmp_path / "out"
+    assert "sjf-bsbf shares GPUs, and nothing says what that costs" in command(*asked).mistake
+    assert not out.exists()
+    out.mkdir()  # a folder that was there before stays
+    assert command(*asked).code == 2
+    assert list(out.iterdir()) == []
 
 
-def test_jobs_with_tasks_do_not_take_interference(tmp_path: Path, command: Any) -> None:
+def test_jobs_with_tasks_do_not_take_interference(written: Any, command: Any) -> None:
     document = {
         **TWO,
         "jobs": [{"id": "a", "iterations": 3, "profile": "net", "gpu_memory": 1}],
         "tasks": {"net": {"forward": 1, "backward": 1}},
     }
-    assert (
-        "interference = 1.5: jobs with tasks take turns on a GPU"
-        in command("run", written(tmp_path, document), "--interference", 1.5).mistake
-    )
+    line = command("run", written(document), "--interference", 1.5).mistake
+    assert "interference = 1.5: jobs with tasks take turns on a GPU" in line
 
 
-def test_profiles_are_for_jobs_with_batch_sizes(tmp_path: Path, two: Path, command: Any) -> None:
-    trace = tmp_path / "t.trace"
-    trace.write_text(ROW.format(LM, 100, 0) + "\n")
-    for source in (two, f"gavel:{trace}"):
-        assert (
-            "profiles" in command("run", source, "--cluster", "1x1:P100", "-p", "fifo", "--profiles", tmp_path).mistake
-        )
+def test_profiles_are_for_jobs_with_batch_sizes(tmp_path: Path, two: Path, gavel: Any, command: Any) -> None:
+    asked = ("--cluster", "1x1:P100", "-p", "fifo", "--profiles", tmp_path)
+    for source in (two, gavel((LM, 100, 1, 0))):
+        assert "profiles" in command("run", source, *asked).mistake
 
 
 # --- scaling profiles -------------------------------------------------------------------------------------------------
@@ -232,13 +212,8 @@ TABLES = {"contention": TRANSFERS, "interference": PAIRS, "scaling": STEPS}
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Any:
-    def write(text: str) -> Path:
-        path = tmp_path / "measured.csv"
-        path.write_text(text)
-        return path
-
-    return write
+def table(written: Callable[..., Path]) -> Callable[[str], Path]:
+    return lambda text: written(text, "measured.csv")
 
 
 @pytest.fixture
@@ -324,17 +299,13 @@ def test_json_has_the_constants_their_intervals_and_the_part(kind: str, fitted: 
 
 def test_options(table: Any, command: Any) -> None:
     one_size = table("bytes,transfers,seconds\n100,1,101\n100,2,241\n100,3,381\n")
-    assert (
-        "do not determine 3 numbers (expected: several message sizes (or a given latency)"
-        in command("fit", "contention", one_size).mistake
-    )
+    told = "do not determine 3 numbers (expected: several message sizes (or a given latency)"
+    assert told in command("fit", "contention", one_size).mistake
     found = command("fit", "contention", one_size, "--latency", 1, "--json").document["contention"]
     assert found == pytest.approx({"seconds_per_byte": 1, "penalty": 0.4, "latency": 1})
     pairs = table("model,beside,seconds\na,,1\na,a,1.5\nb,,1\n")
-    assert command("fit", "interference", pairs, "--ratio", 3, "--json").document["interference"]["ratios"] == [
-        [pytest.approx(1.5), 3],
-        [3, 3],
-    ]
+    ratios = command("fit", "interference", pairs, "--ratio", 3, "--json").document["interference"]["ratios"]
+    assert ratios == [[pytest.approx(1.5), 3], [3, 3]]
 
 
 @pytest.mark.parametrize(
@@ -380,14 +351,8 @@ def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, command:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ("fit", "contention", "{table}", "--ratio", 2),
-            "--ratio = 2.0: invalid (expected: a number >= 1, with interf",
-        ),
-        (
-            ("fit", "interference", "{table}", "--latency", 2),
-            "--latency = 2.0: invalid (expected: with contention only)",
-        ),
+        (("fit", "contention", "{table}", "--ratio", 2), "--ratio = 2.0: invalid (expected: a number >= 1, with"),
+        (("fit", "interference", "{table}", "--latency", 2), "--latency = 2.0: invalid (expected: with contention"),
         (("fit", "contention", "{table}", "-o", "a.csv"), "(expected: .json)"),
         (("run", "{source}", "--contention", "{table}"), "measured.csv: not a JSON document"),
         (("run", "{source}", "--contention", "{bad}"), "bad.json, seconds_per_byte = 'x': invalid"),
@@ -397,14 +362,15 @@ def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, command:
         (("run", "{source}", "--profiles", "{timeless}"), "timeless.json: compute = 0: an iteration takes no time"),
     ],
 )
-def test_mistakes_with_parts(arguments: tuple[Any, ...], told: str, table: Any, tmp_path: Path, command: Any) -> None:
+def test_mistakes_with_parts(
+    arguments: tuple[Any, ...], told: str, table: Any, written: Any, tmp_path: Path, command: Any
+) -> None:
     places = {"table": table(TRANSFERS), "source": instance(tmp_path, jobs=[osd.Job("a", duration=1)], cluster="1x1")}
-    for name, text in {
-        "bad": '{"seconds_per_byte": "x"}',
-        "negative": '{"seconds_per_byte": 1, "penalty": -2}',
-        "other": '{"net": {"compute": 1, "per_sample": 0}}',
-        "timeless": '{"net": {"compute": 0, "per_sample": 0}}',
+    for name, part in {
+        "bad": {"seconds_per_byte": "x"},
+        "negative": {"seconds_per_byte": 1, "penalty": -2},
+        "other": {"net": {"compute": 1, "per_sample": 0}},
+        "timeless": {"net": {"compute": 0, "per_sample": 0}},
     }.items():
-        places[name] = tmp_path / f"{name}.json"
-        places[name].write_text(text)
+        places[name] = written(part, f"{name}.json")
     assert told in command(*(str(each).format(**places) for each in arguments)).mistake

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from problem.documents import put
+from problem.documents import Change, put
 
 # -- Bad stage graphs, bandwidths and predictors on the command line: one clear line, exit code 2, nothing written --------
 
@@ -31,12 +29,6 @@ GOOD: dict[str, Any] = {
 }
 
 
-def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    document = copy.deepcopy(GOOD)
-    change(document)
-    return document
-
-
 TEXTS = {
     "a-srpt:predictor=forrest": "did you mean forest?",
     "a-srpt:predictor=forest/trees": "trees=...",
@@ -46,16 +38,12 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("policy", TEXTS)
-def test_bad_policies_and_predictors(policy: str, tmp_path: Path, command: Any) -> None:
-    path = tmp_path / "good.json"
-    path.write_text(json.dumps(GOOD))
-    assert TEXTS[policy] in command("run", path, "-p", policy).mistake
+def test_bad_policies_and_predictors(policy: str, written: Any, command: Any) -> None:
+    assert TEXTS[policy] in command("run", written(GOOD), "-p", policy).mistake
 
 
-def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, command: Any) -> None:
-    path = tmp_path / "good.json"
-    path.write_text(json.dumps(GOOD))
-    asked = ("run", path, "-p", "a-srpt", "-p", "spjf", "--objective", "total_completion_time", "--json")
+def test_a_good_profile_runs_and_states_its_guarantee(written: Any, command: Any) -> None:
+    asked = ("run", written(GOOD), "-p", "a-srpt", "-p", "spjf", "--objective", "total_completion_time", "--json")
     ours, baseline = command(*asked).document["runs"]
     assert ours["guarantee"]["id"] == "a-srpt"
     assert ours["guarantee"]["holds"] is True
@@ -63,17 +51,14 @@ def test_a_good_profile_runs_and_states_its_guarantee(tmp_path: Path, command: A
     assert baseline["guarantee"] is None
 
 
-def test_a_factor_beyond_all_floats_promises_nothing(tmp_path: Path, command: Any) -> None:
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps({**GOOD, "profiles": {}, "jobs": [{"duration": 1e9}]}))
+def test_a_factor_beyond_all_floats_promises_nothing(written: Any, command: Any) -> None:
+    path = written({**GOOD, "profiles": {}, "jobs": [{"duration": 1e9}]})
     (run,) = command("run", path, "-p", "a-srpt:predictor=group-mean/prior=1e-300", "--json").document["runs"]
     assert run["guarantee"] is None
 
 
-def test_seconds_at_the_speed_of_a_profile_have_the_range_of_durations(tmp_path: Path, command: Any) -> None:
-    path = tmp_path / "long.json"
-    document = changed(lambda d: d["profiles"]["m"]["stages"][0].update(forward=1e300))
-    path.write_text(json.dumps(document))
+def test_seconds_at_the_speed_of_a_profile_have_the_range_of_durations(written: Any, command: Any) -> None:
+    path = written(put("profiles", "m", "stages", 0, "forward", to=1e300)(GOOD))
     assert "job 'x' takes from" in command("run", path, "-p", "fifo").refusal
 
 
@@ -94,10 +79,8 @@ DOCUMENT: dict[str, Any] = {
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    path = tmp_path / "in.json"
-    path.write_text(json.dumps(DOCUMENT))
-    return path
+def source(written: Callable[..., Path]) -> Path:
+    return written(DOCUMENT)
 
 
 def test_a_run_is_bounded_written_and_verified(source: Path, tmp_path: Path, command: Any) -> None:
@@ -109,23 +92,13 @@ def test_a_run_is_bounded_written_and_verified(source: Path, tmp_path: Path, com
         assert run["ratio"] >= 1
         assert run["metrics"]["finished"] == 3
         assert run["metrics"]["gpu_hours"]["busy"] * 3600 == pytest.approx(1.5 * (6 + 12) + 6)
-    written = sorted(path.name for path in out.iterdir())
-    assert [name.partition("-")[0] for name in written] == [
-        "certificate.json",
-        "result.json",
-        *["schedule"] * 4,
-        *["tasks"] * 4,
-    ]
-    for name in written:
+    files = sorted(path.name for path in out.iterdir())
+    kinds = [name.partition("-")[0] for name in files]
+    assert kinds == ["certificate.json", "result.json", *["schedule"] * 4, *["tasks"] * 4]
+    for name in files:
         if name != "result.json":
             assert command("verify", out / name, "--instance", source).code == 0, name
     assert command("bound", source, "--json").code == 0
-
-
-def changed_cli_contention(change: Callable[[dict[str, Any]], Any], path: Path) -> None:
-    document = json.loads(json.dumps(DOCUMENT))
-    change(document)
-    path.write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -143,33 +116,26 @@ def changed_cli_contention(change: Callable[[dict[str, Any]], Any], path: Path) 
         (put("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
         (put("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
         (put("jobs", 0, "duration", to=2), ("-p", "ada-srsf"), ["ada-srsf", "some of these jobs have none"]),
-        (lambda _: None, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
-        (lambda _: None, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
-        (lambda _: None, ("-p", "ada-srsf:theta=-1"), ["theta", "-1"]),
-        (lambda _: None, ("-p", "ada-srsf+consolidated"), ["consolidated", "whole GPUs", "lwf"]),
-        (lambda _: None, ("-p", "srtf"), ["srtf", "whole jobs", "ada-srsf"]),
+        (dict, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
+        (dict, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
+        (dict, ("-p", "ada-srsf:theta=-1"), ["theta", "-1"]),
+        (dict, ("-p", "ada-srsf+consolidated"), ["consolidated", "whole GPUs", "lwf"]),
+        (dict, ("-p", "srtf"), ["srtf", "whole jobs", "ada-srsf"]),
         (put("contention", "kinds", to=["vgg"]), (), ["contention.ratios", "square"]),
     ],
 )
 def test_a_mistake_is_one_clear_line(
-    change: Callable[[dict[str, Any]], Any],
-    arguments: tuple[str, ...],
-    said: list[str],
-    tmp_path: Path,
-    command: Any,
+    change: Change, arguments: tuple[str, ...], said: list[str], written: Any, tmp_path: Path, command: Any
 ) -> None:
-    path = tmp_path / "bad.json"
-    changed_cli_contention(change, path)
-    err = command("run", path, *arguments, "-o", tmp_path / "out").refusal
+    err = command("run", written(change(DOCUMENT)), *arguments, "-o", tmp_path / "out").refusal
     assert len(err.splitlines()) <= 2, err  # bad rows: a summary, then a line a row
     for part in said:
         assert part in err, err
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
 
-def test_eta_below_zero_runs_under_rules_that_need_no_theorem(tmp_path: Path, command: Any) -> None:
-    path = tmp_path / "in.json"
-    changed_cli_contention(put("contention", "penalty", to=-0.125), path)
+def test_eta_below_zero_runs_under_rules_that_need_no_theorem(written: Any, command: Any) -> None:
+    path = written(put("contention", "penalty", to=-0.125)(DOCUMENT))
     document = command("run", path, "-p", "srsf:k=2", "-p", "ada-srsf:theta=0.4", "--json").document
     assert all(run["ratio"] >= 1 for run in document["runs"])
 
@@ -182,7 +148,6 @@ def test_what_is_not_made_for_jobs_with_tasks_says_so(source: Path, command: Any
 # -- Traces that name models, through the command line: speeds from a table, gaps told once, every mistake one clear line.
 
 
-ROW = "{}\tpython3 x\tdir\t--n\t1\t{}\t{}\t1\t-1\t{}"
 TABLE: dict[str, Any] = {
     "v100": {"('net', 1)": {"null": 10.0}, "('net', 2)": {"null": 18.0}, "('none', 1)": {"null": 0.0}},
     "v100_unconsolidated": {"('net', 2)": {"null": 8.0}},
@@ -191,35 +156,39 @@ TABLE: dict[str, Any] = {
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    path = tmp_path / "t.trace"
-    path.write_text("\n".join([ROW.format("net", 180, 2, 0), ROW.format("net", 100, 1, 1)]) + "\n")
-    return path
+def trace(gavel: Callable[..., str]) -> str:
+    return gavel(("net", 180, 2, 0), ("net", 100, 1, 1))
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "table.json"
-    path.write_text(json.dumps(TABLE))
+def table(written: Callable[..., Path]) -> Path:
+    return written(TABLE, "table.json")
+
+
+@pytest.fixture
+def made(trace: str, table: Path, tmp_path: Path, command: Any) -> Path:
+    """An instance file of both."""
+    path = tmp_path / "made.json"
+    assert command("convert", trace, "--cluster", "1x2:V100", "--throughputs", table, "-o", path).code == 0
     return path
 
 
-def test_jobs_run_at_the_speeds_of_the_table(trace: Path, table: Path, tmp_path: Path, command: Any) -> None:
+def test_jobs_run_at_the_speeds_of_the_table(trace: str, table: Path, tmp_path: Path, command: Any) -> None:
     where = ("--cluster", "1x2:V100+1x1:K80", "--throughputs", table)
-    done = command("run", f"gavel:{trace}", *where, "-p", "fifo", "--json", "-o", tmp_path / "out")
+    done = command("run", trace, *where, "-p", "fifo", "--json", "-o", tmp_path / "out")
     assert done.err == ""
     run = done.document["runs"][0]
     assert run["value"] == 10 + 50  # the pair on the V100s (no K80 holds it), the single job on the K80
     assert run["bound"]["value"] <= 10 + 19  # the best schedule runs the single job after the pair
     schedule = tmp_path / "out" / "schedule-01-fifo.json"
-    assert command("verify", schedule, "--instance", f"gavel:{trace}", *where).code == 0
-    assert command("convert", f"gavel:{trace}", *where, "-o", tmp_path / "i.json").code == 0
+    assert command("verify", schedule, "--instance", trace, *where).code == 0
+    assert command("convert", trace, *where, "-o", tmp_path / "i.json").code == 0
     assert command("verify", schedule, "--instance", tmp_path / "i.json").code == 0
     assert command("verify", tmp_path / "out" / "certificate.json", "--instance", tmp_path / "i.json").code == 0
 
 
-def test_what_is_derived_is_said_once_and_can_be_refused(trace: Path, table: Path, command: Any) -> None:
-    where = (f"gavel:{trace}", "--cluster", "1x2:V100+1x2:P100", "--throughputs", table, "-p", "fifo", "--json")
+def test_what_is_derived_is_said_once_and_can_be_refused(trace: str, table: Path, command: Any) -> None:
+    where = (trace, "--cluster", "1x2:V100+1x2:P100", "--throughputs", table, "-p", "fifo", "--json")
     done = command("run", *where)
     assert done.document["runs"]
     assert done.err.count("\n") == 1
@@ -227,27 +196,26 @@ def test_what_is_derived_is_said_once_and_can_be_refused(trace: Path, table: Pat
     assert "no such row" in command("run", *where, "--strict-throughputs").mistake
 
 
-def test_the_built_in_table_serves_where_none_is_named(tmp_path: Path, command: Any) -> None:
-    trace = tmp_path / "t.trace"
-    trace.write_text(ROW.format("A3C", 718, 1, 0) + "\n")
-    run = command("run", f"gavel:{trace}", "--cluster", "1x1:V100", "-p", "fifo", "--json")
+def test_the_built_in_table_serves_where_none_is_named(gavel: Any, command: Any) -> None:
+    trace = gavel(("A3C", 718, 1, 0))
+    run = command("run", trace, "--cluster", "1x1:V100", "-p", "fifo", "--json")
     assert run.value == pytest.approx(100, rel=1e-3)
-    assert "--cluster 8x8:V100" in command("run", f"gavel:{trace}", "--cluster", "1x1", "-p", "fifo").mistake
+    assert "--cluster 8x8:V100" in command("run", trace, "--cluster", "1x1", "-p", "fifo").mistake
 
 
-def test_a_bad_table_is_one_line(trace: Path, tmp_path: Path, command: Any) -> None:
-    path, out = tmp_path / "bad.json", tmp_path / "i.json"
-    path.write_text(json.dumps({"k80": {"('net', 1)": {"null": -2.0}}}))
-    line = command("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", path, "-o", out).mistake
+def test_a_bad_table_is_one_line(trace: str, written: Any, tmp_path: Path, command: Any) -> None:
+    path, out = written({"k80": {"('net', 1)": {"null": -2.0}}}, "bad.json"), tmp_path / "i.json"
+    line = command("convert", trace, "--cluster", "1x2:V100", "--throughputs", path, "-o", out).mistake
     assert "k80.('net', 1).null" in line
     assert str(path) in line
     assert not out.exists()
 
 
-def test_unknown_models_are_named_by_row_and_can_be_skipped(tmp_path: Path, table: Path, command: Any) -> None:
-    trace = tmp_path / "t.trace"
-    trace.write_text("\n".join([ROW.format("net", 180, 2, 0), ROW.format("nett", 1, 1, 0), ROW.format("x", 1, 1, 0)]))
-    where = (f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table)
+def test_unknown_models_are_named_by_row_and_can_be_skipped(
+    gavel: Any, tmp_path: Path, table: Path, command: Any
+) -> None:
+    trace = gavel(("net", 180, 2, 0), ("nett", 1, 1, 0), ("x", 1, 1, 0))
+    where = (trace, "--cluster", "1x2:V100", "--throughputs", table)
     err = command("convert", *where, "-o", tmp_path / "i.json").refusal
     assert "2 of 3 rows invalid" in err
     assert "row 2, job_type = 'nett': unknown model" in err
@@ -256,33 +224,25 @@ def test_unknown_models_are_named_by_row_and_can_be_skipped(tmp_path: Path, tabl
     assert command("run", *where, "-p", "fifo", "--skip-bad", "--json").document["instance"]["skipped_rows"] == 2
 
 
-def test_a_job_that_no_type_has_room_for(tmp_path: Path, table: Path, command: Any) -> None:
-    trace = tmp_path / "t.trace"
-    trace.write_text(ROW.format("net", 9, 2, 0) + "\n")
-    for cluster, said in (
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
         ("4x2:K80", "throughput of zero for every type"),
         ("1x1:V100+4x2:K80", "row 1, gpus = 2: the gang is larger"),
-    ):
-        where = (f"gavel:{trace}", "--cluster", cluster, "--throughputs", table)
-        assert said in command("run", *where, "-p", "fifo").refusal
+    ],
+)
+def test_a_job_that_no_type_has_room_for(cluster: str, said: str, gavel: Any, table: Path, command: Any) -> None:
+    where = (gavel(("net", 9, 2, 0)), "--cluster", cluster, "--throughputs", table)
+    assert said in command("run", *where, "-p", "fifo").refusal
 
 
-def test_an_instance_file_takes_another_table(trace: Path, table: Path, tmp_path: Path, command: Any) -> None:
-    kept = tmp_path / "i.json"
-    assert command("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table, "-o", kept).code == 0
-    faster = tmp_path / "faster.json"
-    faster.write_text(json.dumps({"v100": {"('net', 1)": {"null": 20.0}, "('net', 2)": {"null": 36.0}}}))
-    values = []
-    for more in ([], ["--throughputs", faster]):
-        values.append(command("run", kept, *more, "-p", "fifo", "--json").value)
-    assert values == [10 + 19, 5 + 9]
+def test_an_instance_file_takes_another_table(made: Path, written: Any, command: Any) -> None:
+    faster = written({"v100": {"('net', 1)": {"null": 20.0}, "('net', 2)": {"null": 36.0}}}, "faster.json")
+    for more, worth in (([], 10 + 19), (["--throughputs", faster], 5 + 9)):
+        assert command("run", made, *more, "-p", "fifo", "--json").value == worth
 
 
-def test_an_instance_file_moves_to_gpu_types_that_its_table_does_not_know(
-    trace: Path, table: Path, tmp_path: Path, command: Any
-) -> None:
-    made = tmp_path / "i.json"
-    assert command("convert", f"gavel:{trace}", "--cluster", "1x2:V100", "--throughputs", table, "-o", made).code == 0
+def test_an_instance_file_moves_to_gpu_types_that_its_table_does_not_know(made: Path, command: Any) -> None:
     done = command("run", made, "--cluster", "1x2:h100", "-p", "fifo", "--json")
     assert done.err.count("\n") == 1
     assert "h100 = 7.91 x v100 (FP16 tensor) for net on 2, net on 1" in done.err
@@ -297,15 +257,15 @@ def test_an_instance_file_moves_to_gpu_types_that_its_table_does_not_know(
     assert "unknown, for every GPU type" in command("run", made, "--cluster", "1x2:mine", "-p", "fifo").refusal
 
 
-def test_strict_refuses_what_a_file_derived(trace: Path, table: Path, tmp_path: Path, command: Any) -> None:
+def test_strict_refuses_what_a_file_derived(trace: str, table: Path, tmp_path: Path, command: Any) -> None:
     kept = tmp_path / "i.json"
     where = ("--cluster", "1x2:V100+1x2:P100", "--throughputs", table)
-    assert command("convert", f"gavel:{trace}", *where, "-o", kept).code == 0
+    assert command("convert", trace, *where, "-o", kept).code == 0
     assert "a rate that was not measured" in command("run", kept, "--strict-throughputs", "-p", "fifo").mistake
     assert command("run", kept, "--throughputs", table, "-p", "fifo", "--json").code == 0
 
 
-def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(tmp_path: Path, table: Path, command: Any) -> None:
+def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(written: Any, table: Path, command: Any) -> None:
     stage = {"replicas": 1, "forward": 1, "backward": 1}
     document = {
         "format": "optsched-instance/1",
@@ -313,10 +273,7 @@ def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(tmp_path: Pa
         "profiles": {"staged": {"stages": [stage]}},
         "jobs": [{"id": "x", "iterations": 5, "profile": "staged"}, {"id": "y", "iterations": 5, "profile": "nett"}],
     }
-    path = tmp_path / "i.json"
-    path.write_text(json.dumps(document))
-    done = command("run", path, "--throughputs", table, "-p", "fifo").refusal
-    assert "row 2, profile = 'nett': unknown model" in done
-    document["jobs"][1]["profile"] = "net"  # type: ignore[index]
-    path.write_text(json.dumps(document))
-    assert command("run", path, "--throughputs", table, "-p", "fifo", "--json").value == 10 + 10.5
+    asked = ("--throughputs", table, "-p", "fifo", "--json")
+    assert "row 2, profile = 'nett': unknown model" in command("run", written(document), *asked).refusal
+    known = put("jobs", 1, "profile", to="net")(document)
+    assert command("run", written(known), *asked).value == 10 + 10.5

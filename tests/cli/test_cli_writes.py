@@ -138,8 +138,7 @@ def test_names_and_formats_of_files_follow_from_the_command(command: Any, small:
 
 def test_a_folder_says_what_was_written_and_holds_one_run(command: Any, small: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    code, out, _ = command("run", small, "-p", "fifo", "-p", "srtf", "-o", folder)
-    assert code == 0
+    out = command("run", small, "-p", "fifo", "-p", "srtf", "-o", folder).shown
     written = ["schedule-01-fifo.json", "schedule-02-srtf.json", "certificate.json", "result.json"]
     assert out.splitlines()[-1] == f"wrote {folder}: {', '.join(written)}"
     (folder / "notes.txt").write_text("mine")
@@ -186,8 +185,7 @@ def test_every_bound_of_the_table_has_its_certificate(command: Any, tmp_path: Pa
     where = "cluster=2x1:V100+2x1:P100+2x1:K80"
     command("generate", "gavel-continuous", "--set", "jobs=8", "--set", where, "--seed", 1, "-o", mixed)
     chosen = ("-p", "hadar-e", "-p", "yarn-cs", "--objective", "makespan")
-    code, _, err = command("run", mixed, *chosen, "-o", folder)
-    assert code == 0, err
+    assert command("run", mixed, *chosen, "-o", folder).shown
     result = json.loads((folder / "result.json").read_text())
     quoted = {(run["bound"]["kind"], run["bound"]["class"]) for run in result["runs"]}
     assert len(quoted) == 2

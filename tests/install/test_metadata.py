@@ -1,8 +1,9 @@
-"""What the package says of itself: one version, dependencies and extras that code uses, pages that agree."""
+"""What the package says of itself: one version, dependencies and extras that code uses, entry points, pages that agree."""
 
 from __future__ import annotations
 
-import json
+import importlib
+import os
 import re
 import subprocess
 import sys
@@ -57,6 +58,25 @@ def test_no_extra_is_declared_before_the_code_that_uses_it() -> None:
         assert names(EXTRAS[extra]) <= imported, extra
     assert set(re.findall(r"`(?:optsched)?\[(\w+)\]`", README)) == set(EXTRAS)
     assert list((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_formulations_are_a_relative_link() -> None:
+    link = ROOT / "optsched" / "models"
+    assert link.is_symlink()
+    assert os.readlink(link) == "../models"
+
+
+def test_entry_points_lead_somewhere() -> None:
+    module, _, function = PROJECT["scripts"]["optsched"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+    assert PROJECT["entry-points"] == {"pytest11": {"optsched": "optsched.pytest_plugin"}}
+    assert callable(importlib.import_module("optsched.pytest_plugin").pytest_addoption)
+
+
+@one_process
+def test_nothing_but_the_plugin_needs_pytest() -> None:
+    asked = [file.stem for file in files() if any(name.partition(".")[0] == "pytest" for name in imported(file))]
+    assert asked == ["pytest_plugin"]
 
 
 def test_the_version_stands_in_one_place() -> None:
@@ -125,11 +145,3 @@ def test_the_citation_is_one() -> None:
     assert cited["license"] == PROJECT["license"]
     assert cited["repository-code"] == PROJECT["urls"]["Source"]
     assert "CITATION.cff" in README
-
-
-def test_import_loads_nothing_that_was_installed() -> None:
-    code = "import json, sys; before = {*sys.modules}; import optsched; print(json.dumps([*({*sys.modules} - before)]))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout))
-    assert {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names == {"optsched"}
-    assert {name for name in loaded if name.startswith("optsched.")} == set()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from loaded_optimum import loaded_optimum
+from random_transfers import random_transfers
 
 from optsched.errors import InputError
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.models.event_completions import transfer_completions
 from optsched.models.event_slots import latest_completions, one_at_a_time
 from optsched.models.link_contention import build, starts

@@ -16,12 +16,12 @@ import pytest
 from examples import few
 from invariance.examples import examples
 from packing_value import packing_value
+from random_transfers import random_transfers
 
 import optsched as osd
 from optsched.cli.catalogue import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.models import FORMULATIONS, hadar_rounds
 from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance

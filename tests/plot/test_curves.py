@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from plot.drawn import labelled, legend, words
 
 import optsched as osd
 from optsched.errors import InputError
@@ -39,12 +40,6 @@ ROWS = [{"policy": policy, "load": load, "jct": jct} for policy, load, jct in SE
 HALF = 12.706 * statistics.stdev([3, 5]) / 2**0.5  # Student's t with one degree of freedom, from a printed table
 
 
-def legend(ax: Axes) -> list[str]:
-    found = ax.get_legend()
-    assert found is not None
-    return [text.get_text() for text in found.get_texts()]
-
-
 def share(line: Any, seconds: float) -> float:
     x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     return float(y[np.flatnonzero(x <= seconds)[-1]])
@@ -62,7 +57,7 @@ def test_a_cdf_is_the_share_of_jobs_done_within_a_time() -> None:
 
 def test_a_cdf_of_very_many_jobs_is_thinned_and_stays_right() -> None:
     ax = osd.plot.jct_cdf({"a": np.arange(1, 50_001)}).axes[0]
-    assert len(ax.lines[0].get_xdata()) < 5_000  # type: ignore[arg-type]
+    assert len(ax.lines[0].get_xdata()) < 5_000
     assert share(ax.lines[0], 25_000) == pytest.approx(0.5, abs=1e-3)
     assert share(ax.lines[0], 50_000) == 1
 
@@ -80,16 +75,16 @@ def whiskers(ax: Axes) -> list[tuple[float, float]]:
 
 def test_bars_of_seeds_are_means_with_their_interval() -> None:
     ax = osd.plot.bars(pl.DataFrame([row for row in ROWS if row["load"] == 1]), value="jct", by="policy").axes[0]
-    assert [bar.get_height() for bar in ax.patches] == [4, 2]  # type: ignore[attr-defined]
+    assert [bar.get_height() for bar in ax.patches] == [4, 2]
     assert whiskers(ax)[0] == pytest.approx((4 - HALF, 4 + HALF), rel=1e-3)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["fifo", "srtf"]
+    assert words(ax.get_xticklabels()) == ["fifo", "srtf"]
 
 
 def test_bars_of_a_group_stand_side_by_side_and_gaps_stay_gaps() -> None:
     rows = [{**row, "half": 0.5} for row in ROWS[1:]] + [{"policy": "new", "load": 2, "jct": None, "half": None}]
     rows += [{"policy": "only2", "load": 2, "jct": 1.0, "half": 0.1}]
     ax = osd.plot.bars(rows, value="jct", by="load", group="policy", half="half", reference=3).axes[0]
-    where = {(round(bar.get_x() + bar.get_width() / 2, 2), bar.get_height()) for bar in ax.patches}  # type: ignore[attr-defined]
+    where = {(round(bar.get_x() + bar.get_width() / 2, 2), bar.get_height()) for bar in ax.patches}
     assert where == {(-0.27, 5), (0, 2), (0.73, 9), (1, 2.5), (1.27, 1)}
     ends = [end for each in ax.collections if isinstance(each, LineCollection) for end in each.get_segments()]
     assert (4.5, 5.5) in [(float(a[1]), float(b[1])) for a, b in ends]
@@ -101,7 +96,7 @@ def test_a_bar_that_would_flatten_the_others_is_cut_and_says_its_value() -> None
     def top(*values: float) -> tuple[float, list[str]]:
         rows = [{"p": f"{k}", "v": value} for k, value in enumerate(values)]
         ax = osd.plot.bars(rows, value="v", by="p").axes[0]
-        return ax.get_ylim()[1], [text.get_text() for text in ax.texts]
+        return ax.get_ylim()[1], words(ax.texts)
 
     assert top(1, 1.5, 2, 200) == (pytest.approx(2.6), ["1", "1.5", "2", "200"])
     assert top(1, 1.5, 2, 7)[0] > 7  # no leap by more than four
@@ -114,7 +109,7 @@ def test_lines_are_means_with_bands_named_at_their_ends() -> None:
     assert [np.asarray(line.get_ydata()).tolist() for line in ax.lines] == [[4, 9], [2, 2.5]]
     band = ax.collections[0].get_paths()[0].vertices
     assert {round(float(y), 1) for x, y in np.asarray(band) if x == 1} == {round(4 - HALF, 1), round(4 + HALF, 1)}
-    names = {text.get_text(): text.xy[1] for text in ax.texts}  # type: ignore[attr-defined]
+    names = {text.get_text(): text.xy[1] for text in ax.texts}
     assert names["fifo"] > names["srtf"]
     assert ax.get_ylabel() == "mean JCT (h)"
 
@@ -123,7 +118,7 @@ def test_names_of_lines_that_end_together_do_not_overlap() -> None:
     rows = [{"x": x, "y": 1.0 + (k == 9) * 8, "by": f"p{k}"} for k in range(10) for x in (1, 2)]
     ax = osd.plot.lines(rows, x="x", y="y", by="by").axes[0]
     high = ax.get_window_extent().height * 72 / ax.figure.dpi
-    places = sorted(text.xy[1] * high for text in ax.texts)  # type: ignore[attr-defined]
+    places = sorted(text.xy[1] * high for text in ax.texts)
     assert min(np.diff(places)) >= 10.9
     assert places[0] >= -1e-9
 
@@ -158,12 +153,12 @@ def test_histograms_share_their_bins_and_mark_median_and_95_per_cent() -> None:
     r = np.random.default_rng(0)
     good, bad = 2 ** np.abs(r.normal(0, 0.5, 1000)), 2 ** np.abs(r.normal(0, 3, 1000))
     ax = osd.plot.error_histogram({"good": good, "bad": bad}).axes[0]
-    (counts, edges, foot), (others, same, _) = (patch.get_data() for patch in ax.patches)  # type: ignore[attr-defined]
+    (counts, edges, foot), (others, same, _) = (patch.get_data() for patch in ax.patches)
     assert np.array_equal(edges, same)
     mine = np.histogram(np.log2(good), edges)[0]
     assert (counts - foot) / (counts - foot).max() == pytest.approx(mine / mine.max())
     assert others.max() == pytest.approx(0.85)
-    drawn = [each.get_segments() for each in ax.collections]  # type: ignore[attr-defined]
+    drawn = [each.get_segments() for each in ax.collections]
     assert [float(each[0][0][0]) for each in drawn] == pytest.approx(
         [np.log2(np.quantile(each, at)) for each in (good, bad) for at in (0.5, 0.95)]
     )
@@ -173,11 +168,9 @@ def test_signed_errors_come_from_runs_and_have_both_sides() -> None:
     run = osd.simulate(Instance([Job(f"{k}", duration=8) for k in range(3)], "1x1"), "spjf")
     run = dataclasses.replace(run, predicted=np.array([4.0, 8, 32]))
     ax = osd.plot.error_histogram({"run": run, "given": [-1.0, 0, 2]}).axes[0]
-    one, two = (patch.get_data()[0] for patch in ax.patches)  # type: ignore[attr-defined]
+    one, two = (patch.get_data()[0] for patch in ax.patches)
     assert one - 1 == pytest.approx(two)
-    assert [float(x[0][0]) for x in ax.collections[1].get_segments()] == pytest.approx(  # type: ignore[attr-defined]
-        [-np.log2(3.8), np.log2(3.8)]
-    )
+    assert [float(x[0][0]) for x in ax.collections[1].get_segments()] == pytest.approx([-np.log2(3.8), np.log2(3.8)])
     assert "predicted / true" in ax.get_xlabel()
     with pytest.raises(InputError, match="factors >= 1"):
         osd.plot.error_histogram({"a": [0.5, 2]}, signed=False)
@@ -196,9 +189,7 @@ def test_a_long_key_has_its_place() -> None:
     rows = [{"policy": f"a policy with its parameters {k}", "load": 1, "y": 1.0} for k in range(3)]
     figure = osd.plot.bars(rows, value="y", by="load", group="policy")
     figure.savefig(io.BytesIO())
-    legend = figure.axes[0].get_legend()
-    assert legend is not None
-    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert figure.axes[0].get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
 # -- Step functions against sums in fractions -----------------------------------------------------------------------------
@@ -241,12 +232,11 @@ def both() -> tuple[osd.Schedule, osd.Schedule]:
 def test_jobs_are_coloured_by_gain_and_arrows_go_from_completion_to_completion() -> None:
     above, below, moves = osd.plot.compare(*both()).axes
     for ax in (above, below):
-        [blocks] = [each for each in ax.collections if each.get_label() == "_blocks"]
-        colours = {to_hex(colour) for colour in np.asarray(blocks.get_facecolor())}
+        colours = {to_hex(colour) for colour in np.asarray(labelled(ax, "_blocks").get_facecolor())}
         assert colours == {GAIN.lower(), LOSE.lower(), GREY}
-    arrows = {text.xyann[1]: (text.xyann[0], text.xy[0]) for text in moves.texts if not text.get_text()}  # type: ignore[attr-defined]
+    arrows = {text.xyann[1]: (text.xyann[0], text.xy[0]) for text in moves.texts if not text.get_text()}
     assert arrows == {0: (10, 12), 1: (12, 2)}
-    assert [label.get_text() for label in moves.get_yticklabels()] == ["a", "b"]
+    assert words(moves.get_yticklabels()) == ["a", "b"]
     assert moves.get_title(loc="left") == "short instead of long: 1 job completes earlier, by 10 s; 1 later, by 2 s"
     assert above.get_xlim() == below.get_xlim() == moves.get_xlim() == (0, 23)
 
@@ -297,8 +287,8 @@ def widths(ax: Axes) -> list[list[float]]:
 def test_a_bar_is_the_value_and_its_dark_part_the_bound() -> None:
     ax = ratios(RESULT)
     assert widths(ax) == [[7200, 3600, 0, 5400], [3600, 3600, 3600]]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["fifo", "$best", "stuck", "free"]
-    assert [text.get_text() for text in ax.texts] == [
+    assert words(ax.get_yticklabels()) == ["fifo", "$best", "stuck", "free"]
+    assert words(ax.texts) == [
         "120 min   2.000 × bound",
         "60 min   1.000 × optimum",
         "not all jobs finished",

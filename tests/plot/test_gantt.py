@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from plot.drawn import labelled, legend, rectangles, words
 
 from optsched.errors import InputError
 from optsched.plot.colours import PALETTE, paler
@@ -15,21 +14,6 @@ from optsched.plot.rows import short_ids
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
-
-
-def rectangles(ax: Axes, label: str) -> list[tuple[float, float, float, float]]:
-    """(left, right, top, bottom) of the rectangles drawn under this label, in order."""
-    paths = [path.vertices for c in ax.collections if c.get_label() == label for path in c.get_paths()]
-    return [(v[:, 0].min(), v[:, 0].max(), v[:, 1].min(), v[:, 1].max()) for v in map(np.asarray, paths)]
-
-
-def collection(ax: Axes, label: str) -> PolyCollection:
-    [found] = [c for c in ax.collections if c.get_label() == label]
-    return found
-
-
-def written(ax: Axes) -> list[str]:
-    return [text.get_text() for text in ax.texts]
 
 
 def test_neighbouring_gpus_of_a_gang_are_one_block(gangs: Schedule) -> None:
@@ -47,9 +31,9 @@ def test_neighbouring_gpus_of_a_gang_are_one_block(gangs: Schedule) -> None:
 
 def test_rows_are_gpus_grouped_by_node(gangs: Schedule) -> None:
     ax = gantt(gangs)
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2", "3"] * 2
+    assert words(ax.get_yticklabels()) == ["0", "1", "2", "3"] * 2
     assert np.allclose(ax.get_yticks(), [0.5, 1.5, 2.5, 3.5, 5, 6, 7, 8])
-    assert {"node 0 V100", "node 1 V100"} <= set(written(ax))
+    assert {"node 0 V100", "node 1 V100"} <= set(words(ax.texts))
     assert [r[2:] for r in rectangles(ax, "_floor")] == [(0, 4), (4.5, 8.5)]
     assert ax.get_title(loc="left") == "mine on by hand: 3 jobs, 8 GPUs"
 
@@ -57,29 +41,31 @@ def test_rows_are_gpus_grouped_by_node(gangs: Schedule) -> None:
 def test_machines_are_rows_with_a_name_and_no_index() -> None:
     inst = Instance([Job("a", duration=2), Job("b", duration=3)], "2x1")
     ax = gantt(Schedule.from_starts(inst, [0, 0]))
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["node 0", "node 1"]
+    assert words(ax.get_yticklabels()) == ["node 0", "node 1"]
     assert [r[2:] for r in rectangles(ax, "_floor")] == [(0, 1), (1, 2)]
 
 
-def test_overhead_is_hatched_at_the_start_of_the_segment(gangs: Schedule) -> None:
+def test_overhead_is_a_paler_hatched_start_of_the_segment(gangs: Schedule) -> None:
     ax = gantt(gangs)
     assert [r[:2] for r in rectangles(ax, "_overhead")] == [(80, 85)]
-    assert collection(ax, "_overhead").get_hatch()
-    assert "held, no progress: restart, contention" in [text.get_text() for text in ax.get_legend().get_texts()]
+    hatched = labelled(ax, "_overhead")
+    assert hatched.get_hatch()
+    assert np.allclose(hatched.get_facecolor()[0, :3], paler(labelled(ax, "_blocks").get_facecolor()[-1, :3], 0.7))
+    assert "held, no progress: restart, contention" in legend(ax)
 
 
 def test_no_key_for_restarts_where_there_are_none() -> None:
     inst = Instance([Job("a", duration=2)], "1x1")
     ax = gantt(Schedule.from_starts(inst, [0]))
     assert rectangles(ax, "_overhead") == []
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["arrival"]
+    assert legend(ax) == ["arrival"]
 
 
 def test_arrivals_and_waits_are_marked(gangs: Schedule) -> None:
     ax = gantt(gangs)
-    assert np.asarray(collection(ax, "_arrivals").get_offsets())[:, 0].tolist() == [0, 10, 20]
+    assert np.asarray(labelled(ax, "_arrivals").get_offsets())[:, 0].tolist() == [0, 10, 20]
     assert [r[:2] for r in rectangles(ax, "_waits")] == [(50, 80), (20, 50)]  # b was preempted; c had arrived at 20
-    assert "waiting" in written(ax)
+    assert "waiting" in words(ax.texts)
 
 
 def test_waits_share_a_lane_only_one_after_the_other(gangs: Schedule) -> None:
@@ -94,8 +80,8 @@ def test_waits_share_a_lane_only_one_after_the_other(gangs: Schedule) -> None:
 def test_many_waiting_jobs_become_a_count() -> None:
     inst = Instance([Job(f"{k}", duration=1) for k in range(40)], "1x1")
     ax = gantt(simulate(inst, "fifo").schedule)
-    assert "waiting\n(peak 39)" in written(ax)
-    assert len(collection(ax, "_waits").get_paths()) == 1
+    assert "waiting\n(peak 39)" in words(ax.texts)
+    assert len(labelled(ax, "_waits").get_paths()) == 1
 
 
 def test_a_job_has_one_colour_in_every_picture() -> None:
@@ -104,20 +90,20 @@ def test_a_job_has_one_colour_in_every_picture() -> None:
     colours: dict[int, tuple[float, ...]] = {}
     for policy in ("fifo", "srtf", "srtf+consolidated"):
         schedule = simulate(inst, policy).schedule
-        faces = collection(gantt(schedule), "_blocks").get_facecolor()
+        faces = labelled(gantt(schedule), "_blocks").get_facecolor()
         for job, face in zip(schedule.job.tolist(), map(tuple, faces), strict=True):
             assert colours.setdefault(job, face) == face
     assert len(set(colours.values())) == 8
 
 
 def test_ids_stand_on_blocks_that_have_room(gangs: Schedule) -> None:
-    texts = written(gantt(gangs))
+    texts = words(gantt(gangs).texts)
     assert [texts.count(name) for name in "abc"] == [3, 3, 2]  # blocks, and the waits of b and c
 
 
 def test_an_id_that_does_not_fit_is_not_written() -> None:
     jobs = [Job("a-very-long-name-for-so-short-a-job", duration=1), Job("long", arrival=1, duration=999)]
-    texts = written(gantt(Schedule.from_starts(Instance(jobs, "1x1"), [0, 1])))
+    texts = words(gantt(Schedule.from_starts(Instance(jobs, "1x1"), [0, 1])).texts)
     assert "long" in texts
     assert not any("very" in text for text in texts)
 
@@ -125,7 +111,7 @@ def test_an_id_that_does_not_fit_is_not_written() -> None:
 def test_ids_are_text_and_not_mathematics() -> None:
     inst = Instance([Job("$x^{$", duration=5), Job("_$", duration=5)], "1x2", name="$\\frac{")
     assert gantt(Schedule.from_starts(inst, [0, 0], policy="$p_"))._repr_png_()
-    assert "$x^{$" in written(gantt(Schedule.from_starts(inst, [0, 0])))
+    assert "$x^{$" in words(gantt(Schedule.from_starts(inst, [0, 0])).texts)
 
 
 def test_ids_lose_what_they_share_up_to_a_separator() -> None:
@@ -139,7 +125,7 @@ def test_ids_lose_what_they_share_up_to_a_separator() -> None:
 def test_limit_greys_the_other_jobs_and_ends_with_the_last_of_the_first(gangs: Schedule) -> None:
     ax = gantt(gangs, limit=1)
     assert ax.get_xlim() == (0, 100)
-    faces = collection(ax, "_blocks").get_facecolor()[:, :3]
+    faces = labelled(ax, "_blocks").get_facecolor()[:, :3]
     coloured = [tuple(face) in {tuple(row) for row in PALETTE} for face in faces]
     assert coloured == [True] * 3 + [False] * 3
     assert ax.get_title(loc="left").endswith("(the first job in colour)")
@@ -163,7 +149,7 @@ def test_by_node_shades_the_share_of_busy_gpus(gangs: Schedule) -> None:
             if min(abs(t - edge) for edge in (0, 10, 50, 80, 100, 105)) > 0.1:
                 busy = [s for s in gangs.segments() if s.start <= t < s.end]
                 assert drawn == pytest.approx(sum(p[0] == node for s in busy for p in s.gpus) / 4)
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["node 0 V100", "node 1 V100"]
+    assert words(ax.get_yticklabels()) == ["node 0 V100", "node 1 V100"]
 
 
 def test_auto_turns_to_nodes_for_large_clusters() -> None:
@@ -186,14 +172,14 @@ def test_neighbouring_nodes_share_a_row_of_very_large_clusters() -> None:
 @pytest.mark.parametrize("by", ["gpu", "node"])
 def test_nothing_to_draw_is_an_empty_picture(by: str) -> None:
     empty = Schedule.from_segments(Instance([], "2x2"), [])
-    assert gantt(empty, by=by)._repr_png_().startswith(b"\x89PNG")  # type: ignore[arg-type]
+    assert gantt(empty, by=by)._repr_png_().startswith(b"\x89PNG")
     waiting = Schedule.from_segments(Instance([Job("a", arrival=3, duration=1)], "1x1"), [])
-    assert gantt(waiting, by=by)._repr_png_().startswith(b"\x89PNG")  # type: ignore[arg-type]
+    assert gantt(waiting, by=by)._repr_png_().startswith(b"\x89PNG")
 
 
 def test_unknown_row_is_an_error(gangs: Schedule) -> None:
     with pytest.raises(InputError, match="gpu, node or auto"):
-        gantt(gangs, by="rack")  # type: ignore[arg-type]
+        gantt(gangs, by="rack")
 
 
 def test_a_gpu_outside_the_cluster_is_an_error() -> None:
@@ -204,14 +190,7 @@ def test_a_gpu_outside_the_cluster_is_an_error() -> None:
 
 
 def test_draws_on_axes_that_are_given(gangs: Schedule) -> None:
-    figure = Figure()
-    ax = figure.add_subplot()
+    ax = Figure().add_subplot()
     assert gantt(gangs, ax=ax, title="mine") is ax
     assert ax.get_title(loc="left") == "mine"
     assert len(rectangles(ax, "_blocks")) == 6
-
-
-def test_overhead_is_a_paler_shade_of_its_job(gangs: Schedule) -> None:
-    ax = gantt(gangs)
-    face = collection(ax, "_blocks").get_facecolor()[-1, :3]
-    assert np.allclose(collection(ax, "_overhead").get_facecolor()[0, :3], paler(face, 0.7))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plot.drawn import rectangles
 
 import optsched as osd
 from optsched.errors import InputError, NotInstalledError
@@ -158,17 +159,12 @@ def test_a_browser_zooms_and_shows_the_job_under_the_pointer(gangs: Schedule, tm
 # -- A window of time: in Python, and as ``optsched plot --from --to`` ----------------------------------------------------
 
 
-def labelled(ax: object, label: str) -> list[tuple[float, float]]:
-    paths = [p.vertices for c in ax.collections if c.get_label() == label for p in c.get_paths()]  # type: ignore[attr-defined]
-    return [(float(v[:, 0].min()), float(v[:, 0].max())) for v in map(np.asarray, paths)]
-
-
 def test_only_what_happens_in_the_window_is_drawn(gangs: Schedule) -> None:
     ax = gantt(gangs, start=55, end=79)
     assert ax.get_xlim() == (55, 79)
-    assert sorted(set(labelled(ax, "_blocks"))) == [(0, 100), (50, 80)]  # b is preempted from 50 to 80
-    assert labelled(ax, "_waits") == [(55, 79)]
-    assert labelled(ax, "_arrivals") == []  # the last job had arrived at 20
+    assert {r[:2] for r in rectangles(ax, "_blocks")} == {(0, 100), (50, 80)}  # b is preempted from 50 to 80
+    assert [r[:2] for r in rectangles(ax, "_waits")] == [(55, 79)]
+    assert rectangles(ax, "_arrivals") == []  # the last job had arrived at 20
     assert ax.get_title(loc="left") == "mine on by hand: 3 jobs, 8 GPUs, 55 to 79 s"
     assert gantt(gangs, start=15).get_xlim() == (15, 105)
     assert gantt(gangs, end=15).get_xlim() == (0, 15)

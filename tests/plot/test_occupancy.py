@@ -13,6 +13,7 @@ from hypothesis import assume, given, strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from plot.drawn import words
 
 from optsched.errors import InputError
 from optsched.plot.colours import PALETTE, ink_on, job_colours, natural
@@ -41,7 +42,7 @@ def test_areas_are_gpu_seconds_and_job_seconds(gangs: Schedule) -> None:
     assert area(busy) == pytest.approx(4 * 100 + 2 * 40 + 30 + 2 * 25)
     assert area(busy, 1) == pytest.approx(2 * 5)  # the restart of b
     assert area(waiting) == pytest.approx(30 + 30)
-    assert "peak: 1" in [text.get_text() for text in waiting.texts]
+    assert "peak: 1" in words(waiting.texts)
     assert busy.get_ylabel() == "busy of 8 GPUs"
     assert waiting.get_xlabel() == "time (s)"
 
@@ -210,7 +211,7 @@ def test_the_axis_stays_in_seconds_and_says_its_unit() -> None:
     assert ax.get_xlim() == (0, 12 * 3600)
     assert ax.get_xlabel() == "time (h)"
     assert list(ax.get_xticks()) == [7200 * k for k in range(7)]
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "2", "4", "6", "8", "10", "12"]
+    assert words(ax.get_xticklabels()) == ["0", "2", "4", "6", "8", "10", "12"]
 
 
 @given(st.floats(0, 1e9), st.floats(1e-6, 1e9))

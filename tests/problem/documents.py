@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
+Change = Callable[[dict[str, Any]], dict[str, Any]]
 
-def put(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
-    """The value at these keys becomes another; it is removed where it is to be ``...``."""
 
-    def change(document: dict[str, Any]) -> None:
-        at: Any = document
+def put(*keys: Any, to: Any) -> Change:
+    """A copy in which the value at these keys is another; it is removed where it is to be ``...``."""
+
+    def changed(document: dict[str, Any]) -> dict[str, Any]:
+        at: Any = (made := copy.deepcopy(document))
         for key in keys[:-1]:
             at = at[key]
         if to is ...:
             del at[keys[-1]]
         else:
             at[keys[-1]] = to
+        return made
 
-    return change
+    return changed

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 import pytest
+from examples import pairs
 from hypothesis import given, strategies as st
+from refusals import one_line
 
 from optsched.errors import InputError
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
@@ -32,38 +34,31 @@ def test_parse(spec: str, gpus: int, nodes: int, types: list[str]) -> None:
     "spec", ["", "8", "8x", "x8", "0x8", "8x0", "-1x8", "8x8+", "8*8", "8x8:", "8x8:V100:16", "1.5x2", None, 8]
 )
 def test_what_is_not_a_cluster_is_one_line(spec: Any) -> None:
-    with pytest.raises(InputError) as caught:
+    with one_line(begins=f"cluster = {spec!r}: not a cluster (expected: NODESxGPUS"):
         Cluster.parse(spec)
-    assert str(caught.value).startswith(f"cluster = {spec!r}: not a cluster (expected: NODESxGPUS")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("gpus", 0),
-        ("gpus", 1.0),
-        ("gpus", True),
-        ("count", 0),
-        ("gpu", ""),
-        ("gpu", 7),
-        ("gpu_memory", 0),
-        ("gpu_memory", math.nan),
-        ("gpu_memory", "16GB"),
-        ("nic_bandwidth", -1),
-        ("intra_bandwidth", math.inf),
-    ],
-)
+ILLEGAL: dict[str, list[Any]] = {
+    "gpus": [0, 1.0, True],
+    "count": [0],
+    "gpu": ["", 7],
+    "gpu_memory": [0, math.nan, "16GB"],
+    "nic_bandwidth": [-1],
+    "intra_bandwidth": [math.inf],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), pairs(ILLEGAL))
 def test_an_illegal_node_group_is_one_line(field: str, value: Any) -> None:
-    with pytest.raises(InputError) as caught:
+    with one_line(begins=f"nodes.{field} = {value!r}: invalid (expected: "):
         NodeGroup(**{"gpus": 1, field: value})
-    assert str(caught.value).startswith(f"nodes.{field} = {value!r}: invalid (expected: ")
 
 
 def test_a_cluster_needs_groups_of_nodes_and_has_an_end() -> None:
     with pytest.raises(InputError, match="at least one node"):
         Cluster(())
     with pytest.raises(InputError, match="nodes = 8"):
-        Cluster((8,))  # type: ignore[arg-type]
+        Cluster((8,))
     with pytest.raises(InputError, match=f"at most {MAX_GPUS}"):
         Cluster.parse("99999999x8")
 

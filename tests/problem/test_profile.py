@@ -12,6 +12,7 @@ import jsonschema
 import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
+from refusals import one_line
 from speeds.random_profiles import profiles
 
 from optsched.errors import InputError, RowErrors
@@ -23,7 +24,7 @@ from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.duration import paces
 from optsched.speeds.stage_graph import stage_graph
-from problem.documents import put
+from problem.documents import Change, put
 
 CLUSTER = Cluster((NodeGroup(4, 2, nic_bandwidth=8e9, intra_bandwidth=1e11),))
 CHAIN = Profile.of_stages([Stage(2, 0.1, 0.2, 1e9, 1e6, "conv"), Stage(1, 0.05, 0.1, name="fc")], micro_batches=4)
@@ -174,26 +175,6 @@ def test_a_gang_has_one_gpu_for_each_replica() -> None:
     assert "row 2, gpus = 2: invalid (expected: 3, the replicas of the profile 'chain')" in str(refused.value)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_round_trip_of_an_instance_with_profiles(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"two{suffix}"
-    TWO.save(path)
-    again = Instance.load(path)
-    assert again.profiles == TWO.profiles
-    assert again.jobs == TWO.jobs
-    assert again.digest == TWO.digest
-
-
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_whole_numbers_do_not_change_the_digest_on_the_way_through_a_file(tmp_path: Path, suffix: str) -> None:
-    whole = Profile((Stage(2, 1, 2, 1000), Stage(1, 3, 4)), ((0, 1, 7),))
-    instance = TWO.replace(profiles={"chain": whole})
-    instance.save(tmp_path / f"whole{suffix}")
-    again = Instance.load(tmp_path / f"whole{suffix}")
-    assert again.profiles == instance.profiles
-    assert again.digest == instance.digest
-
-
 def test_the_digest_covers_the_profiles_that_are_used_and_no_other() -> None:
     slower = Profile.of_stages([Stage(2, 0.1, 0.3, 1e9, 1e6, "conv"), CHAIN.stages[1]], micro_batches=4)
     assert TWO.replace(profiles={"chain": slower, "diamond": DIAMOND}).digest != TWO.digest
@@ -223,16 +204,11 @@ STAGE = ("profiles", "chain", "stages", 1)
     ],
 )
 def test_a_bad_profile_in_a_file_gives_one_clear_line(
-    tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+    written: Callable[..., Path], change: Change, message: str
 ) -> None:
-    path = tmp_path / "bad.json"
-    document = TWO.to_json()
-    change(document)
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError) as refused:
+    path = written(change(TWO.to_json()))
+    with one_line(begins=f"{path}, {message}"):
         Instance.load(path)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith(f"{path}, {message}")
 
 
 # -- Instance files with interference, scaling profiles and batch sizes: round trips, digests, mistakes -------------------
@@ -240,20 +216,10 @@ def test_a_bad_profile_in_a_file_gives_one_clear_line(
 
 GPUS = Cluster((NodeGroup(count=2, gpus=2, gpu_memory=100.0),))
 TABLE = Interference(1.5, ("net", "m"), ((1.25, None), (None, 1 / 3 + 1)), "by hand")
-NET = Scaling(
-    0.1,
-    0.002,
-    within=0.01,
-    within_growth=0.001,
-    across=0.05,
-    across_growth=0.02,
-    overlap=1.7,
-    most_local=48,
-    memory=20.0,
-    memory_per_sample=1.5,
-    iterations=((64, 1000.0), (128, 600.5)),
-    measured=MeasuredSteps(((2, 32.0, 0.2, 0.01), (11, 32.0, 0.3, 0.1)), ((1, 2, 32.0, 0.2, 0.01),)),
-)
+SYNC = {"within": 0.01, "within_growth": 0.001, "across": 0.05, "across_growth": 0.02, "overlap": 1.7}
+BATCH = {"most_local": 48, "memory": 20.0, "memory_per_sample": 1.5, "iterations": ((64, 1000.0), (128, 600.5))}
+MEASURED = MeasuredSteps(((2, 32.0, 0.2, 0.01), (11, 32.0, 0.3, 0.1)), ((1, 2, 32.0, 0.2, 0.01),))
+NET = Scaling(0.1, 0.002, **SYNC, **BATCH, measured=MEASURED)
 JOBS = [
     Job("a", gpus=2, iterations=100, profile="net", batch_size=128),
     Job("b", arrival=3, iterations=50, profile="net", batch_size=7, gpu_memory=50.0),
@@ -262,30 +228,28 @@ JOBS = [
 WHOLE = Instance(JOBS, GPUS, "shares", scalings={"net": NET, "spare": Scaling(0, 1)}, interference=TABLE)
 
 
+INTEGERS = TWO.replace(profiles={"chain": Profile((Stage(2, 1, 2, 1000), Stage(1, 3, 4)), ((0, 1, 7),))})
+
+
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_round_trip(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"i{suffix}"
-    WHOLE.save(path)
-    read = Instance.load(path)
-    assert read.interference == TABLE  # `source`, too
-    assert read.scalings == WHOLE.scalings
-    assert read.jobs == WHOLE.jobs
-    assert [job.batch_size for job in read.jobs] == [128, 7, None]
-    assert read.digest == WHOLE.digest
-    assert [read.sub_batches(j) for j in range(3)] == [WHOLE.sub_batches(j) for j in range(3)]
+@pytest.mark.parametrize("instance", [TWO, INTEGERS, WHOLE], ids=["profiles", "of whole numbers", "shares"])
+def test_round_trip(instance: Instance, suffix: str, tmp_path: Path) -> None:
+    instance.save(tmp_path / f"i{suffix}")
+    read = Instance.load(tmp_path / f"i{suffix}")
+    for part in ("profiles", "scalings", "interference", "jobs", "digest"):
+        assert getattr(read, part) == getattr(instance, part), part
+    assert read.gpu_memory.tolist() == instance.gpu_memory.tolist()
+    assert [read.sub_batches(j) for j in range(read.n)] == [instance.sub_batches(j) for j in range(read.n)]
     read.save(tmp_path / f"again{suffix}")
-    assert Instance.load(tmp_path / f"again{suffix}").to_json() == WHOLE.to_json()
+    assert Instance.load(tmp_path / f"again{suffix}").to_json() == instance.to_json()
 
 
-def test_the_memory_that_a_sub_batch_left_stays_what_it_was(tmp_path: Path) -> None:
+def test_a_sub_batch_says_how_much_memory_a_job_needs() -> None:
     # 64 samples a GPU in two steps of 32: 20 + 1.5 x 32 of 100 bytes; the second job states its own
     assert WHOLE.gpu_memory.tolist() == [68, 50, 10]
-    path = tmp_path / "i.json"
-    WHOLE.save(path)
-    assert Instance.load(path).gpu_memory.tolist() == [68, 50, 10]
 
 
-def test_it_is_what_the_schema_says(tmp_path: Path) -> None:
+def test_it_is_what_the_schema_says() -> None:
     jsonschema.validate(json.loads(json.dumps(WHOLE.to_json())), json_schema())
 
 
@@ -350,10 +314,8 @@ DOCUMENT: dict[str, Any] = {
         ),
     ],
 )
-@pytest.mark.parametrize("suffix", [".json"])
-def test_mistakes(change: dict[str, Any], told: str, suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"i{suffix}"
-    path.write_text(json.dumps({**DOCUMENT, **change}))
+def test_mistakes(change: dict[str, Any], told: str, written: Callable[..., Path]) -> None:
+    path = written({**DOCUMENT, **change})
     with pytest.raises(InputError, match=told) as error:
         Instance.load(path)
     assert str(path) in str(error.value)
@@ -361,10 +323,57 @@ def test_mistakes(change: dict[str, Any], told: str, suffix: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-def test_ratios_are_finite(number: str, tmp_path: Path) -> None:
-    path = tmp_path / "i.json"
+def test_ratios_are_finite(number: str, written: Callable[..., Path]) -> None:
     for part in (f'{{"ratio": {number}}}', f'{{"kinds": ["a"], "ratios": [[{number}]]}}'):
-        text = json.dumps(DOCUMENT)[:-1] + f', "interference": {part}}}'
-        path.write_text(text)
+        path = written(json.dumps(DOCUMENT)[:-1] + f', "interference": {part}}}')
         with pytest.raises(InputError, match="interference"):
             Instance.load(path)
+
+
+# -- The memory of jobs at scaling profiles: of the largest sub-batch that the gang has room for, anew on every cluster -----
+
+
+SIMPLE = {"net": Scaling(1, 1, memory=10, memory_per_sample=1)}  # sub-batch m needs 10 + m bytes
+
+
+def cluster(*groups: tuple[int, float | None, str]) -> Cluster:
+    return Cluster(tuple(NodeGroup(gpus=1, count=count, gpu_memory=memory, gpu=gpu) for count, memory, gpu in groups))
+
+
+def job(gpus: int = 1, **more: object) -> Job:
+    return Job("a", gpus=gpus, iterations=1, profile="net", batch_size=64 * gpus, **more)
+
+
+def needs(where: Cluster, one: Job) -> float:
+    return float(Instance([one], where, scalings=SIMPLE).gpu_memory[0])
+
+
+def test_the_room_is_that_of_the_gang() -> None:
+    mixed = cluster((2, 80.0, "A100"), (4, 30.0, "P100"))
+    assert needs(mixed, job(2)) == 74
+    assert needs(mixed, job(3)) == 10 + 16  # two GPUs of 80 bytes do not hold three replicas
+    assert needs(mixed, job(1, gpu_types=("p100",))) == 26
+    assert needs(mixed, job(2, gpu_memory=70.0)) == 70
+    assert needs(cluster((1, None, "A100"), (4, 30.0, "P100")), job()) == 74
+
+
+def test_what_no_gang_has_room_for_is_refused() -> None:
+    mixed = cluster((2, 80.0, "A100"), (4, 10.5, "P100"))
+    with pytest.raises(RowErrors, match=r"net does not fit.*the 10.5 bytes that 3 GPUs of 2x1:A100\+4x1:P100 have"):
+        needs(mixed, job(3))
+    with pytest.raises(RowErrors, match="the gang is larger than the cluster"):
+        needs(mixed, job(7))
+    with pytest.raises(RowErrors, match="the gang is larger than the cluster"):
+        needs(mixed, job(3, gpu_types=("A100",)))
+
+
+def test_another_cluster_or_profile_decides_anew() -> None:
+    small = Instance([job()], cluster((1, 30.0, "P100")), scalings=SIMPLE)
+    assert [each.size for each in small.sub_batches(0)] == [16, 8, 4, 2, 1]
+    large = small.with_cluster(cluster((1, 80.0, "A100")))
+    assert [each.size for each in large.sub_batches(0)] == [64, 32, 16, 8, 4, 2, 1]
+    assert large.with_cluster(small.cluster).digest == small.digest != large.digest
+    leaner = small.replace(scalings={"net": Scaling(1, 1, memory=5, memory_per_sample=0.25)})
+    assert leaner.gpu_memory.tolist() == [21]
+    assert small.job(0).gpu_memory is None  # stated by nobody, written to no file
+    assert small.to_json()["jobs"][0].get("gpu_memory") is None

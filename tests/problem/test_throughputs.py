@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from refusals import one_line
 
 from optsched.errors import InputError
 from optsched.problem.contention import ETHERNET_10G, Contention
@@ -121,9 +122,8 @@ def test_any_table_comes_back(entries: dict[tuple[str, str, int], Throughput]) -
 
 def test_a_row_given_twice_is_refused_by_name() -> None:
     row = {"gpu": "V100", "gpus": 1, "together": 1}
-    with pytest.raises(InputError, match=r"throughputs\.*.*\.1: .*given twice") as caught:
+    with one_line(match=r"throughputs\.*.*\.1: .*given twice"):
         Throughputs.from_json({A: [row, row | {"together": 2}]})
-    assert "\n" not in str(caught.value)
 
 
 # -- `TransferProblem` refuses what is no transfer, and says which one ----------------------------------------------------
@@ -149,7 +149,7 @@ def test_it_is_its_own_and_frozen() -> None:
     with pytest.raises(ValueError, match="read-only"):
         problem.size[0] = 3.0
     with pytest.raises(AttributeError):
-        problem.links = ()  # type: ignore[misc]
+        problem.links = ()
 
 
 def test_no_transfers_are_legal() -> None:
@@ -182,8 +182,5 @@ def test_no_transfers_are_legal() -> None:
 )
 def test_what_is_not_legal_is_named(change: dict[str, object], names: list[str]) -> None:
     fields: dict[str, object] = {"release": [0.0, 1.0], "size": [1.0, 2.0], "contention": ETHERNET_10G, "links": ()}
-    with pytest.raises(InputError) as error:
-        TransferProblem(**{**fields, **change})  # type: ignore[arg-type]
-    assert "\n" not in str(error.value)
-    for name in names:
-        assert name in str(error.value)
+    with one_line(*names):
+        TransferProblem(**{**fields, **change})

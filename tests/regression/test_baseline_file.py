@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from examples import studied
+from refusals import one_line
 
 from optsched.errors import InputError
 from optsched.guarantees import baseline
@@ -52,50 +53,29 @@ BROKEN: list[Any] = [
 
 
 @pytest.mark.parametrize("tests", BROKEN, ids=range(len(BROKEN)))
-def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, tests: Any) -> None:
-    path = tmp_path / "kept.json"
-    path.write_text(json.dumps({"format": FORMAT, "tests": tests}))
-    with pytest.raises(InputError, match=r"kept\.json, tests.*: invalid") as caught:
+def test_what_is_no_baseline_is_refused_in_one_line(written: Any, tests: Any) -> None:
+    path = written({"format": FORMAT, "tests": tests}, "kept.json")
+    with one_line(match=r"kept\.json, tests.*: invalid"):
         read(path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"format": 1}', "[1]", '{"format": "x", "tests": {}}', "null"])
-def test_what_is_no_document_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "kept.json"
-    path.write_text(text)
+def test_what_is_no_document_is_refused_in_one_line(written: Any, text: str) -> None:
+    path = written(text, "kept.json")
     for load in (read, baseline.load):
-        with pytest.raises(InputError, match=r"kept\.json") as caught:
+        with one_line("kept.json"):
             load(path)
-        assert "\n" not in str(caught.value)
 
 
-def test_the_shipped_baseline_has_finite_ratios_only(tmp_path: Path) -> None:
+def test_the_shipped_baseline_has_finite_ratios_only(written: Any) -> None:
     document = baseline.load()
     document["policies"]["fifo"]["suites"]["single"]["worst"] = math.nan
-    path = tmp_path / "kept.json"
-    path.write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"policies\.fifo\.suites\.single\.worst = nan: invalid.*finite"):
-        baseline.load(path)
+        baseline.load(written(document))
 
 
-VALUES: list[Any] = [
-    math.nan,
-    math.inf,
-    -math.inf,
-    -1,
-    0,
-    1e308,
-    10**400,
-    None,
-    "1",
-    True,
-    [],
-    {},
-    [[[[]]]],
-    "\x1b[2J",
-    "",
-]
+NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, -1, 0, 1e308, 10**400, True]
+VALUES = [*NUMBERS, None, "1", "", "\x1b[2J", [], {}, [[[[]]]]]
 
 
 def _mutated(text: str, random: random.Random) -> str:

@@ -112,34 +112,25 @@ def write(path: Path, document: dict[str, Any], changed: dict[str, Any]) -> None
 
 
 def test_the_baseline_is_that_of_the_test(settings: GuardSettings) -> None:
-    guard = guarded(guarded_subject("sjf"), "rigid-small", settings=dataclasses.replace(settings, update="all"))
-    (entry,) = guard.no_worse_than_baseline().record["entry"].items()
+    def sjf(**changes: Any) -> GuardedRatio:
+        return guarded(guarded_subject("sjf"), "rigid-small", settings=dataclasses.replace(settings, **changes))
+
+    (entry,) = sjf(update="all").no_worse_than_baseline().record["entry"].items()
     kept = {settings.test: dict([entry])}
     assert baseline_file.update(settings.baseline, kept, settings.root) == 1
     assert baseline_file.update(settings.baseline, kept, settings.root) == 0
-    assert (
-        guarded(guarded_subject("sjf"), "rigid-small", settings=settings).no_worse_than_baseline().record["before"]
-        == 1.11538462
-    )
-    other = guarded(
-        guarded_subject("sjf"), "rigid-small", settings=dataclasses.replace(settings, test="test_a.py::test_c")
-    )
-    assert "no entry of this test" in failure(other, "no_worse_than_baseline")[0]
+    assert sjf().no_worse_than_baseline().record["before"] == 1.11538462
+    assert "no entry of this test" in failure(sjf(test="test_a.py::test_c"), "no_worse_than_baseline")[0]
 
     document = json.loads(settings.baseline.read_text())
     then = document["tests"][settings.test][entry[0]]
     then["instances"]["rigid-06-1"] = 1.1
     write(settings.baseline, document, then)
-    worse = guarded(guarded_subject("sjf"), "rigid-small", settings=settings)
+    worse = sjf()
     said = failure(worse, "no_worse_than_baseline")[0]
     assert "the worst ratio rose from 1.1000 to 1.1154, on the instance rigid-06-1" in said
-    alone = dataclasses.replace(settings, only="rigid-06-1")
-    assert (
-        "rose from"
-        in failure(guarded(guarded_subject("sjf"), "rigid-small", settings=alone), "no_worse_than_baseline")[0]
-    )
-    fine = dataclasses.replace(settings, only="rigid-08-1")
-    assert "entry" not in guarded(guarded_subject("sjf"), "rigid-small", settings=fine).no_worse_than_baseline().record
+    assert "rose from" in failure(sjf(only="rigid-06-1"), "no_worse_than_baseline")[0]
+    assert "entry" not in sjf(only="rigid-08-1").no_worse_than_baseline().record
     del then["instances"]["rigid-08-1"]
     write(settings.baseline, document, then)
     assert "the baseline has other instances (rigid-08-1)" in failure(worse, "no_worse_than_baseline")[0]

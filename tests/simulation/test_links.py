@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import few
+from random_transfers import random_transfers
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks

@@ -18,12 +18,12 @@ import pytest
 from events import contended, least
 from examples import examples, studied
 from hypothesis import given, settings, strategies as st
+from random_transfers import random_transfers
 from scipy.optimize import linprog
 from simulation.transfer_reference import RULES, completions
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.models.event_completions import transfer_completions
 from optsched.models.link_contention import build, starts
 from optsched.problem.contention import Contention

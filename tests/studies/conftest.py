@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from optsched.cli.study import reproduction_view
 from optsched.studies.study import STUDIES, Reproduction
 
 
@@ -20,3 +23,11 @@ def done(request: pytest.FixtureRequest) -> Reproduction:
 def document(done: Reproduction) -> Any:
     """As a file holds it."""
     return json.loads(json.dumps(done.to_json(), allow_nan=False))
+
+
+@pytest.fixture(scope="module")
+def shown(done: Reproduction) -> str:
+    """As a wide terminal shows it."""
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(reproduction_view(done))
+    return console.export_text()

@@ -369,9 +369,7 @@ def test_what_it_will_cost(sweep: Callable[..., Any]) -> None:
     assert sweep("--dry-run", "--json").document["left"] == 6
 
 
-def test_a_table_that_cannot_be_written_is_said_before_anything_runs(
-    sweep: Callable[..., Any],
-) -> None:
+def test_a_table_that_cannot_be_written_is_said_before_anything_runs(sweep: Callable[..., Any]) -> None:
     for name in ("grid.xlsx", "none/grid.csv"):
         assert sweep("-o", name).mistake
         assert not Path("grid.sqlite").exists()

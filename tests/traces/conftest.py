@@ -15,15 +15,13 @@ Reader = Callable[..., TraceRead]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Reader:
+def read(written: Callable[..., Path]) -> Reader:
     """``read("philly", text, cluster="8x8", ...)``: the text as a file, read in that dialect."""
 
     def read_text(
         dialect: str, text: str, *, cluster: Cluster | str | None = "8x8", name: str = "log.csv", **options: Any
     ) -> TraceRead:
-        path = tmp_path / name
-        path.write_text(text, newline="")
         where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
-        return DIALECTS.get(dialect).read(path, cluster=where, **options)
+        return DIALECTS.get(dialect).read(written(text, name), cluster=where, **options)
 
     return read_text

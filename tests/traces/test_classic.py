@@ -11,6 +11,7 @@ import pytest
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import TraceRead
+from optsched.problem.instance import Job
 from traces.orlib_excerpt import WT40
 
 # -- Dialect classic: problem, machines and optimum of small instances ----------------------------------------------------
@@ -20,18 +21,9 @@ Reader = Callable[..., TraceRead]
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    base = {
-        "id": "B-3-0",
-        "problem": "1|r_j|sumwC",
-        "machines": 1,
-        "p": [3, 5, 7],
-        "r": [0, 2, 36],
-        "w": [7, 1, 10],
-        "size": [1, 1, 1],
-        "optimum": 500,
-        "proved_by": ["one", "two"],
-    }
-    return {key: value for key, value in {**base, **changes}.items() if value is not None}
+    base = {"id": "B-3-0", "problem": "1|r_j|sumwC", "machines": 1, "optimum": 500, "proved_by": ["one", "two"]}
+    jobs = {"p": [3, 5, 7], "r": [0, 2, 36], "w": [7, 1, 10], "size": [1, 1, 1]}
+    return {key: value for key, value in {**base, **jobs, **changes}.items() if value is not None}
 
 
 def document(*entries: dict[str, Any]) -> str:
@@ -42,9 +34,7 @@ def test_a_weighted_single_machine_instance_keeps_its_optimum(read: Reader) -> N
     found = read("classic", document(entry(), entry(id="other")), cluster=None, fragment="B-3-0")
     instance = found.instance()
     assert instance.cluster.spec == "1x1"
-    assert instance.duration.tolist() == [3.0, 5.0, 7.0]
-    assert instance.arrival.tolist() == [0.0, 2.0, 36.0]
-    assert instance.weight.tolist() == [7.0, 1.0, 10.0]
+    assert instance.jobs == [Job("1", 0, 1, 3, weight=7), Job("2", 2, 1, 5, weight=1), Job("3", 36, 1, 7, weight=10)]
     assert instance.integral
     assert instance.objective == "total_weighted_completion_time"
     assert instance.optimum == {
@@ -70,11 +60,8 @@ def test_absent_fields_take_their_defaults_and_due_dates_are_read(read: Reader) 
     bare = entry(problem="1||sumwT", r=None, size=None, w=None, optimum=None, d=[-4, 9, 11])
     found = read("classic", document(bare), cluster=None, fragment="B-3-0")
     instance = found.instance()
-    assert instance.arrival.tolist() == [0.0, 0.0, 0.0]
-    assert instance.weight.tolist() == [1.0, 1.0, 1.0]
-    assert instance.due.tolist() == [-4.0, 9.0, 11.0]
-    assert instance.objective == "total_weighted_tardiness"
-    assert instance.optimum is None
+    assert instance.jobs == [Job("1", duration=3, due=-4), Job("2", duration=5, due=9), Job("3", duration=7, due=11)]
+    assert (instance.objective, instance.optimum) == ("total_weighted_tardiness", None)
 
 
 def test_an_optimum_holds_only_for_the_jobs_and_the_machines_it_was_proved_on(read: Reader) -> None:
@@ -138,17 +125,10 @@ TEXT = " 26 24\n1 10 158 162\n 5  6\n\n1 0\n-3 11\n"  # two instances of two job
 def test_the_second_instance_with_its_optimum(read: Reader, tmp_path: Path) -> None:
     (tmp_path / "wt2_optima.txt").write_text("913\n1225.5\n")
     instance = read("orlib-wt", TEXT, cluster=None, name="wt2.txt", fragment="2").instance()
-    assert instance.ids == ("1", "2")
-    assert instance.duration.tolist() == [5.0, 6.0]
-    assert instance.weight.tolist() == [1.0, 0.0]
-    assert instance.due.tolist() == [-3.0, 11.0]
-    assert instance.arrival.tolist() == [0.0, 0.0]
-    assert instance.cluster.spec == "1x1"
+    assert instance.jobs == [Job("1", duration=5, due=-3), Job("2", duration=6, weight=0, due=11)]
+    assert (instance.name, instance.cluster.spec) == ("wt2#2", "1x1")
     assert instance.objective == "total_weighted_tardiness"
-    assert instance.optimum is not None
-    assert instance.optimum["value"] == 1225.5
-    assert instance.optimum["class"] == "gang-nonpreemptive"
-    assert instance.name == "wt2#2"
+    assert (instance.optimum["value"], instance.optimum["class"]) == (1225.5, "gang-nonpreemptive")
 
 
 def test_without_a_file_of_optima_there_is_none(read: Reader) -> None:

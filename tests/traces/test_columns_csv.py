@@ -9,6 +9,7 @@ import pytest
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import TraceRead
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Job
 
 Reader = Callable[..., TraceRead]
 NAMED = {"arrival": "submitted", "gpus": "wanted", "duration": "seconds"}
@@ -67,23 +68,11 @@ def test_all_optional_fields(read: Reader) -> None:
         'a,0,4,60,2.5,100,"Ada, Countess",x,bert,16e9\n'
         "b,5,1,30,,,,,,\n"
     )
-    columns = {
-        **NAMED,
-        "id": "job",
-        "weight": "prio",
-        "due": "by",
-        "user": "who",
-        "group": "team",
-        "model": "net",
-        "gpu_memory": "mem",
-    }
-    instance = read("csv", text, columns=columns).instance()
-    assert instance.ids == ("a", "b")
-    assert instance.weight.tolist() == [2.5, 1.0]
-    assert instance.due.tolist() == [100.0, float("inf")]
-    assert instance.gpu_memory.tolist() == [16e9, 0.0]
-    assert instance.table["user"].to_list() == ["Ada, Countess", None]
-    assert instance.table.select("group", "model").rows() == [("x", "bert"), (None, None)]
+    labels = {"user": "who", "group": "team", "model": "net", "gpu_memory": "mem"}
+    columns = {**NAMED, **labels, "id": "job", "weight": "prio", "due": "by"}
+    more = {"weight": 2.5, "due": 100, "user": "Ada, Countess", "group": "x", "model": "bert", "gpu_memory": 16e9}
+    found = read("csv", text, columns=columns).instance().jobs
+    assert found == [Job("a", gpus=4, duration=60, **more), Job("b", arrival=5, duration=30)]
 
 
 def test_what_it_costs_to_resume(read: Reader) -> None:

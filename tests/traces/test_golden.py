@@ -112,13 +112,9 @@ def test_classic_has_26_instances_with_proven_optima(data_dir: Path) -> None:
     for entry in entries:
         instance = DIALECTS.get("classic").read(path, fragment=entry["id"]).instance()
         assert instance.cluster.spec == specs[entry["id"][0]]
-        assert instance.duration.tolist() == entry["p"]
-        assert instance.arrival.tolist() == entry["r"]
-        assert instance.weight.tolist() == entry["w"]
-        assert instance.gpus.tolist() == entry["size"]
-        assert instance.optimum is not None
-        assert instance.optimum["value"] == entry["optimum"]
-        assert instance.optimum["proved_by"] == entry["proved_by"]
+        for key, column in {"p": "duration", "r": "arrival", "w": "weight", "size": "gpus"}.items():
+            assert getattr(instance, column).tolist() == entry[key]
+        assert (instance.optimum["value"], instance.optimum["proved_by"]) == (entry["optimum"], entry["proved_by"])
         weighted = "total_weighted_completion_time" if "sumwC" in entry["problem"] else "total_completion_time"
         assert instance.objective == instance.optimum["objective"] == weighted
 
@@ -128,9 +124,7 @@ def test_orlib_has_25_instances_with_optima(data_dir: Path) -> None:
     optima = [int(line) for line in (data_dir / "classic/wt40_first25_optima.txt").read_text().split()]
     for k in range(1, 26):
         instance = DIALECTS.get("orlib-wt").read(path, fragment=str(k)).instance()
-        assert instance.n == 40
-        assert instance.optimum is not None
-        assert instance.optimum["value"] == optima[k - 1]
+        assert (instance.n, instance.optimum["value"]) == (40, optima[k - 1])
 
 
 def test_adadual_counts_are_160_jobs() -> None:

@@ -46,10 +46,8 @@ def test_philly_s_columns_and_units(read: Reader) -> None:
 
 def test_milliseconds_of_muri(read: Reader) -> None:
     found = read("muri", MURI + "0,8,1500,10956,gpt2,4,5095000" + TAIL + "1,1,0,3,dqn,128,250" + TAIL)
-    assert found.table["arrival"].to_list() == [1.5, 0.0]
-    assert found.table["duration"].to_list() == [5095.0, 0.25]
-    assert found.table["iterations"].to_list() == [10956.0, 3.0]
-    assert found.table["model"].to_list() == ["gpt2", "dqn"]
+    rows = found.table.select("arrival", "duration", "iterations", "model").rows()
+    assert rows == [(1.5, 5095.0, 10956.0, "gpt2"), (0.0, 0.25, 3.0, "dqn")]
 
 
 def test_columns_may_stand_in_any_order_and_interval_may_be_absent(read: Reader) -> None:
@@ -58,10 +56,12 @@ def test_columns_may_stand_in_any_order_and_interval_may_be_absent(read: Reader)
     assert found.instance().table["profile"].null_count() == 1  # the duration counts: no rate model is asked for
 
 
-def gavel(
-    model: str = "A3C", steps: object = 9, gpus: object = 4, weight: object = 1, slo: object = -1, at: object = 7
-):
-    return "\t".join(map(str, (model, "cmd", "d", "-n", 1, steps, gpus, weight, slo, at))) + "\n"
+def line(*fields: object) -> str:
+    return "\t".join(map(str, fields)) + "\n"
+
+
+def gavel(model: str = "A3C", steps: object = 9, gpus: object = 4, weight: float = 1, slo: object = -1, at: float = 7):
+    return line(model, "cmd", "d", "-n", 1, steps, gpus, weight, slo, at)
 
 
 # dialect: the file, the (row, field) of every bad row, options; row 1 or 2 is legal
@@ -125,28 +125,13 @@ def test_bad_rows_are_named_all_at_once_or_left_out(dialect: str, read: Reader, 
 JOB = "ResNet-18 (batch size 128)"
 
 
-def line(*fields: object) -> str:
-    return "\t".join(str(field) for field in fields) + "\n"
-
-
-def today(
-    steps: object = 925982, gpus: object = 4, weight: object = 2.5, slo: object = "-1.000000", arrival: object = 7
-) -> str:
-    return line(JOB, "python3 main.py", "cifar10", "--num_steps", 1, steps, gpus, weight, slo, arrival)
-
-
 def test_today_s_ten_columns(read: Reader) -> None:
-    found = read("gavel", today() + line("A3C", "x", "rl", "--max-steps", 0, 25832, 1, 1, -1, 43.5))
-    instance = found.instance()
-    assert instance.ids == ("1", "2")
-    assert instance.table["profile"].to_list() == [JOB, "A3C"]
-    assert instance.table["model"].to_list() == ["ResNet-18", "A3C"]
-    assert instance.iterations.tolist() == [925982.0, 25832.0]
-    assert instance.gpus.tolist() == [4, 1]
-    assert instance.weight.tolist() == [2.5, 1.0]
-    assert instance.arrival.tolist() == [7.0, 43.5]
-    assert instance.table["due"].null_count() == 2
-    assert instance.table["duration"].null_count() == 2
+    other = line("A3C", "x", "rl", "--max-steps", 0, 25832, 1, 1, -1, 43.5)
+    found = read("gavel", gavel(JOB, 925982, 4, 2.5, "-1.000000") + other).instance()
+    assert found.jobs == [
+        osd.Job("1", 7, 4, iterations=925982, profile=JOB, weight=2.5, model="ResNet-18"),
+        osd.Job("2", 43.5, 1, iterations=25832, profile="A3C", model="A3C"),
+    ]
 
 
 def test_nine_columns(read: Reader) -> None:
@@ -157,17 +142,14 @@ def test_nine_columns(read: Reader) -> None:
 
 def test_shockwave_s_twelve_columns_bring_a_duration_and_due_dates(read: Reader) -> None:
     head = (JOB, "cmd", "dir", "--steps", 1, 134583, 1, "gns", 1)
-    found = read("gavel", line(*head, "-1.000000", 1418, 55) + line(*head, "1.5", 100, 10))
-    instance = found.instance()
-    assert instance.duration.tolist() == [1418.0, 100.0]
-    assert instance.arrival.tolist() == [55.0, 10.0]
-    assert instance.table["due"].to_list() == [None, 160.0]  # arrival + SLO x duration
-    assert instance.iterations.tolist() == [134583.0, 134583.0]
-    assert instance.table["profile"].null_count() == 2  # the duration counts
+    found = read("gavel", line(*head, "-1.000000", 1418, 55) + line(*head, "1.5", 100, 10)).instance()
+    same = {"iterations": 134583, "model": "ResNet-18"}  # without a profile: the duration counts
+    due = 10 + 1.5 * 100
+    assert found.jobs == [osd.Job("1", 55, 1, 1418, **same), osd.Job("2", 10, 1, 100, due=due, **same)]
 
 
 def test_an_slo_without_a_run_time_is_counted_as_not_kept(read: Reader) -> None:
-    found = read("gavel", today(slo=1.2) + today() + today(slo=10))
+    found = read("gavel", gavel(slo=1.2) + gavel() + gavel(slo=10))
     assert found.table.height == 3
     assert "due" not in found.table.columns
     assert found.recipe["parameters"]["slo_not_kept"] == 2
@@ -176,7 +158,7 @@ def test_an_slo_without_a_run_time_is_counted_as_not_kept(read: Reader) -> None:
 def test_quotes_and_shell_in_a_command_are_data(read: Reader, tmp_path: Path) -> None:
     witness = tmp_path / "executed"
     command = f'echo "$(touch {witness})"; touch {witness} && `touch {witness}` \'x'
-    found = read("gavel", line(JOB, command, "d", "-n", 1, 10, 1, 1, -1, 0) + today())
+    found = read("gavel", line(JOB, command, "d", "-n", 1, 10, 1, 1, -1, 0) + gavel())
     assert found.table.height == 2
     assert not witness.exists()
 
@@ -196,17 +178,11 @@ ITERATIONS = "application,batch_size,iterations\ncifar10,256,20000\ncifar10,128,
 def test_iterations_are_linear_between_batch_sizes(read: Reader, tmp_path: Path) -> None:
     (tmp_path / "iterations.csv").write_text(ITERATIONS)
     found = read("pollux", HEAD + "a,107,cifar10,6,128\nb,110,cifar10,1,160\nc,120.5,bert,2,12\n")
-    instance = found.instance()
-    assert instance.ids == ("a", "b", "c")
-    assert instance.arrival.tolist() == [107.0, 110.0, 120.5]
-    assert instance.gpus.tolist() == [6, 1, 2]
-    assert instance.iterations.tolist() == [40000.0, 35000.0, 900.0]  # 160 is a quarter of the way
-    assert instance.table["profile"].to_list() == [
-        "cifar10 (batch size 128)",
-        "cifar10 (batch size 160)",
-        "bert (batch size 12)",
+    assert found.table.select("id", "arrival", "gpus", "iterations", "profile", "model").rows() == [
+        ("a", 107.0, 6, 40000.0, "cifar10 (batch size 128)", "cifar10"),
+        ("b", 110.0, 1, 35000.0, "cifar10 (batch size 160)", "cifar10"),  # 160 is a quarter of the way
+        ("c", 120.5, 2, 900.0, "bert (batch size 12)", "bert"),
     ]
-    assert instance.table["model"].to_list() == ["cifar10", "cifar10", "bert"]
 
 
 @pytest.mark.parametrize(

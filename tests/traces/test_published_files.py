@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,92 +82,73 @@ FIRST_JOBS = [  # dialect, name of the file, text, (id, gpus, arrival, duration,
     ("gavel", "max_min_fairness.trace", GAVEL_10, [("1", 4, 0.0, None, 925982.0, "ResNet-18")]),
     ("gavel", "120_0.2_5_100_40_25_0,0.5,0.5.trace", SHOCKWAVE_12, [("1", 1, 55.0, 3338.0, 143450.0, "ResNet-18")]),
     ("tiresias", "60_job.csv", TIRESIAS, [("0", 1, 0.0, 164.0, 606.0, "vgg19"), ("1", 8, 30.0, 147.0, 133.0, "vgg11")]),
-    (
-        "muri",
-        "cluster_trace.csv",
-        MURI,
-        [("0", 8, 0.0, 5095.0, 10956.0, "gpt2"), ("1", 8, 1534.0, 281.0, 1463.0, "vgg16")],
-    ),
+    ("muri", "cluster.csv", MURI, [("0", 8, 0, 5095.0, 10956.0, "gpt2"), ("1", 8, 1534.0, 281.0, 1463.0, "vgg16")]),
     ("philly", "philly.csv", PHILLY, [("2", 1, 2932.0, 66.0, None, None), ("3", 1, 0.0, 2951.0, None, None)]),
 ]
 
 
-def written(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, newline="")
-    return path
-
-
 @pytest.mark.parametrize("change", [str, lambda text: text.replace("\r\n", "\n").replace("\n", "\r\n"), str.rstrip])
 @pytest.mark.parametrize(("dialect", "name", "text", "expected"), FIRST_JOBS, ids=[name for _, name, *_ in FIRST_JOBS])
-def test_first_jobs_of_a_published_trace(tmp_path: Path, dialect: str, name: str, text: str, expected, change) -> None:  # type: ignore[no-untyped-def]
+def test_first_jobs_of_a_published_trace(written: Any, dialect: str, name: str, text: str, expected, change) -> None:
     """As published, with the line ends of another system, and without the last one."""
-    found = osd.load(f"{dialect}:{written(tmp_path, name, change(text))}", cluster="2x4:X")
+    found = osd.load(f"{dialect}:{written(change(text), name)}", cluster="2x4:X")
     columns = ("id", "gpus", "arrival", "duration", "iterations", "model")
     assert found.table.select(columns).rows() == expected
 
 
-def test_gavel_s_columns_are_not_taken_for_others(tmp_path: Path) -> None:
+def test_gavel_s_columns_are_not_taken_for_others(written: Any) -> None:
     """Seven columns with the weight where ``needs_data_dir`` belongs are no legacy trace."""
-    path = written(tmp_path, "x.trace", GAVEL_7.replace("\t-n\t1\t", "\t-n\t2.5\t"))
+    path = written(GAVEL_7.replace("\t-n\t1\t", "\t-n\t2.5\t"))
     with pytest.raises(OptschedError, match=r"needs_data_dir = '?2\.5.*0 or 1"):
         osd.load(f"gavel:{path}", cluster="2x4")
 
 
-def test_a_pollux_workload_and_its_measurements_as_published(tmp_path: Path) -> None:
+def test_a_pollux_workload_and_its_measurements_as_published(tmp_path: Path, written: Any) -> None:
     """The artifact has no ``iterations.csv``; its measurements lie one folder an application."""
-    workload = written(tmp_path, "workloads/workload-4.csv", POLLUX)
+    workload = written(POLLUX, "workloads/workload-4.csv")
     with pytest.raises(
         InputError, match=r"how long its jobs are.*application,batch_size,iterations.*artifact has none"
     ):
         osd.load(f"pollux:{workload}", cluster="6x4")
-    written(workload.parent, "iterations.csv", "application,batch_size,iterations\ncifar10,2048,2700\nbert,384,600\n")
-    written(tmp_path, "traces/bert/placements.csv", PLACEMENTS)
-    written(tmp_path, "traces/bert/scalability.csv", SCALABILITY)
-    written(tmp_path, "traces/philly.csv", PHILLY)  # lies there, too
+    iterations = "application,batch_size,iterations\ncifar10,2048,2700\nbert,384,600\n"
+    written(iterations, "workloads/iterations.csv")
+    written(PLACEMENTS, "traces/bert/placements.csv")
+    written(SCALABILITY, "traces/bert/scalability.csv")
+    written(PHILLY, "traces/philly.csv")  # lies there, too
     found = osd.load(f"pollux:{workload}", cluster="6x4", profiles=tmp_path / "traces")
     assert found.ids == ("bert-0", "cifar10-1")
     assert found.arrival.tolist() == [259.0, 289.0]
     assert found.gpus.tolist() == [6, 6]
     assert list(found.scalings) == ["bert"]
     measured = found.scalings["bert"].measured
-    assert measured is not None
     assert measured.placements[0] == (1, 4.0, 0.45532354712486267, 0.013738612174987792)
     assert measured.scalability[1] == (6, 6, 6.0, 1.526017963886261, 1.0126073074340822)
 
 
-def test_gavel_s_throughputs_as_published(tmp_path: Path) -> None:
+def test_gavel_s_throughputs_as_published(written: Any) -> None:
     """scheduler/simulation_throughputs.json: its first rates, of two job types only."""
     a, b = "('ResNet-18 (batch size 16)', 1)", "('ResNet-18 (batch size 32)', 1)"
     rows = {a: {"null": 4.795294551566172, b: [2.539979567443098, 3.1201925448827033]}, b: {"null": 7.175820532538584}}
-    table = osd.read_throughputs(
-        written(tmp_path, "t.json", json.dumps({"k80": rows, "k80_unconsolidated": rows}, indent=4))
-    )
-    found = table.get("ResNet-18 (batch size 16)", "k80", 1)
-    assert found is not None
-    assert found.together == 4.795294551566172
-    found = table.get("ResNet-18 (batch size 32)", "k80", 1)
-    assert found is not None
-    assert found.together == 7.175820532538584
+    table = osd.read_throughputs(written(json.dumps({"k80": rows, "k80_unconsolidated": rows}, indent=4), "t.json"))
+    assert table.get("ResNet-18 (batch size 16)", "k80", 1).together == 4.795294551566172
+    assert table.get("ResNet-18 (batch size 32)", "k80", 1).together == 7.175820532538584
 
 
-def test_or_library_s_own_file_of_optima(tmp_path: Path) -> None:
+def test_or_library_s_own_file_of_optima(written: Any) -> None:
     """``wtopt40.txt`` was passed over; number 19 of it is not proven, and a cut of ``wt40.txt`` has other instances."""
-    path = written(tmp_path, "wt40.txt", WT40 * len(WTOPT40))
-    written(tmp_path, "wtopt40.txt", "".join(f"{value}\n" for value in WTOPT40))
+    path = written(WT40 * len(WTOPT40), "wt40.txt")
+    written("".join(f"{value}\n" for value in WTOPT40), "wtopt40.txt")
     first = osd.load(f"orlib-wt:{path}#1")
     assert first.n == 40
     assert first.duration[:3].tolist() == [26.0, 24.0, 79.0]
     assert first.weight[:3].tolist() == [1.0, 10.0, 9.0]
-    assert first.optimum is not None
     assert first.optimum["value"] == 913
     assert osd.load(f"orlib-wt:{path}#19").optimum is None
-    assert osd.load(f"orlib-wt:{written(tmp_path, 'wt40_cut.txt', WT40)}#1").optimum is None
+    assert osd.load(f"orlib-wt:{written(WT40, 'wt40_cut.txt')}#1").optimum is None
 
 
-def test_microsoft_s_own_log_is_refused_by_name(tmp_path: Path) -> None:
-    path = written(tmp_path, "cluster_job_log", json.dumps(PHILLY_LOG, indent=4))
+def test_microsoft_s_own_log_is_refused_by_name(written: Any) -> None:
+    path = written(json.dumps(PHILLY_LOG, indent=4), "cluster_job_log")
     with pytest.raises(
         InputError, match=r"cluster_job_log: this is JSON, not a table .expected: the Pollux artifact's philly.csv"
     ):
@@ -184,6 +166,6 @@ def test_microsoft_s_own_log_is_refused_by_name(tmp_path: Path) -> None:
         "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,16,4,128,254",  # cluster_spec.csv
     ],
 )
-def test_tiresias_other_files_are_no_traces(tmp_path: Path, text: str) -> None:
+def test_tiresias_other_files_are_no_traces(written: Any, text: str) -> None:
     with pytest.raises(InputError, match="wrong dialect"):
-        osd.load(f"tiresias:{written(tmp_path, 'x.csv', text)}", cluster="8x8")
+        osd.load(f"tiresias:{written(text, 'x.csv')}", cluster="8x8")

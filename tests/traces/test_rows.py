@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import given, strategies as st
+from refusals import one_line
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.rows import Rows, offered_gpus, seconds_of_date_times
@@ -18,10 +20,12 @@ from optsched.problem.cluster import Cluster, NodeGroup
 # -- The text layer: encodings, line ends, quotes, and line numbers that point into the file ------------------------------
 
 
-def write(folder: Path, content: bytes) -> Path:
-    path = folder / "log.csv"
-    path.write_bytes(content)
-    return path
+Read = Callable[..., TextTable]
+
+
+@pytest.fixture
+def table_of(written: Callable[..., Path]) -> Read:
+    return lambda content, **options: read_text_table(written(content, "log.csv"), **options)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +40,8 @@ def write(folder: Path, content: bytes) -> Path:
     ],
     ids=["plain", "no last line end", "crlf", "cr", "bom", "quotes"],
 )
-def test_every_way_to_write_the_same_table(tmp_path: Path, content: bytes) -> None:
-    table = read_text_table(write(tmp_path, content))
+def test_every_way_to_write_the_same_table(table_of: Read, content: bytes) -> None:
+    table = table_of(content)
     assert table.fields.rows() == [("1", "2"), ("3", "4")]
     assert table.fields.columns == ["a", "b"]
     assert table.line.to_list() == [2, 3]
@@ -45,27 +49,27 @@ def test_every_way_to_write_the_same_table(tmp_path: Path, content: bytes) -> No
     assert table.sha256 == hashlib.sha256(content).hexdigest()
 
 
-def test_blank_lines_are_no_rows_but_count_as_lines(tmp_path: Path) -> None:
-    table = read_text_table(write(tmp_path, b"\na,b\n\n1,2\n   \n3,4\n\n\n"))
+def test_blank_lines_are_no_rows_but_count_as_lines(table_of: Read) -> None:
+    table = table_of(b"\na,b\n\n1,2\n   \n3,4\n\n\n")
     assert table.fields.rows() == [("1", "2"), ("3", "4")]
     assert table.line.to_list() == [4, 6]
 
 
-def test_quotes_hide_separators_and_line_ends(tmp_path: Path) -> None:
-    table = read_text_table(write(tmp_path, b'a,b\n"x, y",2\n"two\nlines",4\n5,"say ""six"""\n'))
+def test_quotes_hide_separators_and_line_ends(table_of: Read) -> None:
+    table = table_of(b'a,b\n"x, y",2\n"two\nlines",4\n5,"say ""six"""\n')
     assert table.fields.rows() == [("x, y", "2"), ("two\nlines", "4"), ("5", 'say "six"')]
     assert table.line.to_list() == [2, 3, 5]  # the record that begins on line 3 ends on line 4
 
 
-def test_an_open_quote_is_an_error_of_its_line(tmp_path: Path) -> None:
+def test_an_open_quote_is_an_error_of_its_line(table_of: Read) -> None:
     with pytest.raises(InputError, match="row 3: the quotes do not match"):
-        read_text_table(write(tmp_path, b'a,b\n1,2\n"3,4\n5,6\n'))
+        table_of(b'a,b\n1,2\n"3,4\n5,6\n')
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_ragged_rows_are_problems_and_do_not_shift_the_others(tmp_path: Path, quoted: bool) -> None:
+def test_ragged_rows_are_problems_and_do_not_shift_the_others(table_of: Read, quoted: bool) -> None:
     last = b'"7",8\n' if quoted else b"7,8\n"
-    table = read_text_table(write(tmp_path, b"a,b\n1\n3,4\n5,6,7\n" + last))
+    table = table_of(b"a,b\n1\n3,4\n5,6,7\n" + last)
     assert [(p.row, p.field, p.value, p.legal) for p in table.problems] == [
         (2, "columns", 1, "2 fields a row"),
         (4, "columns", 3, "2 fields a row"),
@@ -74,12 +78,12 @@ def test_ragged_rows_are_problems_and_do_not_shift_the_others(tmp_path: Path, qu
     assert table.fields.rows()[3] == ("7", "8")
 
 
-def test_bytes_that_are_not_utf8_are_problems_of_their_rows(tmp_path: Path) -> None:
-    table = read_text_table(write(tmp_path, b"a,b\n1,2\n\xff,4\n5,\xc3\n7,8\n"))
+def test_bytes_that_are_not_utf8_are_problems_of_their_rows(table_of: Read) -> None:
+    table = table_of(b"a,b\n1,2\n\xff,4\n5,\xc3\n7,8\n")
     assert [(p.row, p.message) for p in table.problems] == [(3, "not UTF-8"), (4, "not UTF-8")]
     assert table.fields.rows()[0] == ("1", "2")
     with pytest.raises(InputError, match="row 1: not UTF-8"):
-        read_text_table(write(tmp_path, b"\xff,b\n1,2\n"))
+        table_of(b"\xff,b\n1,2\n")
 
 
 @pytest.mark.parametrize(
@@ -95,35 +99,32 @@ def test_bytes_that_are_not_utf8_are_problems_of_their_rows(tmp_path: Path) -> N
         (b"a,a\n1,2\n", "a: the header names a column twice"),
     ],
 )
-def test_files_that_are_no_tables(tmp_path: Path, content: bytes, message: str) -> None:
+def test_files_that_are_no_tables(table_of: Read, content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_text_table(write(tmp_path, content))
+        table_of(content)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.csv: no such file"):
-        read_text_table(tmp_path / "nothing.csv")
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         read_text_table(tmp_path)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_the_separator_is_the_likeliest_of_the_header(tmp_path: Path, separator: str) -> None:
+def test_the_separator_is_the_likeliest_of_the_header(table_of: Read, separator: str) -> None:
     content = separator.join(["a", "b", "c d"]) + "\n" + separator.join(["1", "2", "3"]) + "\n"
-    table = read_text_table(write(tmp_path, content.encode()), separator=None)
+    table = table_of(content.encode(), separator=None)
     assert table.fields.columns == ["a", "b", "c d"]
     assert table.fields.rows() == [("1", "2", "3")]
 
 
-def test_without_header_the_commonest_width_tells_the_names(tmp_path: Path) -> None:
-    names = {2: ("x", "y"), 3: ("x", "y", "z")}
-    path = write(tmp_path, b'1\t2\n3\t4\n5\t6\t"7\n')
-    table = read_text_table(path, separator="\t", names=names)
+def test_without_header_the_commonest_width_tells_the_names(table_of: Read) -> None:
+    content, names = b'1\t2\n3\t4\n5\t6\t"7\n', {2: ("x", "y"), 3: ("x", "y", "z")}
+    table = table_of(content, separator="\t", names=names)
     assert table.fields.columns == ["x", "y"]
     assert table.line.to_list() == [1, 2, 3]
     assert [p.row for p in table.problems] == [3]
     with pytest.raises(InputError, match=r"columns = 2: wrong dialect\?.*rows of 3, 4 tab-separated columns"):
-        read_text_table(path, separator="\t", names={3: ("x", "y", "z"), 4: ("a", "b", "c", "d")})
+        table_of(content, separator="\t", names={3: ("x", "y", "z"), 4: ("a", "b", "c", "d")})
 
 
 # -- Checks of columns: what is legal, what is reported, and that every bad row is found ----------------------------------
@@ -214,16 +215,10 @@ def test_ids_are_unique_and_the_first_owner_is_named() -> None:
     ]
 
 
-def test_missing_columns_name_what_is_there_and_what_is_wanted(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("when,gpus\n1,2\n")
-    with pytest.raises(InputError) as caught:
-        Rows(read_text_table(path)).require(("time", "gpus", "length"))
-    text = str(caught.value)
-    assert "missing: time, length" in text
-    assert "there are: when, gpus" in text
-    assert "expected: a header with time, gpus, length" in text
-    assert "\n" not in text
+def test_missing_columns_name_what_is_there_and_what_is_wanted(table_of: Read) -> None:
+    told = ("missing: time, length", "there are: when, gpus", "expected: a header with time, gpus, length")
+    with one_line(*told):
+        Rows(table_of("when,gpus\n1,2\n")).require(("time", "gpus", "length"))
 
 
 DATE_TIMES = [

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from examples import few
+from random_transfers import random_transfers
 from speeds.random_profiles import exact_alpha, placements
 
-from optsched.errors import InputError
+from optsched.guarantees import suites
 from optsched.io.traces.generate import generate
-from optsched.io.traces.random_transfers import random_transfers
 from optsched.io.traces.recipes.ada_srsf import TASK_MODELS, gangs
 from optsched.io.traces.recipes.ddl import LIGHT, ROUNDS, STEP
 from optsched.io.traces.recipes.recurring import DRIFT, MODELS, WITHIN
@@ -84,7 +84,6 @@ def test_small_clusters_other_networks_and_other_contention() -> None:
     assert set(older.table["profile"]) == set(TASK_MODELS["1g"].models)
     assert not older.gpu_memory.any()
     made = generate("ada-srsf", 1, seconds_per_byte=1e-9, penalty=0, latency=6.69e-4)
-    assert made.contention is not None
     assert made.contention.to_json() == {"seconds_per_byte": 1e-9, "latency": 6.69e-4}
     assert made.table.equals(generate("ada-srsf", 1).table)  # contention does not change the jobs
 
@@ -271,15 +270,14 @@ def test_only_one_off_jobs_and_none() -> None:
 # -- The law of random transfers: what it says of sizes, releases and links -----------------------------------------------
 
 
-def test_the_same_arguments_give_the_same_problem() -> None:
-    one, two, other = (random_transfers(5, seed, links=3) for seed in (4, 4, 5))
-    assert one.size.tolist() == two.size.tolist()
-    assert (one.release.tolist(), one.links) == (two.release.tolist(), two.links)
-    assert one.size.tolist() != other.size.tolist()
+def test_tests_draw_by_the_law_of_the_suite() -> None:
+    ours, suite = random_transfers(5, 4, 1.0), suites.random_transfers(5, 4, 1.0)
+    assert (ours.size.tolist(), ours.release.tolist()) == (suite.size.tolist(), suite.release.tolist())
+    assert (ours.contention, ours.links) == (suite.contention, suite.links)
 
 
 def test_sizes_are_log_uniform_and_releases_follow_the_work() -> None:
-    problem = random_transfers(20_000, 1)
+    problem = suites.random_transfers(20_000, 1, 0.2745)
     log = (np.log(problem.size) - np.log(0.01)) / np.log(1000)
     assert log.min() >= 0
     assert log.max() <= 1
@@ -293,24 +291,7 @@ def test_sizes_are_log_uniform_and_releases_follow_the_work() -> None:
     assert abs(share.mean() - 0.5) < 5 * np.sqrt(1 / 12 / late.size)
 
 
-def test_units_and_penalty() -> None:
-    plain, real = random_transfers(6, 2), random_transfers(6, 2, 0.5, seconds_per_byte=1e-9, unit=1e8)
-    assert np.allclose(real.size, 1e8 * plain.size)
-    assert np.allclose(real.release, 0.1 * plain.release)
-    assert real.contention.penalty == 0.5e-9
-
-
 def test_every_set_of_links_occurs() -> None:
     problem = random_transfers(2_000, 3, links=2)
     assert set(problem.links) == {(0,), (1,), (0, 1)}
     assert abs(problem.links.count((0, 1)) / problem.n - 1 / 3) < 5 * np.sqrt(2 / 9 / problem.n)
-
-
-@pytest.mark.parametrize(("arguments", "name"), [((0, 1), "n = 0"), ((2, -1), "seed = -1"), ((True, 1), "n = True")])
-def test_what_is_not_legal_is_named(arguments: tuple[int, int], name: str) -> None:
-    with pytest.raises(InputError, match=name):
-        random_transfers(*arguments)
-    with pytest.raises(InputError, match="links = 0"):
-        random_transfers(2, 1, links=0)
-    with pytest.raises(InputError, match=r"contention\.penalty"):
-        random_transfers(2, 1, -0.5)
