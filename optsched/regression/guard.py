@@ -105,8 +105,9 @@ class GuardedRatio:
         for each in self.measured:
             if each.row.ratio is None:
                 self._fail(each.row.instance, _ratio_text(each))
-        worst = max(self.measured, key=lambda each: each.row.ratio or 0.0)
-        if (worst.row.ratio or 0.0) > float(limit) * (1 + ROUNDING):
+        over = [each for each in self.measured if (each.row.ratio or 0.0) > float(limit) * (1 + ROUNDING)]
+        if over:
+            worst = max(over, key=lambda each: each.row.ratio or 0.0)
             self._fail(worst.row.instance, f"{_ratio_text(worst)}, more than {float(limit):.9g}")
         return self
 

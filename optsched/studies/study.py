@@ -54,7 +54,7 @@ from optsched.studies.experiment import (
 from optsched.studies.findings import REMARKS, findings, verdicts_on_theorems
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
-from optsched.sweeps.run import Cost, sweep
+from optsched.sweeps.run import Cost, Heard, sweep
 from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
@@ -119,15 +119,28 @@ class Study:
         made = [_declared(self.name, document, name) for name, own in tables if own.get("only", size) == size]
         return tuple(replace(each, seeds=None) for each in made) if small or seeds is not None else tuple(made)
 
-    def run(self, seeds: int | None = None, *, small: bool = False, **how: Any) -> Reproduction:
+    def run(
+        self,
+        seeds: int | None = None,
+        *,
+        small: bool = False,
+        store: str | os.PathLike[str] | None = None,
+        backend: str = "loky",
+        address: str | None = None,
+        workers: int | None = None,
+        heard: Heard | None = None,
+    ) -> Reproduction:
         """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or the experiment's).
 
-        The same numbers whenever, on whichever backend and on however many workers: ``how`` are the parameters of `run_all`.
-        Raises `InputError` unless ``seeds`` and ``workers`` are at least 1, and where a policy or a recipe is wrong, before
-        anything runs.
+        The same numbers whenever, on whichever backend and on however many ``workers``: the parameters are those of
+        `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
+        ``workers`` are at least 1, and where a policy or a recipe is wrong, before anything runs.
         """
         experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
-        return Reproduction(self, small, named, outcomes(experiments, named, run_all(experiments, named, **how)))
+        numbers = run_all(
+            experiments, named, store=store, backend=backend, address=address, workers=workers, heard=heard
+        )
+        return Reproduction(self, small, named, outcomes(experiments, named, numbers))
 
     def seeds_named(self, seeds: int | None, small: bool = False) -> tuple[int, ...]:
         """1..``seeds``, or the usual ones; `InputError` for none."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from simulation.task_reference import Gpu, Key, Number, World
+from simulation.task_reference import Gpu, Number, World
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
@@ -68,7 +67,7 @@ class AnySchedule(World):
         gangs = list(combinations(suiting, int(self.instance.gpus[job])))
         return gangs[self.rng.integers(len(gangs))]
 
-    def rank(self, keys: Sequence[Key], job: int) -> tuple[Number, int]:
+    def rank(self, job: int) -> tuple[Number, int]:
         return self.rng.random(), job
 
     def communicate(self) -> None:
