@@ -12,6 +12,7 @@ import pytest
 from brute_force import optimum
 from examples import examples
 from hypothesis import given, settings, strategies as st
+from srpt import served
 
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule, schedule_value
@@ -41,18 +42,9 @@ def one_machine(jobs: list[tuple[int, int, int]]) -> Instance:
 
 
 def points(jobs: list[tuple[int, int, int]], alpha: Fraction) -> list[Fraction]:
-    """Alpha points of preemptive WSPT, a slot of a 64th after the other: exact for quarters of integers."""
-    left, slot = [Fraction(p) for _, p, _ in jobs], Fraction(1, 64)
-    found, now = [Fraction(-1)] * len(jobs), Fraction(0)
-    while any(left):
-        open_now = [j for j, (r, _, _) in enumerate(jobs) if r <= now and left[j]]
-        if open_now:
-            j = min(open_now, key=lambda j: (Fraction(jobs[j][1], jobs[j][2]) if jobs[j][2] else 10**9, j))
-            left[j] -= slot
-            if found[j] < 0 and jobs[j][1] - left[j] >= alpha * jobs[j][1]:
-                found[j] = now + slot
-        now += slot
-    return found
+    """Alpha points of preemptive WSPT."""
+    ratio = [Fraction(p, w) if w else 10**9 for _, p, w in jobs]
+    return served([(r, p) for r, p, _ in jobs], lambda j, _: ratio[j], alpha)[0]
 
 
 @settings(max_examples=examples(25))
