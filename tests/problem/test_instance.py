@@ -136,6 +136,12 @@ ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
     ({"weight": math.nan}, "weight = nan", "finite"),
     ({"due": math.inf}, "due = inf", "finite"),
     ({"gpu_memory": -1.0}, "gpu_memory = -1.0", "bytes >= 0"),
+    ({"restart": -1.0}, "restart = -1.0", "seconds >= 0"),
+    ({"restart": math.inf}, "restart = inf", "finite"),
+    ({"restart": 1e19}, "restart = 1e+19", "at most 1e+18"),
+    ({"checkpoint": -1.0}, "checkpoint = -1.0", "bytes >= 0"),
+    ({"checkpoint": math.inf}, "checkpoint = inf", "finite"),
+    ({"checkpoint": 1e19}, "checkpoint = 1e+19", "at most 1e+18"),
     ({"id": ""}, "id = ''", "a name"),
     ({"id": "first"}, "id = 'first': duplicate id", "unique ids"),
 ]
@@ -280,6 +286,8 @@ RELEVANT: list[dict[str, Any]] = [
     {"gpu_memory": None},
     {"gpu_types": ("V100", "K80")},
     {"gpu_types": None},
+    {"restart": 2.5},
+    {"checkpoint": 4e9},
 ]
 
 
@@ -290,14 +298,13 @@ def test_the_digest_covers_every_number_id_and_type_of_a_job(changes: dict[str, 
     assert Instance(changed, MIXED).digest != Instance(jobs, MIXED).digest
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"gpus": 5}, {"count": 3}, {"gpu": "P100"}, {"gpu_memory": 1e10}, {"nic_bandwidth": 2e9}, {"intra_bandwidth": 1}],
-    ids=str,
-)
-def test_the_digest_covers_the_cluster(changes: dict[str, Any]) -> None:
+CLUSTER_CHANGES = {"gpus": 5, "count": 3, "gpu": "P100", "gpu_memory": 1e10, "nic_bandwidth": 2e9, "intra_bandwidth": 1}
+
+
+@pytest.mark.parametrize(("field", "value"), (CLUSTER_CHANGES | {"storage_bandwidth": 2e9}).items())
+def test_the_digest_covers_the_cluster(field: str, value: Any) -> None:
     jobs = [Job("plain", duration=1)]
-    changed = Cluster((dataclasses.replace(MIXED.nodes[0], **changes), MIXED.nodes[1]))
+    changed = Cluster((dataclasses.replace(MIXED.nodes[0], **{field: value}), MIXED.nodes[1]))
     assert Instance(jobs, changed).digest != Instance(jobs, MIXED).digest
 
 

@@ -61,6 +61,8 @@ jobs_of_any_kind = st.builds(
     user=st.none() | st.text(),
     gpu_memory=st.none() | st.just(1e9),
     gpu_types=st.none() | st.just(("V100", "k80")),
+    restart=st.none() | finite,
+    checkpoint=st.none() | finite,
 )
 
 
