@@ -32,19 +32,6 @@ def started(run: Run) -> list[float]:
     return found
 
 
-def nodes_of(run: Run) -> dict[int, list[int]]:
-    """The nodes of every job's replicas, in their order."""
-    return {s.job: [node for node, _ in s.gpus] for s in run.schedule.segments()}
-
-
-def small_ddl(rng: random.Random, seed: int, jobs: int = 7) -> Instance:
-    """Integer durations on every placement; crowded."""
-    nodes, gpus = rng.choice([(2, 2), (3, 2), (4, 2), (2, 4)])
-    return generate(
-        "ddl-small", seed, jobs=jobs, nodes=nodes, gpus=gpus, heavy=0.8, rho=4, span=rng.choice([0.0, 0.3, 1.0])
-    )
-
-
 # -- the whole dispatcher ---------------------------------------------------------------------------------------------
 
 
@@ -169,29 +156,27 @@ class Second:
         return [*srpt_points(*rows, self.beta), *srpt_points(*rows), *(turns.point[j] for j in here)]
 
 
-def drawn(rng: random.Random) -> tuple[dict[str, Any], str]:
-    """Parameters, and as a specification."""
-    parameters = {
-        "tau": rng.choice([0.0, 0.5, 2.0]),
-        "beta": rng.choice([0.25, 0.5, 1.0]),
-        "overtake": rng.choice([0.0, 0.1, 2.0, math.inf]),
-        "virtual_alpha": rng.choice(["min", "max", "heavy-edge"]),
-    }
-    text = ",".join(f"{name}={value}" for name, value in parameters.items())
-    return parameters, f"a-srpt:{text},predictor=noisy/error={rng.choice([1, 2])}"
-
-
 @pytest.mark.parametrize("place", ["first-fit", "heavy-edge"])
 def test_every_start_and_every_placement_is_that_of_a_second_dispatcher(place: str) -> None:
     rng = random.Random(1)
     overtaken, waited, strict = 0, 0, 0
     for seed in range(80 if explored() else 15):
-        instance = small_ddl(rng, seed, jobs=12)
-        parameters, text = drawn(rng)
-        run = simulate(instance, f"{text}+{place}")
+        # integer durations on every placement; crowded
+        nodes, gpus = rng.choice([(2, 2), (3, 2), (4, 2), (2, 4)])
+        span = rng.choice([0.0, 0.3, 1.0])
+        instance = generate("ddl-small", seed, jobs=12, nodes=nodes, gpus=gpus, heavy=0.8, rho=4, span=span)
+        parameters: dict[str, Any] = {
+            "tau": rng.choice([0.0, 0.5, 2.0]),
+            "beta": rng.choice([0.25, 0.5, 1.0]),
+            "overtake": rng.choice([0.0, 0.1, 2.0, math.inf]),
+            "virtual_alpha": rng.choice(["min", "max", "heavy-edge"]),
+            "predictor": f"noisy/error={rng.choice([1, 2])}",
+        }
+        text = ",".join(f"{name}={value}" for name, value in parameters.items())
+        run = simulate(instance, f"a-srpt:{text}+{place}")
         second = Second(instance, run, place, parameters)
         assert started(run) == pytest.approx(second.run(), rel=1e-12), (seed, run.policy)
-        assert nodes_of(run) == second.where
+        assert {s.job: [node for node, _ in s.gpus] for s in run.schedule.segments()} == second.where
         overtaken, waited = overtaken + bool(second.turns.charge), waited + bool(second.waited)
         strict += not second.turns.charge
     assert overtaken > 5
