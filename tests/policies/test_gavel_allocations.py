@@ -191,8 +191,8 @@ def test_the_program_reuses_slots() -> None:
 # -- rounds ---------------------------------------------------------------------------------------------------------------
 
 
-def book(share: list[list[float]], length: float = 100.0) -> ServiceAccount:
-    made = ServiceAccount(len(share), len(share[0]), length)
+def book(share: list[list[float]]) -> ServiceAccount:
+    made = ServiceAccount(len(share), len(share[0]), 100.0)
     for j in range(len(share)):
         made.arrive(j)
     made.reset(np.arange(len(share)), np.array(share), 0.0)

@@ -27,9 +27,9 @@ from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.type_speeds import GroupRates, group_rates
 
 
-def random_table(seed: int, jobs: int, nodes: int = 5) -> tuple[list[list[float]], list[float]]:
+def random_table(seed: int, jobs: int) -> tuple[list[list[float]], list[float]]:
     rng = np.random.default_rng([seed, 31])
-    rate = rng.uniform(1, 20, (jobs, nodes))
+    rate = rng.uniform(1, 20, (jobs, 5))
     return rate.tolist(), rng.uniform(2_000, 50_000, jobs).tolist()
 
 
