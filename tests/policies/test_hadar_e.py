@@ -24,6 +24,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.simulation.metrics import cluster_utilization
 from optsched.speeds.type_speeds import GroupRates, group_rates
 
 
@@ -283,3 +284,19 @@ def test_the_notes_count_copies_and_rounds_with_several(spec: str) -> None:
         at_once = [run.schedule.job[list(r.segments)].tolist().count(j) for r in run.rounds]
         assert run.notes["copies"][j] == max(at_once) <= run.copies
         assert run.notes["aggregations"][j] == sum(count > 1 for count in at_once)
+
+
+@pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,overhead=40", "hadar-e:overhead=0", "hadar-e:copies=1"])
+def test_metrics_are_those_of_the_event_log(spec: str) -> None:
+    rate, steps = random_table(3, 3)
+    run = forked(table_instance(rate, steps, [50.0, 400.0, 60.0]), spec)
+    rows = list(run.schedule.segments())
+    offered = 5 * (max(s.end for s in rows) - 50.0)
+    held = sum(s.end - s.start for s in rows)
+    worked = sum(s.work / rate[s.job][s.gpus[0][0]] for s in rows)
+    occupied, productive = cluster_utilization(run.schedule)
+    assert (occupied, productive) == pytest.approx((held / offered, worked / offered))
+    assert productive <= (1 - run.overhead / run.round) * occupied * (1 + 1e-12)
+    assert held - worked == pytest.approx(run.overhead * len(rows), abs=1e-6)  # every copy pays it once a round
+    assert run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(run.overhead * len(rows), abs=1e-6)
+    assert run.metrics["utilization"] == pytest.approx(worked / offered)
