@@ -26,7 +26,7 @@ SCHEMA = Path(__file__).parents[2] / "instances" / "schema.json"
 CLUSTER = Cluster(
     (
         NodeGroup(count=2, gpus=8, gpu="V100", gpu_memory=34359738368, nic_bandwidth=1.25e9, intra_bandwidth=1.5e11),
-        NodeGroup(gpus=4, gpu="K80"),
+        NodeGroup(gpus=4, gpu="K80", storage_bandwidth=2e9),
     )
 )
 WHOLE = Instance(
