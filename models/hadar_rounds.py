@@ -220,15 +220,14 @@ class RoundProblem:
                 found.append(RoundAllocation(used, self.seconds * int(self.tasks[j]) * task))
         return found
 
-    def job_schedules(self, j: int, *, most_rounds: int | None = None) -> Iterator[JobSchedule]:
-        """Every schedule of job j in at most ``most_rounds`` rounds (None: any number) of which no round is superfluous.
+    def job_schedules(self, j: int) -> Iterator[JobSchedule]:
+        """Every schedule of job j of which no round is superfluous.
 
         A schedule with a superfluous round is dominated: without it, it asks less and completes no later. Hence the
         optimum over these schedules is that over all.
         """
         options = self.allocations(j)
         needed, first = float(self.work[j]) * ENOUGH, int(self.arrival[j])
-        limit = self.rounds if most_rounds is None else most_rounds
         most = max((one.iterations for one in options), default=0.0)
 
         def extend(taken: tuple[tuple[int, RoundAllocation], ...], done: float) -> Iterator[JobSchedule]:
@@ -239,25 +238,24 @@ class RoundProblem:
                 return
             begin = taken[-1][0] + 1 if taken else first
             for t in range(begin, self.rounds):
-                if done + min(limit - len(taken), self.rounds - t) * most < needed:
+                if done + (self.rounds - t) * most < needed:
                     return  # too late to do the rest
                 for one in options:
                     yield from extend((*taken, (t, one)), done + one.iterations)
 
         return extend((), 0.0)
 
-    def packing(self, *, most_rounds: int | None = None) -> Packing:
+    def packing(self) -> Packing:
         """The schedule-indexed packing: every job with its schedules, the resources being (t, h, r).
 
         For small instances. Raises `InputError` above `MOST_SCHEDULES`, all jobs together.
         """
         schedules, left = [], MOST_SCHEDULES
         for j in range(self.n):
-            found = self.job_schedules(j, most_rounds=most_rounds)
-            schedules.append(tuple(itertools.islice(found, left + 1)))
+            schedules.append(tuple(itertools.islice(self.job_schedules(j), left + 1)))
             left -= len(schedules[-1])
             if left < 0:
-                legal = f"at most {MOST_SCHEDULES:,}: fewer jobs, rounds or devices, or most_rounds"
+                legal = f"at most {MOST_SCHEDULES:,}: fewer jobs, rounds or devices"
                 raise InputError("too many schedules to enumerate", row=j, field="schedules", legal=legal)
         return Packing(tuple(np.tile(self.devices.ravel(), self.rounds).tolist()), tuple(schedules))
 

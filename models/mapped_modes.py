@@ -13,7 +13,7 @@ those of a job at the speeds of a throughput table are as fast as the slowest GP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -31,36 +31,26 @@ from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import profile_pace, tables_of
 from optsched.speeds.stage_graph import iteration_time
 
-# The ways to put a gang on named nodes: a mode is a tuple of (node, GPUs there), nodes ascending.
-#
-# * ``any``: every split over the nodes.
-# * ``consolidated``: a gang that fits on one node takes one node; a larger one takes whole nodes and the remainder on one
-#   further node (none if there is no remainder).
-
+# A way to put a gang on named nodes: (node, GPUs there), nodes ascending.
 Mode = tuple[tuple[int, int], ...]
 
 MODES = 500  # of one class of jobs; a model has (modes x starts) columns a job
-PLACEMENTS = ("any", "consolidated")
 
 
-def modes_of_classes(instance: Instance, placement: str) -> list[list[Mode]]:
+def modes_of_classes(instance: Instance) -> list[list[Mode]]:
     """The modes of every class of jobs (`Instance.job_class`); `InputError` when there are none or too many."""
-    if placement not in PLACEMENTS:
-        raise InputError("no such placement", field="placement", value=placement, legal=", ".join(PLACEMENTS))
-    ways: Callable[[int, Sequence[int], Sequence[int]], Iterator[Mode]]
-    ways = splits if placement == "any" else consolidated
     sizes = instance.cluster.node_gpus
     modes = []
     for gpus, eligible in zip(instance.class_gpus.tolist(), instance.class_eligible, strict=True):
         nodes = np.flatnonzero(eligible)
-        found = list(islice(ways(gpus, nodes.tolist(), sizes[nodes].tolist()), MODES + 1))
+        found = list(islice(splits(gpus, nodes.tolist(), sizes[nodes].tolist()), MODES + 1))
         if not found:
-            raise InputError(f"no {placement} placement of a gang of {gpus} GPUs on {nodes.size} nodes", field="gpus")
+            raise InputError(f"no placement of a gang of {gpus} GPUs on {nodes.size} nodes", field="gpus")
         if len(found) > MODES:
             raise InputError(
-                f"a gang of {gpus} GPUs has more than {MODES} {placement} placements on {nodes.size} nodes",
+                f"a gang of {gpus} GPUs has more than {MODES} placements on {nodes.size} nodes",
                 field="gpus",
-                legal="smaller gangs or fewer nodes, the consolidated placement, or rigid-time-indexed, which counts",
+                legal="smaller gangs or fewer nodes, or rigid-time-indexed, which counts",
             )
         modes.append(found)
     return modes
@@ -81,33 +71,6 @@ def splits(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mo
     """Every way to take ``gpus`` from nodes of the given sizes."""
     for taken in counts(gpus, sizes):
         yield tuple((node, count) for node, count in zip(nodes, taken, strict=True) if count)
-
-
-def consolidated(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:
-    """One node, or whole nodes and a remainder on one other node."""
-    single = [node for node, size in zip(nodes, sizes, strict=True) if size >= gpus]
-    if single:
-        yield from (((node, gpus),) for node in single)
-        return
-    for whole in _whole_nodes(gpus, list(zip(nodes, sizes, strict=True)), max(sizes, default=0)):
-        remainder = gpus - sum(size for _, size in whole)
-        if remainder == 0:
-            yield whole
-            continue
-        taken = {node for node, _ in whole}
-        for node, size in zip(nodes, sizes, strict=True):
-            if node not in taken and size > remainder:
-                yield tuple(sorted((*whole, (node, remainder))))
-
-
-def _whole_nodes(gpus: int, nodes: list[tuple[int, int]], most: int) -> Iterator[Mode]:
-    # sets of nodes that hold at most `gpus` and leave less than a largest node over
-    if gpus < most:
-        yield ()
-    if gpus > 0 and gpus - sum(size for _, size in nodes) < most:
-        for i, (node, size) in enumerate(nodes):
-            if size <= gpus:
-                yield from (((node, size), *rest) for rest in _whole_nodes(gpus - size, nodes[i + 1 :], most))
 
 
 MAPPINGS = 50_000  # of one profile to one vector: about a second
@@ -138,7 +101,7 @@ class MappedModes:
     @classmethod
     def of(cls, instance: Instance) -> MappedModes:
         """The modes of an instance; `InputError` when they, or the mappings behind one of them, are too many."""
-        vectors = modes_of_classes(instance, "any")
+        vectors = modes_of_classes(instance)
         timing = _Timing(instance)
         job, mapping, pace = [], [], []
         for j, kind in enumerate(instance.job_class.tolist()):
@@ -151,9 +114,9 @@ class MappedModes:
         return cls._in(instance, jobs, mapping, instance.work[jobs] * np.array(pace))
 
     @classmethod
-    def rigid(cls, instance: Instance, placement: str) -> MappedModes:
-        """The modes of jobs that are equally fast everywhere; a ``placement`` of `PLACEMENTS`. Errors as in `of`."""
-        own = [modes_of_classes(instance, placement)[kind] for kind in instance.job_class.tolist()]
+    def rigid(cls, instance: Instance) -> MappedModes:
+        """The modes of jobs that are equally fast everywhere. Errors as in `of`."""
+        own = [modes_of_classes(instance)[kind] for kind in instance.job_class.tolist()]
         jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in own])
         return cls._in(instance, jobs, [mode for modes in own for mode in modes], fixed_durations(instance)[jobs])
 

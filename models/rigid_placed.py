@@ -10,12 +10,10 @@ Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q
          sum_b sum_{t - p_j < s <= t} u_bv start[b, s] <= c_v        every node v, crowded t     (2)  capacity
          sum_{b of j, t} (t + p_j) start[b, t] <= largest            every job j, of a maximum   (3)  finish
 
-These are the rows of `start_model`. Placement ``any`` allows every split, ``consolidated`` one node, or whole nodes and a
-remainder.
+These are the rows of `start_model`.
 
-Optimum: exact for any regular objective. With ``any`` it holds for ``gang-nonpreemptive``, and where every job may
-use every node it equals that of `rigid_time_indexed`, which is much smaller. With ``consolidated`` it holds only for
-schedules placed that way, a smaller class: such an optimum is **not** a bound for other schedules.
+Optimum: exact for ``gang-nonpreemptive`` and any regular objective. Where every job may use every node it equals that of
+`rigid_time_indexed`, which is much smaller.
 Size, H = latest completion, Q modes a job: columns about n Q H, rows n + N H, nonzeros about sum_j Q H (p_j |q| + 1).
 Reference: Talbot, Resource-constrained project scheduling with time-resource tradeoffs, Management Sci. 28 (1982),
 1197-1210.
@@ -38,14 +36,14 @@ from optsched.problem.instance import Instance
 NAME = "rigid-placed"
 
 
-def applies(instance: Instance, objective: str, placement: str = "any") -> str | None:
+def applies(instance: Instance, objective: str) -> str | None:
     """None, or why not: too many placements, times without a common unit, too large."""
-    return inapplicable(instance, objective, REGULAR, lambda *about: size(*about, placement=placement))
+    return inapplicable(instance, objective, REGULAR, size)
 
 
-def size(instance: Instance, objective: str, *, placement: str = "any") -> int:
+def size(instance: Instance, objective: str) -> int:
     """Nonzeros: every start of a mode stands in (1), in p_j rows of (2) a node it uses, and for the makespan in one more."""
-    return _blocks(instance, MappedModes.rigid(instance, placement)).size(instance, objective)
+    return _blocks(instance, MappedModes.rigid(instance)).size(instance, objective)
 
 
 def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
@@ -54,10 +52,10 @@ def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
     return StartBlocks(grid, modes.job, grid.duration[modes.job], modes.held, instance.cluster.node_gpus)
 
 
-def build(instance: Instance, objective: str, *, placement: str = "any", **limits: Any) -> pyo.ConcreteModel:
+def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
     """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
-    require(applies(instance, objective, placement), NAME)
-    modes = MappedModes.rigid(instance, placement)
+    require(applies(instance, objective), NAME)
+    modes = MappedModes.rigid(instance)
     model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), **limits)
     model.modes = modes.only(kept)
     return model

@@ -40,6 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
+@pytest.fixture
+def prices_for_few_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds by prices over time are looked for however few the jobs are."""
+    from optsched.bounds import priced_deadlines, priced_time
+
+    for module in (priced_time, priced_deadlines):
+        monkeypatch.setattr(module, "FEWEST_JOBS", 1)
+
+
 @cache
 def price_of_users() -> float:
     from optsched.compiled import function

@@ -1,7 +1,7 @@
 """Deadlines that jobs cannot all meet: each would pay for GPUs, by type and time, more together than all GPUs are worth.
 
-**Problem**: every class of schedules of `optsched.bounds.priced_time` | max (C_j - r_j) / d_j, d_j the flow time under equal
-sharing (`optsched.problem.fair_share`).
+**Problem**: every class of schedules of `optsched.bounds.priced_time` but that of jobs with tasks, whose turns may save what
+they pay | max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
 **Bound**: R, for prices omega_kt >= 0 of a second of a GPU of type t in cell k of time, 0 outside all cells, with
 
     sum_j m_j > sum_kt G_t length_k omega_kt,      m_j = the least that j's work costs within [r_j, r_j + R d_j].
@@ -26,7 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof, best_proof, ratio_text
+from optsched.bounds.certificate import TASK_SHARING_CLASSES, Proof, best_proof, ratio_text
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time import CLASSES, FEWEST_JOBS, MOST_JOBS, SAFE, SAFE_TIME, Rounded, modes_for
 from optsched.bounds.priced_time_search import PricedTime
@@ -222,10 +222,11 @@ def _pieces(modes: Modes, price: Floats) -> tuple[Floats, Floats]:
 
 
 KIND = "priced-deadlines"
+WITHOUT_TASKS = [each for each in CLASSES if each not in TASK_SHARING_CLASSES]
 
 
 @proved_bound(
-    KIND, objectives=(FAIR,), classes=CLASSES, statement="deadlines cost more than all GPUs, by type and time"
+    KIND, objectives=(FAIR,), classes=WITHOUT_TASKS, statement="deadlines cost more than all GPUs, by type and time"
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
     """The proof with the largest ratio found; data: it, moments and prices, charges if GPUs are shared.

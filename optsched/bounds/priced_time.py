@@ -47,7 +47,7 @@ from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, mode
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.proof import proved_bound
 from optsched.bounds.shared_machine import modes_of_shared
-from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, costs_with, sum_costs
+from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, sum_costs
 from optsched.bounds.task_times import modes_of_tasks, task_times
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -95,9 +95,7 @@ def priced_certificate(
 
 
 def _costs(instance: Instance, objective: str) -> SumCosts:
-    if instance.at_task_level:
-        return costs_with(instance, objective, task_times(instance).path)
-    return sum_costs(instance, objective)
+    return sum_costs(instance, objective, task_times(instance).path if instance.at_task_level else None)
 
 
 def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from optsched.bounds.certificate import Certificate, Proof, Verifier
 from optsched.bounds.grid import GridJobs, on_grid
 from optsched.bounds.proof import prove, proved_bound
-from optsched.bounds.sum_costs import FAIR, SumCosts, costs_with
+from optsched.bounds.sum_costs import FAIR, SumCosts, sum_costs
 from optsched.check.verify_case import Data, Machine
 from optsched.check.verify_fair_share import fair_alone
 from optsched.check.verify_on_clusters import THEOREMS
@@ -81,7 +81,7 @@ class Relaxed(ABC):
 
     def costs(self, objective: str) -> SumCosts:
         """The costs of a sum objective."""
-        return costs_with(self.instance, objective, self.alone)
+        return sum_costs(self.instance, objective, self.alone)
 
     @abstractmethod
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:

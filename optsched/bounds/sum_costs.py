@@ -61,14 +61,12 @@ class SumCosts:
         return {"flow_constant": ratio_text(exact_dot(self.weight, self.release))}
 
 
-def sum_costs(instance: Instance, objective: str) -> SumCosts:
-    """The costs of a sum objective (one of `COMPLETION`, `FLOW`, `TARDINESS`)."""
-    return costs_with(instance, objective, seconds_alone(instance))
+def sum_costs(instance: Instance, objective: str, duration: Floats | None = None) -> SumCosts:
+    """The costs of a sum objective (one of `COMPLETION`, `FLOW`, `TARDINESS`) or of utility.
 
-
-def costs_with(instance: Instance, objective: str, duration: Floats) -> SumCosts:
-    """The same with other seconds, f64[n], that a job takes at least from its release to its completion."""
-    release = instance.arrival
+    ``duration`` f64[n]: seconds that a job takes at least from its release to its completion, if not its gang's alone.
+    """
+    release, duration = instance.arrival, seconds_alone(instance) if duration is None else duration
     weight = np.ones(instance.n) if objective in _UNWEIGHTED else instance.weight
     counted = np.zeros(instance.n)
     if objective in FLOW:

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from optsched.bounds.certificate import CertificateError, rounded_down, shown
 from optsched.check.verify_certificate import srpt_ends
@@ -106,7 +106,8 @@ def _srpt_sum(jobs: Iterable[tuple[Number, Number]]) -> Number:
     now: Number = 0
     total: Number = 0
     left: Number | None = None
-    for release, work in sorted(jobs):
+    nobody: Any = (math.inf, 0)
+    for release, work in [*sorted(jobs), nobody]:
         while left is not None and now + left <= release:
             now += left
             total += now
@@ -118,9 +119,4 @@ def _srpt_sum(jobs: Iterable[tuple[Number, Number]]) -> Number:
             heapq.heappush(waiting, max(left, work))
             left = min(left, work)
         now = release
-    if left is not None:
-        waiting.append(left)
-    for rest in sorted(waiting):
-        now += rest
-        total += now
     return total

@@ -264,6 +264,26 @@ def fill(gangs: list[int], total: int) -> int:
     return filled.bit_length() - 1 if total <= FILLED else total
 
 
+def most_together(paid: list[tuple[int, int]], total: int) -> int:
+    """The most that gangs (GPUs, price) pay which have no more than ``total`` GPUs together: by the GPUs filled."""
+    if sum(gang for gang, _ in paid) <= total:
+        return sum(price for _, price in paid)
+    step = math.gcd(*(gang for gang, _ in paid))
+    best = [0] * (total // step + 1)
+    for size, price in ((gang // step, price) for gang, price in paid if price):
+        best[size:] = map(max, best[size:], [more + price for more in best[: len(best) - size]])
+    return best[-1]
+
+
+def by_cell(own: list[tuple[int, list[int]]], gangs: list[int], cells: int) -> list[list[tuple[int, int]]]:
+    """(GPUs, price) of the jobs that pay in every cell, of which each has prices from some cell on."""
+    paid: list[list[tuple[int, int]]] = [[] for _ in range(cells)]
+    for (first, row), gang in zip(own, gangs, strict=False):
+        for k, price in enumerate(row, start=first):
+            paid[k] += [(gang, price)] if price else []
+    return paid
+
+
 def main(name: str, judge: Callable[[Data, Data], str]) -> None:
     """The command: judge the two files, print one line, and end the program with the exit code."""
     try:

@@ -48,9 +48,11 @@ if TYPE_CHECKING or __package__:
         Data,
         Machine,
         below,
+        by_cell,
         floors,
         integers,
         main,
+        most_together,
         need,
         ratio,
         shown,
@@ -270,9 +272,10 @@ def prices(case: Case, data: Data) -> tuple[Fraction, Data]:
     steps += sum(len(price) for _, price in of_jobs) * case.total // (len(case.ids) + 1)
     steps *= 1 + longest // 64
     need(steps * (len(case.ids) + 1) <= case.most_steps, f"more than {case.most_steps} steps of prices", UNJUDGED)
-    value = -Fraction(most_own(of_jobs, cells, case), size)
+    value = -Fraction(sum(most_together(paid, case.total) for paid in by_cell(of_jobs, case.gpus, cells)), size)
     for width, price, own in rows:
-        value -= Fraction((widest(width, case.gpus, case.total) if own else case.total) * sum(price), size)
+        capacity = most_together(list(zip(case.gpus, width, strict=True)), case.total) if own else case.total
+        value -= Fraction(capacity * sum(price), size)
     for j, (claim, w, c) in enumerate(zip(claims, case.weight, case.moment, strict=True)):
         rate = [0] * cells
         for width, price, _ in rows:
@@ -307,24 +310,6 @@ def stated_own(data: Data, jobs: int) -> list[tuple[int, list[int]]]:
     legal = legal and all(type(x) is int and 0 <= x < WIDEST for first, price in rows for x in (first, *price))
     need(legal, "data.own: [cell, prices from there on] of every job, integers >= 0", DUAL)
     return [(first, price) for first, price in rows]
-
-
-def most_own(own: list[tuple[int, list[int]]], cells: int, case: Case) -> int:
-    """The most of their own prices that gangs which fit together pay, over all cells."""
-    paid: list[list[tuple[int, int]]] = [[] for _ in range(cells)]
-    for (first, row), gang in zip(own, case.gpus, strict=False):
-        for k, price in enumerate(row, start=first):
-            paid[k] += [(price, gang)] if price else []
-    return sum(widest([x for x, _ in cell], [g for _, g in cell], case.total) for cell in paid)
-
-
-def widest(width: list[int], gpus: list[int], total: int) -> int:
-    """The largest width of gangs that fit on all GPUs together."""
-    most = [0] * (total + 1)  # by the GPUs that they have
-    for u, g in zip(width, gpus, strict=True):
-        if u:
-            most[g:] = [max(kept, more + u) for kept, more in zip(most[g:], most, strict=False)]
-    return most[-1]
 
 
 def cheapest(rate: list[int], size: int, slope: Fraction, times: tuple[Fraction, ...], pieces: bool) -> Fraction:

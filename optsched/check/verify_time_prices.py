@@ -21,18 +21,17 @@ there are (optsched/bounds/priced_gangs.py).
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right, insort
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING or __package__:
-    from optsched.check.verify_case import DUAL, EXPONENT, Data, need, ratio, the, written
+    from optsched.check.verify_case import DUAL, EXPONENT, Data, by_cell, most_together, need, ratio, the, written
     from optsched.check.verify_fair_share import share_of
     from optsched.check.verify_sharing import Needs, whole
 else:  # copied
-    from verify_case import DUAL, EXPONENT, Data, need, ratio, the, written
+    from verify_case import DUAL, EXPONENT, Data, by_cell, most_together, need, ratio, the, written
     from verify_fair_share import share_of
     from verify_sharing import Needs, whole
 
@@ -381,9 +380,8 @@ def priced_gangs(case: Any, data: Data) -> tuple[Fraction, Data]:
     given, unit = the(list, data, "own_prices", DUAL), Fraction(2) ** -exponent(data, "price_exponent")
     need(len(given) == len(rates) and all(map(legal_row, given)), "data.own_prices: [cell, prices] of every job", DUAL)
     need(sum(len(row) for _, row in given) <= MOST_PAIRS, f"more than {MOST_PAIRS} own prices: too many to try")
-    paid: list[list[tuple[int, int]]] = [[] for _ in cells.prices]  # (GPUs, price) of every cell
     for j, (first, row) in enumerate(given):
-        need(first + len(row) <= len(paid), f"data.own_prices[{j}]: there are no such cells", DUAL)
+        need(first + len(row) <= len(cells.prices), f"data.own_prices[{j}]: there are no such cells", DUAL)
         release = Fraction(case.release[j], case.unit)
         need(cells.moments[first] <= release, f"data.own_prices[{j}] begin after the job's arrival", DUAL)
         least = unit_of(data) * minima[j]
@@ -393,11 +391,10 @@ def priced_gangs(case: Any, data: Data) -> tuple[Fraction, Data]:
         mine = own_cells(cells, first, [unit * price for price in row], case.gpus[j])
         held = Minima(mine, adds=False).hold(job, rates[j])
         need(held, f"data.minima[{j}]: the job costs and pays less than it says", DUAL)
-        for k, price in enumerate(row, start=first):
-            paid[k] += [(case.gpus[j], price)] if price else []
+    paid = by_cell(given, case.gpus, len(cells.prices))
     need(sum(map(len, paid)) * case.total <= MOST_FILLED, "too many gangs and GPUs to try")
     worth = cells.worth(case.count) + unit * sum(
-        ((b - a) * most_paid(some, case.total) for (a, b), some in zip(pairwise(cells.moments), paid, strict=True)),
+        ((b - a) * most_together(some, case.total) for (a, b), some in zip(pairwise(cells.moments), paid, strict=True)),
         Fraction(0),
     )
     names = ("moments", "moment_exponent", "prices", "price_exponent", "own_prices", "minima", "minimum_exponent")
@@ -423,15 +420,3 @@ def own_cells(cells: PricedCells, first: int, row: list[Fraction], gang: int) ->
         for by_type, own in zip(cells.prices[first:last], row, strict=True)
     ]
     return PricedCells(cells.moments[first : last + 1], prices)
-
-
-def most_paid(gangs: list[tuple[int, int]], total: int) -> int:
-    """The most that gangs of no more than ``total`` GPUs pay together: dynamic programming over the GPUs filled."""
-    if sum(gang for gang, _ in gangs) <= total:
-        return sum(price for _, price in gangs)
-    step = math.gcd(*(gang for gang, _ in gangs))
-    best = [0] * (total // step + 1)
-    for gang, price in gangs:
-        size = gang // step
-        best[size:] = map(max, best[size:], [paid + price for paid in best[: len(best) - size]])
-    return best[-1]

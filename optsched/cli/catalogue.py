@@ -366,7 +366,9 @@ def list_names(
 ) -> None:
     """Names that can be used, each with a line on what it is.
 
-    optsched list policies; optsched list recipes philly-like
+    \b
+    optsched list policies
+    optsched list recipes philly-like
     """
     if kind is None:
         if as_json:

@@ -79,7 +79,7 @@ def generate(
 ) -> None:
     """Make an instance from a recipe and a seed.
 
-    optsched generate philly-like --set jobs=500 --set cluster=8x8 --seed 1 -o made.json
+    optsched generate philly-like --set jobs=500 --seed 1 -o made.json
     """
     check_writable(file, "an instance")
     from optsched.io.traces.generate import generate as make, settings
@@ -116,6 +116,7 @@ def plot(
 ) -> None:
     """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
 
+    \b
     optsched plot result/result.json -o ratios.png
     optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.html
     """
@@ -153,7 +154,9 @@ def library(
 ) -> None:
     """Instances with proven optima or intervals; submit better.
 
-    optsched library list gangs-64 --open; optsched library check better.json
+    \b
+    optsched library list gangs-64 --open
+    optsched library check better.json
 
     check exits with 1, naming the rule, when the file does not hold; else it says what the file improves.
     """

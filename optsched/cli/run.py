@@ -268,7 +268,9 @@ def ratio(
 ) -> None:
     """Worst, mean and median ratio over a suite of instances. Each is to the best possible; is every guarantee kept?
 
-    optsched ratio ddl -p a-srpt -p spjf; optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
+    \b
+    optsched ratio ddl -p a-srpt -p spjf
+    optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
     """
     from optsched.guarantees.evaluate import ratios
     from optsched.guarantees.robustness import errors_in, robustness_curves

@@ -18,8 +18,8 @@ by index (`long_one_first`: nobody has any service left), and the ratio is reach
 first, AdaDUAL is optimal with equal releases; with the second released r > 0 later it stays below the ratio, and reaches it
 in the limit r -> 0 (k and 1 - e bytes, the second k e seconds later).
 
-**More transfers**: no constant, see `blocked`. Theorem for any releases, proof and families: this project; the rule:
-Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
+**More transfers**: no constant, see `blocked_transfers`. Theorem for any releases, proof and families: this project; the
+rule: Q. Wang, S. Shi, C. Wang, X. Chu, arXiv 2002.10105.
 
 **SRSF(k)**: never to overlap costs a factor 2, always to overlap more than AdaDUAL. Two transfers on one link, released at
 any times, no preemption, eta >= 0: sum (C_j - r_j), and sum C_j, is at most 2 OPT under SRSF(1) and at most (4 + 2 eta / b)
@@ -37,7 +37,6 @@ is better than both for every eta: (2 + theta) / (1 + 2 theta) < min(2, (4 + 2 e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -55,8 +54,8 @@ from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.simulation.run import Run
 from optsched.speeds.sharing_pair import adadual_ratio
 
-SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked`, as multiples of b
-JUST_BELOW = 0.99  # of theta: the second transfer of `blocked` is admitted
+SECOND, OTHERS = 1e-6, 2e-6  # s: releases in `blocked_transfers`
+JUST_BELOW = 0.99  # of theta: the second transfer of `blocked_transfers` is admitted
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
@@ -104,40 +103,6 @@ ADADUAL = guarantee(
 )
 
 
-@dataclass(frozen=True)
-class Blocked:
-    """A problem and starts that are far better than AdaDUAL's: one transfer after the other, the shortest first."""
-
-    problem: TransferProblem
-    start: tuple[Fraction, ...]
-
-    @property
-    def reference(self) -> Fraction:
-        """sum (C_j - r_j) of ``start``, seconds, exact: no optimum is larger."""
-        completion = transfer_completions(self.problem, self.start, exact=True)
-        return Fraction(sum(completion)) - sum(map(Fraction, self.problem.release.tolist()))
-
-
-def blocked(small: int, contention: Contention, size: float | None = None) -> Blocked:
-    """``small`` short transfers wait behind two that AdaDUAL let run together: a ratio that grows like their number.
-
-    Sizes 1 at 0 and 0.99 theta at 1e-6 b (admitted), then m = ``small`` of ``size`` bytes (None: 1 / m^2) at 2e-6 b. Two
-    run, so none of these starts before the second ends, at 0.99 theta (2 b + eta) or later: AdaDUAL's flow is at least
-    m 0.99 theta (2 b + eta) > 0.49 m b. With 1 / m^2 all flows of ``start`` together are below 5 b, so that the ratio is at
-    least m / 11. SRSF(1) fares no better: its m transfers wait for b seconds. With a ``size`` that does not fall with m
-    they cost m^2 size b / 2 themselves, and the ratio grows only up to about (size)^-1/2 of them.
-    """
-    check_legal(small >= 1, "small", small, "an integer >= 1")
-    contention.require_penalty("AdaDUAL's threshold")
-    b, short = contention.seconds_per_byte, 1 / small**2 if size is None else size
-    release = np.array([0.0, SECOND * b, *[OTHERS * b] * small])
-    problem = TransferProblem(release, np.array([1.0, JUST_BELOW * contention.theta, *[short] * small]), contention)
-    lengths = [Fraction(b) * Fraction(bytes_) for bytes_ in problem.size.tolist()]
-    first, each = Fraction(float(release[-1])), lengths[-1]
-    after = first + small * each
-    return Blocked(problem, (after + lengths[1], after, *(first + i * each for i in range(small))))
-
-
 @family(
     "short transfers wait behind two that run together on the one link",
     policy="ada-srsf",
@@ -145,12 +110,28 @@ def blocked(small: int, contention: Contention, size: float | None = None) -> Bl
     limit="at least small / 11: no constant",
     sizes=(2, 10),
 )
-def blocked_transfers(small: int = 10, eta: float = 0.2745) -> Challenge:
-    """See `optsched.guarantees.adadual.blocked`; b = 1."""
+def blocked_transfers(small: int = 10, eta: float = 0.2745, size: float = 0.0) -> Challenge:
+    """``small`` short transfers wait behind two that AdaDUAL let run together: a ratio that grows like their number.
+
+    b = 1. Sizes 1 at 0 and 0.99 theta at 1e-6 (admitted), then m = ``small`` of ``size`` bytes (0: 1 / m^2) at 2e-6. Two
+    run, so none of these starts before the second ends, at 0.99 theta (2 + eta) or later: AdaDUAL's flow is at least
+    m 0.99 theta (2 + eta) > 0.49 m. The reference: one after the other, the shortest first. With 1 / m^2 all its flows
+    together are below 5, so that the ratio is at least m / 11. SRSF(1) fares no better: its m transfers wait for a second.
+    With a ``size`` that does not fall with m they cost m^2 size / 2 themselves, and the ratio grows only up to about
+    (size)^-1/2 of them.
+    """
+    check_legal(small >= 1, "small", small, "an integer >= 1")
     check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
-    found = blocked(small, Contention(1, eta))
-    instance = transfer_instance(found.problem, f"blocked-transfers-{small}", objective="total_flow_time")
-    return Challenge(instance, found.reference)
+    check_legal(0 <= size < math.inf, "size", size, "bytes, 0: 1 / small^2")
+    contention = Contention(1, eta)
+    sizes = [1.0, JUST_BELOW * contention.theta, *[size or 1 / small**2] * small]
+    problem = TransferProblem(np.array([0.0, SECOND, *[OTHERS] * small]), np.array(sizes), contention)
+    first, lengths = Fraction(OTHERS), [Fraction(bytes_) for bytes_ in sizes]
+    after = first + small * lengths[-1]
+    start = (after + lengths[1], after, *(first + i * lengths[-1] for i in range(small)))
+    completion = transfer_completions(problem, start, exact=True)
+    instance = transfer_instance(problem, f"blocked-transfers-{small}", objective="total_flow_time")
+    return Challenge(instance, Fraction(sum(completion)) - sum(map(Fraction, problem.release.tolist())))
 
 
 def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:

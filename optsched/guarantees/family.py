@@ -104,11 +104,11 @@ class Member:
 FAMILIES: Registry[Family] = Registry("family", package="optsched.guarantees")
 
 
-def family(summary: str, *, name: str = "", **facts: Any) -> Callable[[Callable[..., Instance | Challenge]], Family]:
+def family(summary: str, **facts: Any) -> Callable[[Callable[..., Instance | Challenge]], Family]:
     """Decorator that files a maker of instances under its own name, with ``-`` for ``_``, as a `Family`."""
 
     def add(make: Callable[..., Instance | Challenge]) -> Family:
-        found = Family(name or make.__name__.replace("_", "-"), summary, make=make, **facts)
+        found = Family(make.__name__.replace("_", "-"), summary, make=make, **facts)
         return FAMILIES.register(found.name)(found)
 
     return add

@@ -208,19 +208,27 @@ SJF_BSBF = guarantee(
 )
 
 
-def crowded(small: int, xi: float, size: float | None = None, second: float | None = None) -> Challenge:
+@family(
+    "short jobs wait behind two that share the one GPU",
+    policy="sjf-bsbf",
+    objective="total_flow_time",
+    limit="at least small / 11: no constant",
+    sizes=(2, 10),
+)
+def crowded(small: int = 10, xi: float = 2.0, size: float = 0.0, second: float = 0.0) -> Challenge:
     """``small`` m short jobs wait behind two that SJF-BSBF lets share the one GPU: a ratio that grows like their number.
 
-    1 s at 0, ``second`` at 1e-6 (admitted), then m jobs of ``size`` (None: 1 / m^2) at 2e-6. The reference runs these first,
-    one by one, then the two in the best way. ``second`` None: 0.99 times the threshold 1 / (2 xi - 2), at most 0.99. The GPU
+    1 s at 0, ``second`` at 1e-6 (admitted), then m jobs of ``size`` (0: 1 / m^2) at 2e-6. The reference runs these first,
+    one by one, then the two in the best way. ``second`` 0: 0.99 times the threshold 1 / (2 xi - 2), at most 0.99. The GPU
     is full until the second ends, at 0.99 xi / (2 xi - 2) > 0.49 or 0.99 xi, so that SJF-BSBF's flow is above 0.49 m. With
     1 / m^2 the reference is below 5 for m >= 2: the short ones 1/2 + 1/(2 m), the other two below 3 + 2 / m. Hence the
     ratio is at least m / 11, for every xi; so is that of SJF-FFS, and of SJF, where they wait for 1 s.
     """
     check_legal(small >= 1, "small", small, "an integer >= 1")
     check_legal(1 <= xi < math.inf, "xi", xi, "a finite number >= 1")
-    short = 1 / small**2 if size is None else size
-    admitted = JUST_BELOW * min(float(share_threshold(xi, xi)), 1.0) if second is None else second
+    check_legal(min(size, second) >= 0 and max(size, second) < math.inf, "size, second", (size, second), "seconds >= 0")
+    short = size or 1 / small**2
+    admitted = second or JUST_BELOW * min(float(share_threshold(xi, xi)), 1.0)
     jobs = [Job("long", duration=1), Job("second", arrival=SECOND, duration=admitted)]
     jobs += [Job(f"short-{i}", arrival=OTHERS, duration=short) for i in range(small)]
     instance = Instance(jobs, "1x1", f"crowded-{small}", "total_flow_time", interference=Interference(xi))
@@ -228,19 +236,6 @@ def crowded(small: int, xi: float, size: float | None = None, second: float | No
     pair = sharing_pair(Fraction(1), Fraction(admitted), Fraction(xi), Fraction(xi))
     both = after + (after - Fraction(SECOND)) + Fraction(pair.preemptive_sum)
     return Challenge(instance, each * small * (small + 1) / 2 + both)
-
-
-@family(
-    "short jobs wait behind two that share the one GPU",
-    name="crowded",
-    policy="sjf-bsbf",
-    objective="total_flow_time",
-    limit="at least small / 11: no constant",
-    sizes=(2, 10),
-)
-def _crowded(small: int = 10, xi: float = 2.0) -> Challenge:
-    """See `optsched.guarantees.sjf_bsbf.crowded`."""
-    return crowded(small, xi)
 
 
 def always_shared_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)) -> Fraction:

@@ -21,13 +21,9 @@ class Neighbourhood:
     def __init__(self, state: State, neighbours: Neighbours, instance: Instance) -> None:
         self._jobs, self._executions, self._out = state.jobs, state.executions, state.out
         self._width = int(state.engine[0].width)
-        self._beside, self._instance = neighbours, instance
+        self.beside, self._instance = neighbours, instance
         self._node = neighbours.gpus["node"].copy()
         self._index = np.arange(self._node.size) - neighbours.nodes["first"][self._node]
-
-    def residents(self, gpu: Gpu) -> tuple[int, ...]:
-        """Jobs on a GPU: none, one or two. `ValueError` for a GPU that is not there."""
-        return self._on(self._number(gpu))
 
     def held(self, state: State, job: int) -> tuple[Gpu, ...]:
         """GPUs of a running job, in the order of its replicas; () while it does not run."""
@@ -37,47 +33,23 @@ class Neighbourhood:
         at = x * self._width
         return tuple(self._name_of(g) for g in state.parts["pool"][at : at + self._executions[x].entries].tolist())
 
-    def idle(self, job: int) -> list[Gpu]:
-        """Idle GPUs that ``job`` may use, where its first sub-batch fits."""
-        return self._with(job, 0, 0)
-
-    def open(self, job: int, option: int = 0) -> list[Gpu]:
-        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
-        return self._with(job, option, 1)
-
-    def options(self, job: int) -> int:
-        """How many sub-batches it may choose from; the first is the largest."""
-        return int(self._beside.sharers[job].options)
-
     def slowdown(self, job: int, other: int) -> float:
         """xi of ``job`` beside ``other``; inf: they never share."""
-        sharers = self._beside.sharers
-        return float(self._beside.slowdown[sharers[job].model, sharers[other].model])
-
-    def alone(self, job: int, option: int, now: float) -> float:
-        """Seconds alone with that sub-batch at best; of a running job, those that are left where it is."""
-        x = int(self._jobs[job].execution)
-        if x >= 0:
-            run = self._executions[x]
-            done = max(0.0, now - run.paid) / (run.pace * run.slow)
-            return float(max(run.left - done, 0.0) * run.pace)
-        return float(self._beside.sharers[job].alone) * self.stretch(job, option)
-
-    def stretch(self, job: int, option: int) -> float:
-        """Seconds alone with that sub-batch at best over those with the first."""
-        return float(self._beside.stretch[job, option, self._beside.sharers[job].spans])
+        sharers = self.beside.sharers
+        return float(self.beside.slowdown[sharers[job].model, sharers[other].model])
 
     def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
         """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""
-        if not (isinstance(option, int | np.integer) and 0 <= option < self.options(job)):
-            raise ValueError(f"chooses sub-batch {option!r} for %s (expected: 0..{self.options(job) - 1})")
+        options = int(self.beside.sharers[job].options)
+        if not (isinstance(option, int | np.integer) and 0 <= option < options):
+            raise ValueError(f"chooses sub-batch {option!r} for %s (expected: 0..{options - 1})")
         numbers = [self._number(gpu) for gpu in gpus]
         gang, different = int(self._instance.gpus[job]), len(set(numbers))
         if different != len(numbers) or different != gang:
             raise ValueError(f"chooses {different} GPUs for %s (expected: {gang} different ones)")
-        suits, need = self._instance.eligible(job), self._beside.memory[job, option]
+        suits, need = self._instance.eligible(job), self.beside.memory[job, option]
         for g in numbers:
-            gpu = self._beside.gpus[g]
+            gpu = self.beside.gpus[g]
             stands = all(np.isfinite(self.slowdown(job, other)) for other in self._on(g))
             if not (suits[gpu.node] and gpu.jobs <= 1 and stands) or gpu.free_memory < need:
                 legal = "GPUs that suit it, with at most one job that it may run beside, and free memory for it"
@@ -88,25 +60,30 @@ class Neighbourhood:
         """The first idle GPUs, so many of each node: ``places`` (node, GPUs there)."""
         found: list[Gpu] = []
         for node, count in places:
-            first = int(self._beside.nodes[node].first)
-            jobs = self._beside.gpus["jobs"][first : first + int(self._instance.cluster.node_gpus[node])]
+            first = int(self.beside.nodes[node].first)
+            jobs = self.beside.gpus["jobs"][first : first + int(self._instance.cluster.node_gpus[node])]
             taken = {index for there, index in found if there == node}
             idle = [index for index in np.flatnonzero(jobs == 0).tolist() if index not in taken]
             found += [(int(node), index) for index in idle[:count]]
         return found
 
-    def _with(self, job: int, option: int, jobs: int) -> list[Gpu]:
-        gpus = self._beside.gpus
+    def with_room(self, job: int, option: int, jobs: int) -> list[Gpu]:
+        """GPUs with so many jobs, 0 or 1, which ``job`` may use, where that sub-batch fits."""
+        gpus = self.beside.gpus
         suits = self._instance.eligible(job)[self._node]
-        fits = gpus["free_memory"] >= self._beside.memory[job, option]
+        fits = gpus["free_memory"] >= self.beside.memory[job, option]
         rows = np.flatnonzero(suits & (gpus["jobs"] == jobs) & fits)
         if jobs:
-            model, resident = self._beside.sharers["model"], np.maximum(gpus["one"], gpus["other"])[rows]
-            rows = rows[np.isfinite(self._beside.slowdown[model[job], model[resident]])]
+            model, resident = self.beside.sharers["model"], np.maximum(gpus["one"], gpus["other"])[rows]
+            rows = rows[np.isfinite(self.beside.slowdown[model[job], model[resident]])]
         return list(zip(self._node[rows].tolist(), self._index[rows].tolist(), strict=True))
 
+    def residents(self, gpu: Gpu) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two. `ValueError` for a GPU that is not there."""
+        return self._on(self._number(gpu))
+
     def _on(self, g: int) -> tuple[int, ...]:
-        gpu = self._beside.gpus[g]
+        gpu = self.beside.gpus[g]
         return tuple(sorted(int(j) for j in (gpu.one, gpu.other) if j >= 0))
 
     def _number(self, gpu: Gpu) -> int:

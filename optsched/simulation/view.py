@@ -254,11 +254,11 @@ class View:
 
     def idle(self, job: int) -> list[tuple[int, int]]:
         """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
-        return self._shared.idle(self._arrived(job))
+        return self._shared.with_room(self._arrived(job), 0, 0)
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
         """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
-        return self._shared.open(self._arrived(job), option)
+        return self._shared.with_room(self._arrived(job), option, 1)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
         """Jobs on a GPU: none, one or two."""
@@ -266,7 +266,7 @@ class View:
 
     def options(self, job: int) -> int:
         """How many sub-batches it may choose from; the first is the largest."""
-        return self._shared.options(self._arrived(job))
+        return int(self._shared.beside.sharers[self._arrived(job)].options)
 
     def slowdown(self, job: int, other: int) -> float:
         """xi of ``job`` beside ``other``; inf: they never share."""
@@ -275,11 +275,17 @@ class View:
     def alone(self, job: int, option: int = 0) -> float:
         """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
         self._reveals("seconds alone")
-        return self._shared.alone(self._arrived(job), option, self.now)
+        x = int(self._jobs[self._arrived(job)].execution)
+        if x >= 0:
+            run = self._executions[x]
+            done = max(0.0, self.now - run.paid) / (run.pace * run.slow)
+            return float(max(run.left - done, 0.0) * run.pace)
+        return float(self._shared.beside.sharers[job].alone) * self.stretch(job, option)
 
     def stretch(self, job: int, option: int) -> float:
         """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
-        return self._shared.stretch(self._arrived(job), option)
+        beside = self._shared.beside
+        return float(beside.stretch[self._arrived(job), option, beside.sharers[job].spans])
 
     @property
     def _shared(self) -> Neighbourhood:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
-from optsched.problem.arrays import Floats
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Progress, Session
 
@@ -47,7 +47,17 @@ class PricedColumns:
 
     value: Floats
     A: sp.csc_array
-    bound: float
+    bound: float = math.nan
+
+    def some(self, chosen: Ints | Bools) -> PricedColumns:
+        """Some of the columns, of which no bound is known."""
+        return PricedColumns(self.value[chosen], sp.csc_array(self.A[:, chosen]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[PricedColumns]) -> PricedColumns:
+        """All of them, one after the other."""
+        A = sp.csc_array(sp.hstack([each.A for each in parts], format="csc"))
+        return cls(np.concatenate([each.value for each in parts]), A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +75,6 @@ class Generated:
     columns: PricedColumns
     rounds: int
     finished: bool
-
-    @property
-    def gap(self) -> float:
-        """|value - bound| / |value|; inf without a bound."""
-        return abs(self.value - self.bound) / max(abs(self.value), 1e-300) if self.value != self.bound else 0.0
 
 
 def generate_columns(
@@ -113,83 +118,53 @@ def generate_columns(
     ...     worth = patterns @ y
     ...     best = patterns[[worth.argmax()]]
     ...     return PricedColumns(np.ones(1), sp.csc_array(best.T.astype(float)), (y @ [4, 3]) / max(1.0, worth.max()))
-    >>> singles = PricedColumns(np.ones(2), sp.csc_array(np.array([[1.0, 0.0], [0.0, 1.0]])), 0.0)
+    >>> singles = PricedColumns(np.ones(2), sp.csc_array(np.array([[1.0, 0.0], [0.0, 1.0]])))
     >>> found = generate_columns(price, np.array([4.0, 3.0]), np.full(2, np.inf), start=singles)
     >>> round(found.value, 6), round(found.bound, 6)
     (2.833333, 2.833333)
     """
-    first = start or PricedColumns(np.zeros(0), sp.csc_array((len(lower), 0)), math.nan)
-    loop = _Loop(sense, first, lower, upper, duals, smoothing)
-    began = time.perf_counter()
+    found, began = [start or PricedColumns(np.zeros(0), sp.csc_array((len(lower), 0)))], time.perf_counter()
+    program = LinearProgram.from_arrays(found[0].value, found[0].A, lower, upper, sense=sense)
+    session = Session(program, options=OPTIONS)
+    value, x, own = _optimum(session, lower, upper)
+    bound, rounds, exhausted, part = -sense * math.inf, 0, False, smoothing
+    best = mixed = own if duals is None else duals
     while True:
-        loop.ask(price)
-        gap = abs(loop.value - loop.bound) / max(abs(loop.value), 1e-300)
-        if progress is not None:
-            progress(Progress(loop.value, loop.bound, gap, loop.rounds, time.perf_counter() - began))
-        closed = gap <= tolerance or sense * (loop.bound - loop.value) >= 0
-        if closed or loop.exhausted or loop.rounds >= most_rounds or deadline.passed:
-            return loop.end(closed or loop.exhausted)
-
-
-class _Loop:
-    """One column generation under way."""
-
-    def __init__(
-        self,
-        sense: int,
-        start: PricedColumns,
-        lower: Floats,
-        upper: Floats,
-        duals: Floats | None,
-        smoothing: float,
-    ) -> None:
-        self.sense, self.lower, self.upper = sense, lower, upper
-        self.smoothing = self.part = smoothing
-        program = LinearProgram.from_arrays(start.value, start.A, lower, upper, sense=sense)
-        self.session = Session(program, options=OPTIONS)
-        self.found = [start]
-        self.rounds, self.exhausted = 0, False
-        self.bound, self.value = -sense * math.inf, 0.0
-        self._solve()
-        self.best = self.own if duals is None else duals
-        self.mixed = self.best
-
-    def _solve(self) -> None:
-        if not self.session.highs.getNumCol() and bool((self.lower <= 0).all() and (self.upper >= 0).all()):
-            self.x, self.own = np.zeros(0), np.zeros(self.lower.size)  # of no columns HiGHS has nothing to say
-            return
-        try:
-            outcome = self.session.solve()
-        except OptschedError:  # the simplex method lost its way from the last basis
-            self.session.highs.clearSolver()
-            outcome = self.session.solve()
-        if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
-            raise OptschedError(f"column generation: the restricted master is {outcome.status}")
-        self.value, self.x, self.own = outcome.value, outcome.x, self.session.duals()
-
-    def ask(self, price: Callable[[Floats], PricedColumns]) -> None:
-        """One round: price, keep the better proof, take the columns that improve the master, solve it, mix again."""
-        at_own = self.mixed is self.own
-        priced = price(self.mixed)
-        self.rounds += 1
-        if self.sense * (priced.bound - self.bound) > 0:
-            self.bound, self.best = float(priced.bound), self.mixed
-        reduced = self.sense * (priced.value - priced.A.T @ self.own)
+        # price, keep the better proof, take the columns that improve the master, solve it, mix again
+        at_own = mixed is own
+        priced = price(mixed)
+        rounds += 1
+        if sense * (priced.bound - bound) > 0:
+            bound, best = float(priced.bound), mixed
+        reduced = sense * (priced.value - priced.A.T @ own)
         good = np.flatnonzero(reduced < -SMALL * np.maximum(1.0, np.abs(priced.value)))
         if good.size:
-            block = sp.csc_array(priced.A[:, good])
-            self.session.add_columns(priced.value[good], block)
-            self.found.append(PricedColumns(priced.value[good], block, math.nan))
-            self._solve()
-            self.part = self.smoothing
+            found.append(priced.some(good))
+            session.add_columns(found[-1].value, found[-1].A)
+            value, x, own = _optimum(session, lower, upper)
+            part = smoothing
         elif at_own:
-            self.exhausted = True
+            exhausted = True
         else:
-            self.part = self.part / 2 if self.part > 0.1 else 0.0
-        self.mixed = self.part * self.best + (1 - self.part) * self.own if self.part else self.own
+            part = part / 2 if part > 0.1 else 0.0
+        mixed = part * best + (1 - part) * own if part else own
+        gap = abs(value - bound) / max(abs(value), 1e-300)
+        if progress is not None:
+            progress(Progress(value, bound, gap, rounds, time.perf_counter() - began))
+        finished = gap <= tolerance or sense * (bound - value) >= 0 or exhausted
+        if finished or rounds >= most_rounds or deadline.passed:
+            return Generated(value, bound, best, x, PricedColumns.joined(found), rounds, finished)
 
-    def end(self, finished: bool) -> Generated:
-        """What was found."""
-        A = sp.csc_array(sp.hstack([each.A for each in self.found], format="csc"))
-        columns = PricedColumns(np.concatenate([each.value for each in self.found]), A, math.nan)
-        return Generated(self.value, self.bound, self.best, self.x, columns, self.rounds, finished)
+
+def _optimum(session: Session, lower: Floats, upper: Floats) -> tuple[float, Floats, Floats]:
+    """(value, x, duals) of the restricted master."""
+    if not session.highs.getNumCol() and bool((lower <= 0).all() and (upper >= 0).all()):
+        return 0.0, np.zeros(0), np.zeros(lower.size)  # of no columns HiGHS has nothing to say
+    try:
+        outcome = session.solve()
+    except OptschedError:  # the simplex method lost its way from the last basis
+        session.highs.clearSolver()
+        outcome = session.solve()
+    if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
+        raise OptschedError(f"column generation: the restricted master is {outcome.status}")
+    return outcome.value, outcome.x, session.duals()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +33,7 @@ ULPS = 2  # and so near, of every time
 Number = Any  # float or Fraction
 Left = dict[int, Number]  # of running jobs: seconds still needed alone
 On = tuple[tuple[int, ...], ...]  # who is where, if that matters: jobs on every GPU
-Start = TypeVar("Start")
+Start = tuple[Any, ...]  # job, seconds alone, and what else there is to keep of it: its option and its GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Moment:
     on: On = ()
 
 
-class EventSearch(ABC, Generic[Start]):
+class EventSearch(ABC):
     """One run. ``order`` has the jobs by release, and the first ``come`` of it are released.
 
-    ``best`` is the flow time of the schedule ``found``, (starts, ends, what `placed` says of it); ``nodes`` is the same on
+    ``best`` is the flow time of the schedule ``found``, (starts, ends, what else a `Start` says); ``nodes`` is the same on
     every machine. ``node_limit``, or ``stop`` when it says so, ends the search early, but not before it has a schedule.
     """
 
@@ -70,18 +70,14 @@ class EventSearch(ABC, Generic[Start]):
         exact = number is Fraction
         self.share: Number = self.zero if exact else CLOSE
         self.ulps: Number = self.zero if exact else ULPS * self.n * math.ulp(last)
-        self.start, self.end = [self.zero] * self.n, [self.zero] * self.n
+        self.start, self.end, self.held = [self.zero] * self.n, [self.zero] * self.n, [tuple[Any, ...]()] * self.n
         self.best: Number = math.inf
-        self.found: tuple[tuple[Any, ...], ...] = ()
+        self.found: tuple[tuple[Any, ...], ...] = (), (), ()
         self.nodes, self.limit, self.stop = 0, math.inf if node_limit is None else node_limit, stop
 
     @abstractmethod
     def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], On]]:
         """What may start now, and who is then where."""
-
-    @abstractmethod
-    def begun(self, start: Start) -> tuple[int, Number]:
-        """The job of a start and its seconds alone."""
 
     @abstractmethod
     def slowdowns(self, left: Left, on: On) -> dict[int, Number]:
@@ -90,15 +86,6 @@ class EventSearch(ABC, Generic[Start]):
     @abstractmethod
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
         """A bound on the flow times of running jobs and of those that are yet to start."""
-
-    def write(self, now: Number, starts: Sequence[Start]) -> None:
-        """Note what starts now in the schedule that is being made."""
-        for start in starts:
-            self.start[self.begun(start)[0]] = now
-
-    def placed(self) -> tuple[tuple[Any, ...], ...]:
-        """What there is to keep of a schedule beside its times."""
-        return ()
 
     def at_zero(self, on: On = ()) -> Moment:
         """Before anything starts."""
@@ -135,14 +122,15 @@ class EventSearch(ABC, Generic[Start]):
 
     def enter(self, now: Number, starts: Sequence[Start], then: Moment, ended: Sequence[int]) -> None:
         """Note what starts now, and who ends at the next event."""
-        self.write(now, starts)
+        for j, _, *held in starts:
+            self.start[j], self.held[j] = now, tuple(held)
         for j in ended:
             self.end[j] = then.now
 
     def keep(self, flow_time: Number) -> None:
         """Take the schedule that has been made, where it is better than the best."""
         if flow_time < self.best:
-            self.best, self.found = flow_time, (tuple(self.start), tuple(self.end), *self.placed())
+            self.best, self.found = flow_time, (tuple(self.start), tuple(self.end), tuple(self.held))
 
     def _come(self, now: Number, come: int) -> int:
         while come < self.n and self.release[self.order[come]] <= now:
@@ -151,7 +139,7 @@ class EventSearch(ABC, Generic[Start]):
 
     def advance(self, at: Moment, starts: Sequence[Start], on: On = ()) -> tuple[Moment, list[int]]:
         """To the next event, and who ends there."""
-        begun = dict(self.begun(start) for start in starts)
+        begun = {start[0]: start[1] for start in starts}
         left = at.left | begun
         slow = self.slowdowns(left, on)
         need = {j: seconds * slow[j] for j, seconds in left.items()}

@@ -9,46 +9,36 @@ m^n, for small integers far fewer. **Reference** Rothkopf 1966 (from recollectio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 Loads = tuple[int, ...]
 
 
 def least_makespan(lengths: Sequence[int], machines: int) -> int:
     """The optimum of P || C_max for integer ``lengths`` >= 0. Raises `ValueError` without a machine."""
-    _require(machines)
-    reached: set[Loads] = {(0,) * machines}
-    for length in sorted(lengths, reverse=True):
-        reached = {_with(loads, i, length) for loads in reached for i in _different(loads)}
-    return min(loads[-1] for loads in reached)
+    return min(loads[-1] for loads in _least([(length, 0) for length in sorted(lengths, reverse=True)], machines))
 
 
 def least_weighted_completion(lengths: Sequence[int], weights: Sequence[int], machines: int) -> int:
     """The optimum of P || sum w_j C_j for integers >= 0. Raises `ValueError` without a machine."""
-    _require(machines)
     jobs = zip(lengths, weights, strict=True)
     order = sorted(jobs, key=lambda job: (job[0] / job[1] if job[1] else float("inf"), job))
-    least: dict[Loads, int] = {(0,) * machines: 0}
-    for length, weight in order:
-        following: dict[Loads, int] = {}
-        for loads, paid in least.items():
-            for i in _different(loads):
-                after, cost = _with(loads, i, length), paid + weight * (loads[i] + length)
-                if cost < following.get(after, cost + 1):
-                    following[after] = cost
-        least = following
-    return min(least.values())
+    return min(_least(order, machines).values())
 
 
-def _require(machines: int) -> None:
+def _least(jobs: Iterable[tuple[int, int]], machines: int) -> dict[Loads, int]:
+    """What (length, weight) one after the other cost at least, by the loads to which they lead."""
     if machines < 1:
         raise ValueError(f"{machines} machines: at least one is needed")
-
-
-def _different(loads: Loads) -> list[int]:
-    # of machines with the same load, one
-    return [i for i in range(len(loads)) if i == 0 or loads[i] != loads[i - 1]]
-
-
-def _with(loads: Loads, i: int, length: int) -> Loads:
-    return tuple(sorted((*loads[:i], loads[i] + length, *loads[i + 1 :])))
+    least: dict[Loads, int] = {(0,) * machines: 0}
+    for length, weight in jobs:
+        following: dict[Loads, int] = {}
+        for loads, paid in least.items():
+            for i in range(machines):
+                if i == 0 or loads[i] != loads[i - 1]:  # of machines with the same load, one
+                    after = tuple(sorted((*loads[:i], loads[i] + length, *loads[i + 1 :])))
+                    cost = paid + weight * (loads[i] + length)
+                    if cost < following.get(after, cost + 1):
+                        following[after] = cost
+        least = following
+    return least

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.compiled import njit
-from optsched.models.hadar_rounds import ENOUGH, RoundProblem
+from optsched.models.hadar_rounds import ENOUGH, Mode, RoundProblem
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.column_generation import PricedColumns
 
@@ -51,16 +51,12 @@ class DeviceCells:
         self.where = [(g, r) for g, r in np.argwhere(self.devices > 0).tolist()]
         self.capacity = np.array([self.devices[g, r] * self.count[g] for g, r in self.where], dtype=np.int64)
 
-    def of(self, machine: int, cells: tuple[tuple[int, int], ...]) -> Ints:
-        """Devices of every cell that a mode on one machine may use, i64[Q]."""
-        own = {(int(self.group[h]), r): int(self.devices[self.group[h], r]) for h, r in cells if h == machine}
-        return np.array([own.get(cell, 0) for cell in self.where], dtype=np.int64)
-
-    def everywhere(self, cells: tuple[tuple[int, int], ...], most: int) -> Ints:
-        """The same of a mode on any machines, at most so many devices on each (a gang that is apart is not on one)."""
-        own = {(int(self.group[h]), r) for h, r in cells}
-        held = [self.count[g] * min(int(self.devices[g, r]), most) for g, r in self.where]
-        return np.where([cell in own for cell in self.where], held, 0).astype(np.int64)
+    def held(self, mode: Mode, most: int) -> Ints:
+        """Devices of every cell that a mode may use, at most so many on each machine, i64[Q]."""
+        own = {(int(self.group[h]), r) for h, r in mode.cells}
+        count = self.count if mode.machine is None else np.ones_like(self.count)
+        held = [count[g] * min(int(self.devices[g, r]), most) * ((g, r) in own) for g, r in self.where]
+        return np.array(held, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +76,13 @@ def cell_modes(problem: RoundProblem, cells: DeviceCells, j: int) -> list[CellMo
     """The modes of a job that no other one beats; machines that are alike give one."""
     found: list[CellMode] = []
     seen: set[tuple[float, int]] = set()
-    most_apart = int(problem.tasks[j]) - (problem.together is not None)
     for mode in problem.modes[j]:
         group = None if mode.machine is None else int(cells.group[mode.machine])
         if group is not None and (mode.task, group) in seen:
             continue
         seen.add((mode.task, -1 if group is None else group))
-        most = cells.everywhere(mode.cells, most_apart) if mode.machine is None else cells.of(mode.machine, mode.cells)
+        apart = group is None and problem.together is not None  # then it is not on one machine
+        most = cells.held(mode, int(problem.tasks[j]) - apart)
         if most.sum() >= problem.tasks[j]:
             found.append(CellMode(problem.iterations(j, mode), np.minimum(most, problem.tasks[j]), group))
     kept: list[CellMode] = []

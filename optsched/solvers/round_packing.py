@@ -63,11 +63,6 @@ class RoundPacking:
     chosen: Placed = field(repr=False)
     chosen_value: float = 0.0
 
-    @property
-    def gap(self) -> float:
-        """(bound - value) / bound of the LP, as floats."""
-        return float(self.bound - Fraction(self.value)) / float(self.bound) if self.bound else 0.0
-
 
 def pack_rounds(
     problem: RoundProblem,
@@ -120,24 +115,24 @@ def _levels(
     columns: RoundColumns, tolerance: float, deadline: Deadline, progress: Callable[[Progress], None] | None
 ) -> tuple[Generated, Floats]:
     """(the LP with a row a round, the best duals of all levels)."""
-    start, duals = PricedColumns(np.zeros(0), sp.csc_array((columns.rows, 0)), math.nan), np.zeros(columns.rows)
+    start, duals = PricedColumns(np.zeros(0), sp.csc_array((columns.rows, 0))), np.zeros(columns.rows)
     bound, rounds = math.inf, 0
     blocks = [block for block in BLOCKS if block == 1 or 4 * block <= columns.problem.rounds]
     for block in blocks:
-        level, asked = _Level(columns, block), list[PricedColumns]()
+        sums, asked = _sums(columns, block), list[PricedColumns]()
+        upper = sums @ columns.upper
 
-        def price(y: Floats, level: _Level = level, asked: list[PricedColumns] = asked) -> PricedColumns:
-            priced = columns.price(level.spread(y))
-            asked.append(priced)
-            return PricedColumns(priced.value, level.gathered(priced.A), priced.bound)
+        def price(y: Floats, sums: sp.csr_array = sums, asked: list[PricedColumns] = asked) -> PricedColumns:
+            asked.append(columns.price(np.asarray(sums.T @ y)))
+            return replace(asked[-1], A=sp.csc_array(sums @ asked[-1].A))
 
         found = generate_columns(
             price,
-            np.full(level.upper.size, -math.inf),
-            level.upper,
+            np.full(upper.size, -math.inf),
+            upper,
             sense=-1,
-            start=PricedColumns(start.value, level.gathered(start.A), math.nan),
-            duals=level.mean(duals),
+            start=PricedColumns(start.value, sp.csc_array(sums @ start.A)),
+            duals=np.asarray(sums @ duals) / np.asarray(sums.sum(axis=1)).ravel(),
             tolerance=tolerance if block == 1 else max(COARSE, tolerance),
             most_rounds=math.inf if tolerance < FINE else MOST_PRICED[block == 1],
             deadline=deadline if block == 1 else deadline.share(0.3),
@@ -148,43 +143,27 @@ def _levels(
         )
         rounds += found.rounds
         if found.bound <= bound:
-            bound, duals = found.bound, level.spread(found.duals)
+            bound, duals = found.bound, np.asarray(sums.T @ found.duals)
         if block == 1:
-            return Generated(found.value, bound, duals, found.x, found.columns, rounds, found.finished), duals
+            return replace(found, bound=bound, duals=duals, rounds=rounds), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
 
 
-class _Level:
-    """Capacity rows of blocks of rounds: row (b, q) is the sum of the rows (t, q) of its rounds."""
-
-    def __init__(self, columns: RoundColumns, block: int) -> None:
-        Q, n = columns.cells.capacity.size, columns.problem.n
-        fine = columns.rows - n
-        t, q = np.divmod(np.arange(fine), Q)
-        blocks = -(-columns.problem.rounds // block)
-        row = np.concatenate([t // block * Q + q, blocks * Q + np.arange(n)])
-        self.sums = sp.csr_array((np.ones(fine + n), (row, np.arange(fine + n))), shape=(blocks * Q + n, fine + n))
-        self.size, self.upper = np.asarray(self.sums.sum(axis=1)).ravel(), self.sums @ columns.upper
-
-    def gathered(self, A: sp.csc_array) -> sp.csc_array:
-        """Columns of rounds as columns of blocks."""
-        return sp.csc_array(self.sums @ A)
-
-    def spread(self, duals: Floats) -> Floats:
-        """Duals of blocks as duals of rounds."""
-        return np.asarray(self.sums.T @ duals)
-
-    def mean(self, duals: Floats) -> Floats:
-        """Duals of rounds as duals of blocks."""
-        return np.asarray(self.sums @ duals) / self.size
+def _sums(columns: RoundColumns, block: int) -> sp.csr_array:
+    """The matrix that adds up rows: capacity (b, q) of a block is the sum of the rows (t, q) of its rounds."""
+    Q, n = columns.cells.capacity.size, columns.problem.n
+    fine = columns.rows - n
+    t, q = np.divmod(np.arange(fine), Q)
+    blocks = -(-columns.problem.rounds // block)
+    row = np.concatenate([t // block * Q + q, blocks * Q + np.arange(n)])
+    return sp.csr_array((np.ones(fine + n), (row, np.arange(fine + n))), shape=(blocks * Q + n, fine + n))
 
 
 def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns:
     """The columns of the best reduced cost, none twice."""
-    value = np.concatenate([each.value for each in found])
-    A = sp.csc_array(sp.hstack([each.A for each in found], format="csc"))
-    reduced = value - A.T @ duals
+    pool = PricedColumns.joined(found)
+    reduced, A = pool.value - pool.A.T @ duals, pool.A
     chosen, seen = list[int](), set[bytes]()
     for k in np.argsort(-reduced, kind="stable").tolist():
         part = slice(A.indptr[k], A.indptr[k + 1])
@@ -194,7 +173,7 @@ def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns
             chosen.append(k)
         if len(chosen) == most:
             break
-    return PricedColumns(value[chosen], sp.csc_array(A[:, chosen]), math.nan)
+    return pool.some(np.array(chosen, dtype=np.int64))
 
 
 def _branch(columns: RoundColumns, found: Generated, deadline: Deadline) -> RoundPlaces:
@@ -237,7 +216,7 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
             np.full(columns.rows, -math.inf),
             upper,
             sense=-1,
-            start=PricedColumns(pool.value[fits], sp.csc_array(pool.A[:, fits]), math.nan),
+            start=pool.some(fits),
             duals=duals,
             most_rounds=pricing,
             deadline=deadline,

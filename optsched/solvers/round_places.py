@@ -132,16 +132,16 @@ class RoundPlaces:
         if part.start == part.stop or before <= first:
             return False
         had = self.remove(j)
-        rounds, mode, machine = _first_end(
+        taken = _first_end(
             self.free, first, before, int(columns.problem.tasks[j]), needed, columns.iterations[part],
             self.open[part], self.alone[part], self.apart,
         )  # fmt: skip
-        if rounds.size == 0:
+        if not len(taken):
             for t, cells in had:
                 self.add(j, t, cells)
             return False
-        for t, m, h in zip(rounds.tolist(), (mode + part.start).tolist(), machine.tolist(), strict=True):
-            self.add(j, t, self._some(t, m, h, int(columns.problem.tasks[j])))
+        for t, m, h in taken.tolist():
+            self.add(j, t, self._some(t, part.start + m, h, int(columns.problem.tasks[j])))
         return True
 
     def _some(self, t: int, mode: int, machine: int, count: int) -> tuple[Cell, ...]:
@@ -171,15 +171,10 @@ def _first_end(
     suits: Bools,
     alone: Bools,
     apart: int,
-) -> tuple[Ints, Ints, Ints]:
-    """(rounds, modes, machines or -1) of the schedule that ends first, before round ``before``; empty: there is none."""
+) -> Ints:
+    """i64[k, 3], (round, mode, machine or -1), of the schedule that ends first, before ``before``; empty: there is none."""
     machines, types = free.shape[1], free.shape[2]
-    rounds, mode, machine = (
-        np.empty(before - first, dtype=np.int64),
-        np.empty(before - first, dtype=np.int64),
-        np.empty(before - first, dtype=np.int64),
-    )
-    count, done = 0, 0.0
+    taken, count, done = np.empty((before - first, 3), dtype=np.int64), 0, 0.0
     for t in range(first, before):
         found, where = -1, -1
         for m in range(iterations.size):
@@ -197,18 +192,19 @@ def _first_end(
                 found = m
                 break
         if found >= 0:
-            rounds[count], mode[count], machine[count] = t, found, where
+            taken[count, 0], taken[count, 1], taken[count, 2] = t, found, where
             done += iterations[found]
             count += 1
             if done >= needed:
                 break
     if done < needed:
-        return rounds[:0], mode[:0], machine[:0]
+        return taken[:0]
     kept = 0  # without what it does not need, the last round stays
     for i in range(count):
-        if i < count - 1 and done - iterations[mode[i]] >= needed:
-            done -= iterations[mode[i]]
+        if i < count - 1 and done - iterations[taken[i, 1]] >= needed:
+            done -= iterations[taken[i, 1]]
         else:
-            rounds[kept], mode[kept], machine[kept] = rounds[i], mode[i], machine[i]
+            for k in range(3):
+                taken[kept, k] = taken[i, k]
             kept += 1
-    return rounds[:kept], mode[:kept], machine[:kept]
+    return taken[:kept]

@@ -131,20 +131,6 @@ def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, beg
 
 
 @njit(interpreted=False)
-def _eliminate(best: Floats, rest: Floats, cutoff: float, length: Ints, alive: Bools) -> int:
-    """Remove arcs on no path of value <= cutoff; returns how many are left."""
-    left = 0
-    for j in range(length.size):
-        for s in range(alive.shape[1] - length[j]):
-            if alive[j, s]:
-                if best[s + length[j], j] + rest[s + length[j], j] > cutoff:
-                    alive[j, s] = False
-                else:
-                    left += 1
-    return left
-
-
-@njit(interpreted=False)
 def clear_cores(length: Ints, alive: Bools) -> bool:
     """Evict others from where a job surely runs; False when some job has no start left."""
     n, horizon = length.size, alive.shape[1] - 1
@@ -355,4 +341,6 @@ class PairPaths:
         for begin, end in reversed(self._slots()):
             self.deadline.check()
             backward(self.jobs, u, self.alive, self.ends, self.rest, begin, end)
-        _eliminate(self.best, self.rest, cutoff, self.jobs.length, self.alive)
+        fits = (self.best + self.rest <= cutoff).T
+        for j, p in enumerate(self.jobs.length.tolist()):
+            self.alive[j, : self.ends.size - p] &= fits[j, p:]

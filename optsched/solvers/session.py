@@ -171,24 +171,25 @@ class Session:
 
     # --- changes -------------------------------------------------------------------------------------------------
 
+    def _change(self, name: str, count: int, which: Ints | None, *values: Floats) -> Ints:
+        """New numbers of all columns or rows, ``count``, or of some; returns which."""
+        which = np.arange(count) if which is None else which
+        numbers = [np.asarray(each, dtype=np.float64) for each in values]
+        self._call(name, len(which), which.astype(np.int32), *numbers)
+        return which
+
     def set_cost(self, cost: Floats, columns: Ints | None = None) -> None:
         """New objective coefficients (of all columns, or of ``columns``); the basis stays."""
-        columns = np.arange(self.highs.getNumCol()) if columns is None else columns
         cost = np.asarray(cost, dtype=np.float64) * self._scale
-        self._call("changeColsCost", len(columns), columns.astype(np.int32), cost)
-        self._cost[columns] = cost
+        self._cost[self._change("changeColsCost", self.highs.getNumCol(), columns, cost)] = cost
 
     def set_rows(self, lower: Floats, upper: Floats, rows: Ints | None = None) -> None:
         """New row bounds (of all rows, or of ``rows``); the basis stays."""
-        rows = np.arange(self.highs.getNumRow()) if rows is None else rows
-        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-        self._call("changeRowsBounds", len(rows), rows.astype(np.int32), lower, upper)
+        self._change("changeRowsBounds", self.highs.getNumRow(), rows, lower, upper)
 
     def set_bounds(self, lower: Floats, upper: Floats, columns: Ints | None = None) -> None:
         """New column bounds (of all columns, or of ``columns``)."""
-        columns = np.arange(self.highs.getNumCol()) if columns is None else columns
-        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-        self._call("changeColsBounds", len(columns), columns.astype(np.int32), lower, upper)
+        self._change("changeColsBounds", self.highs.getNumCol(), columns, lower, upper)
 
     def add_columns(self, cost: Floats, A: sp.csc_array, *, upper: Floats | None = None) -> Ints:
         """Append continuous columns >= 0 (csc block [rows, k]); returns their indices. ``upper``: inf by default."""
@@ -347,7 +348,7 @@ class Session:
 
     def _rescale(self, factor: float) -> None:
         self._scale, self._cost = self._scale * factor, self._cost * factor
-        self._call("changeColsCost", self._cost.size, np.arange(self._cost.size, dtype=np.int32), self._cost)
+        self._change("changeColsCost", self._cost.size, None, self._cost)
 
     # --- what an LP knows ----------------------------------------------------------------------------------------
 

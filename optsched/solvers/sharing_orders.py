@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import groupby, islice, product
 
 from optsched.errors import InputError
@@ -134,9 +133,13 @@ class SharedPlaces:
     def of(self, j: int, on: Residents, option: Sequence[int]) -> Iterator[tuple[int, Gang]]:
         """(option, GPUs) for job ``j`` beside the jobs ``on`` the GPUs, which run with these options."""
         for own in self.jobs.options[j]:
-            usable = partial(self._fits, j, own, on=on, option=option)
-            for gang in self._gangs(j, on, usable):
-                yield own, gang
+            options = [*option[:j], own, *option[j + 1 :]]
+
+            def usable(g: int, options: Sequence[int] = options) -> bool:
+                suits = self.jobs.suits[j][self.jobs.gpu_node[g]]
+                return suits and may_be_on(self.jobs, (*on[g], j), g, options)
+
+            yield from ((own, gang) for gang in self._gangs(j, on, usable))
 
     def assignments(self) -> Iterator[tuple[Gang, ...]]:
         """GPUs for all jobs at once, whatever the times: of choices that are alike one."""
@@ -164,13 +167,6 @@ class SharedPlaces:
                 for cell, count in zip(cells_of, counts_of, strict=True)
             ]
             yield tuple(sorted(g for part in chosen for g in part))
-
-    def _fits(self, j: int, own: int, g: int, on: Residents, option: Sequence[int]) -> bool:
-        jobs, node = self.jobs, self.jobs.gpu_node[g]
-        if not jobs.suits[j][node] or len(on[g]) > 1:
-            return False
-        taken = sum(jobs.memory(k, option[k]) for k in on[g])
-        return taken + jobs.memory(j, own) <= jobs.node_memory[node] and all(jobs.pairs(j, k) for k in on[g])
 
 
 def joined(on: Residents, j: int, gang: Gang) -> Residents:

@@ -24,7 +24,7 @@ lie anywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,13 +34,11 @@ from optsched.models.shared_jobs import Gang, SharedJobs
 from optsched.models.sharing_least import least_stay, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
-from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On as Residents
+from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On as Residents, Start
 from optsched.solvers.sharing_orders import SharedPlaces, joined
 
 MOST, MOST_NODES = 12, 8  # jobs, nodes
 NAME = "sharing-branching"
-
-Start = tuple[int, int, Gang]  # job, option, GPUs
 
 
 @dataclass(frozen=True)
@@ -99,14 +97,14 @@ def sharing_optimum(
     epoch = search.number(jobs.instance.epoch)
     before = sum((search.number(r) for r in jobs.release), search.zero)
     bound = search.best if proved else min(search.best, search.root)
-    start, end, gangs, options = search.found
-    start, end = (tuple(at + epoch for at in times) for times in (start, end))
+    start, end = (tuple(at + epoch for at in times) for times in search.found[:2])
+    options, gangs = (tuple(each[k] for each in search.found[2]) for k in range(2))
     value, nodes = search.best + before, search.nodes
     return SharingOptimum(jobs, value, bound + before, start, end, gangs, options, nodes, complete, search.best)
 
 
-class _Search(EventSearch[Start]):
-    """One run, with the GPUs and the option of every job that has started."""
+class _Search(EventSearch):
+    """One run, with the option and the GPUs of every job that has started."""
 
     def __init__(
         self, jobs: SharedJobs, number: Callable[[float], Number], node_limit: int | None, stop: Callable[[], bool]
@@ -122,9 +120,7 @@ class _Search(EventSearch[Start]):
             self.twin.append(max((i for i in range(j) if looks[i] == looks[j]), default=None))
         self.xi = [[number(x) if math.isfinite(x) else x for x in row] for row in jobs.xi]
         self.rates: dict[frozenset[int], Number] = {}
-        self.gang: list[Gang] = [()] * self.n
-        self.option = [0] * self.n
-        self.found = (), (), (), ()
+        self.held = [(0, ())] * self.n
         self.root = self.least(self.zero, {}, range(self.n))
 
     def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], Residents]]:
@@ -138,15 +134,13 @@ class _Search(EventSearch[Start]):
                 return
             j, behind = waits[0], waits[1:]
             if self.twin[j] not in passed:
-                for option, gang in self.places.of(j, on, self.option):
-                    self.option[j] = option  # what those behind it must fit beside
-                    yield from grow(behind, joined(on, j, gang), (*starts, (j, option, gang)), passed)
+                for option, gang in self.places.of(j, on, [each[0] for each in self.held]):
+                    self.held[j] = option, gang  # what those behind it must fit beside
+                    start = j, self.number(self.jobs.seconds(j, option, gang)), option, gang
+                    yield from grow(behind, joined(on, j, gang), (*starts, start), passed)
             yield from grow(behind, on, starts, passed | {j})
 
         return grow(at.waits, at.on, (), frozenset())
-
-    def begun(self, start: Start) -> tuple[int, Number]:
-        return start[0], self.number(self.jobs.seconds(*start))
 
     def slowdowns(self, left: Left, on: Residents) -> dict[int, Number]:
         """The slowest of a job's GPUs rules."""
@@ -155,13 +149,6 @@ class _Search(EventSearch[Start]):
             for j, k in (pair, pair[::-1]):
                 slow[j] = max(slow[j], self.xi[j][k])
         return slow
-
-    def write(self, now: Number, starts: Sequence[Start]) -> None:
-        for j, option, gang in starts:
-            self.start[j], self.option[j], self.gang[j] = now, option, gang
-
-    def placed(self) -> tuple[tuple[Any, ...], ...]:
-        return tuple(self.gang), tuple(self.option)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
         """The largest of the three bounds of the module."""

@@ -50,12 +50,12 @@ class Solution:
     status: str
     value_exact: Fraction | None
     bound_exact: Fraction | None
-    bound_by: str
-    schedule: Schedule | None
-    certificate: Certificate | None
-    model: str
-    solver: str
-    seconds: float
+    bound_by: str = "solver"
+    schedule: Schedule | None = None
+    certificate: Certificate | None = None
+    model: str = ""
+    solver: str = ""
+    seconds: float = 0.0
     size: Size = field(default_factory=Size)
     nodes: int = 0
     duals: Mapping[str, float] = field(default_factory=dict)

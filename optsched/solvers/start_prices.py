@@ -96,8 +96,11 @@ class StartJobs:
         largest = float(costs.max(axis=1).sum() + own.sum()) + 1
         bits = max(min(MOST_BITS, int(math.log2(BEYOND / 4 / largest))), 0) if bits is None else bits
         prices, costs = np.rint(own * 2.0**bits).astype(np.int64), costs.astype(np.int64) << bits
-        paid, least = _paid(self.release, self.length, costs, prices, self.open)
-        return StartBounds(self, bits, costs, prices, paid, least)
+        total, starts = np.pad(np.cumsum(prices, axis=1), ((0, 0), (1, 0))), costs.shape[1]
+        whole = [row[p : p + starts] - row[:starts] for row, p in zip(total, self.length.tolist(), strict=True)]
+        paid = np.where(self.open, costs + np.array(whole), BEYOND)
+        least = np.minimum.accumulate(np.pad(paid, ((0, 0), (0, 1)), constant_values=BEYOND)[:, ::-1], axis=1)[:, ::-1]
+        return StartBounds(self, bits, costs, prices, paid, np.ascontiguousarray(least))
 
     def without(self, bounds: StartBounds, limit: int) -> StartJobs | None:
         """Without the starts that cost more than ``limit`` steps; None where a job has none left."""
@@ -201,23 +204,6 @@ def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-unt
             slope[who[i], t] -= 1.0
             c -= gpus[who[i]]
     return filled[total]
-
-
-@njit
-def _paid(release, length, costs, prices, open_):  # type: ignore[no-untyped-def]
-    """(paid, least) of `StartBounds`."""
-    n, starts = costs.shape
-    paid, least = np.full((n, starts), BEYOND), np.full((n, starts + 1), BEYOND)
-    for j in range(n):
-        price = 0
-        for t in range(starts, starts + length[j]):
-            price += prices[j, t]
-        for s in range(starts - 1, -1, -1):
-            price += prices[j, s] - prices[j, s + length[j]]
-            if open_[j, s]:
-                paid[j, s] = costs[j, s] + price
-            least[j, s] = min(least[j, s + 1], paid[j, s])
-    return paid, least
 
 
 @njit

@@ -31,7 +31,7 @@ from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.sharing_least import srpt_stay
 from optsched.problem.transfers import TransferProblem
-from optsched.solvers.event_search import EventOrders, EventSearch, LeastOrder, Left, Moment, Number, On
+from optsched.solvers.event_search import EventOrders, EventSearch, LeastOrder, Left, Moment, Number, On, Start
 
 MOST = 16  # transfers; a node has up to 2**n children
 MOST_ORDERED = 5  # transfers; 7,484,400 orders for 6
@@ -121,7 +121,7 @@ def transfer_optimum(
     for admits in (search.at_most(1), search.at_most(2), search.at_most(3), search.adadual):
         search.follow(admits)
     proved = search.explore(search.at_zero())
-    start, completion = search.found
+    start, completion, _ = search.found
     bound = value = sum(completion, search.zero)
     if not proved:
         srpt = srpt_per_link(problem.relative)
@@ -132,8 +132,8 @@ def transfer_optimum(
     return TransferOptimum(value + part, bound + part, start, completion, search.nodes, proved)
 
 
-class _Search(EventSearch[int]):
-    """One run; what starts is a transfer."""
+class _Search(EventSearch):
+    """One run."""
 
     def __init__(self, problem: TransferProblem, number: Callable[[float], Number], node_limit: int | None) -> None:
         b = number(problem.contention.seconds_per_byte)
@@ -143,12 +143,10 @@ class _Search(EventSearch[int]):
         self.penalty = number(problem.contention.penalty) / b
         self.theta = 1 / (2 * (1 + self.penalty))
 
-    def choices(self, at: Moment) -> Iterator[tuple[tuple[int, ...], On]]:
+    def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], On]]:
         """All subsets of those that wait."""
-        return ((some, ()) for size in range(len(at.waits) + 1) for some in combinations(at.waits, size))
-
-    def begun(self, start: int) -> tuple[int, Number]:
-        return start, self.alone[start]
+        waits = [(j, self.alone[j]) for j in at.waits]
+        return ((some, ()) for size in range(len(waits) + 1) for some in combinations(waits, size))
 
     def slowdowns(self, left: Left, on: On) -> dict[int, Number]:
         return slowdowns(self.problem, left, self.penalty)
@@ -171,11 +169,11 @@ class _Search(EventSearch[int]):
         """The schedule of a rule, asked at every event for each waiting transfer, the shortest first."""
         at = self.at_zero()
         while not self.finished(at):
-            beside, starts = dict(at.left), []
+            beside, starts = dict(at.left), list[Start]()
             for j in sorted(at.waits, key=lambda j: (self.alone[j], j)):
                 if admits(j, beside):
                     beside[j] = self.alone[j]
-                    starts.append(j)
+                    starts.append((j, self.alone[j]))
             then, ended = self.advance(at, starts)
             self.enter(at.now, starts, then, ended)
             at = then

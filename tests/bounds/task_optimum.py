@@ -8,7 +8,7 @@ looked at again.
 **Exact** where no two all-reduces can meet on an interface: lengths are then fixed, and the orders of tasks on the GPUs are
 all that decides; moved to the left, every task starts where another ends or a job arrives. Where all-reduces meet, starts
 between events are left out, and the value is that of the best schedule that starts at events: an upper bound on the optimum.
-(`TaskRun` of `bounds.task_cases` makes single schedules by other code.)
+(`bounds.task_cases` makes single schedules by other code.)
 """
 
 from __future__ import annotations

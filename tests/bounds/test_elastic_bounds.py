@@ -15,16 +15,10 @@ from optsched.bounds.certificate import rounded_down
 from optsched.bounds.grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
 from optsched.bounds.priced_machine import elastic
-from optsched.bounds.proof import GivenSpeeds
-from optsched.check.verify_on_clusters import OnCluster
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.speeds.goodput import Goodputs
-
-KINDS = ("elastic-alone", "elastic-srpt", "elastic-busy-time", "elastic-volume")
-NEW = ("elastic-due-dates", "elastic-makespan", "elastic-first-come", "elastic-fair-share")
-SUM = "total_weighted_completion_time"
 
 
 def test_busy_times_are_never_less_than_with_all_the_weight_or_none_and_old_files_are_read() -> None:
@@ -90,52 +84,20 @@ def test_exact_where_all_scale_perfectly() -> None:
 
 def test_none_is_above_a_run_of_elastic_jobs_or_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priced_time, "FEWEST_JOBS", 2)
-    for seed in range(2):
-        instance = elastic_instance(seed, jobs=10)
+    for seed in range(3):
+        instance = elastic_instance(seed, jobs=10, measured=seed == 2)
         runs = [simulate(instance, each) for each in ("goodput:round=3,restart=0", "fifo:skip=true", "srtf", "sjf")]
         for objective in ("total_flow_time", "total_weighted_completion_time", "makespan"):
             least = min(run.value(objective) for run in runs if not run.unfinished)
             found = certificates(instance, objective, "elastic")
+            for certificate in found:
+                certificate.verify(instance)
             assert all(least >= float(certificate.value) * (1 - 1e-9) for certificate in found)
             assert ("priced-time" in {certificate.kind for certificate in found}) == (objective != "makespan")
-
-
-@pytest.mark.parametrize("measured", [False, True])
-def test_numbers_of_finder_and_verifier_agree(measured: bool) -> None:
-    for seed in range(2):
-        instance = elastic_instance(seed, jobs=12, measured=measured)
-        relaxed = elastic(instance, "elastic")
-        source = GivenSpeeds(instance)
-        case = OnCluster(source.document(), instance.digest, "elastic", Fraction(0), source)
-        case.ask("elastic-srpt", "total_flow_time")
-        prices = case.prices({"prices": dict.fromkeys(case.count, 1)})
-        alone = [float(Fraction(p, case.unit)) for p in case.length]
-        assert relaxed.alone.tolist() == alone
-        unit = [min(a * g for _, a, g in relaxed.modes.by_kind[k]) for k in relaxed.modes.kind.tolist()]
-        assert unit == [prices.cost(modes) for modes in prices.modes]
-        volume = [Fraction(w) * u for w, u in zip(instance.work.tolist(), unit, strict=True)]
-        for j in range(instance.n):
-            rates = Goodputs(instance).table(j).max(axis=1)
-            can = np.flatnonzero(rates)
-            work = Fraction(float(instance.work[j]))
-            assert Fraction(alone[j]) <= min(work / Fraction(float(rates[r])) for r in can)
-            assert Fraction(volume[j]) <= min(int(r) * work / Fraction(float(rates[r])) for r in can)
 
 
 def test_who_has_the_class() -> None:
     rigid = Instance([Job("a", duration=5)], "1x2")
     with pytest.raises(NoBoundError):
         bound(rigid, None, "elastic")
-    instance = elastic_instance(1)
-    assert bound(instance).schedule_class == "gang"
-    for name in BOUNDS.names():
-        if "elastic" in BOUNDS.get(name).classes:
-            assert name in (*KINDS, *NEW, "priced-time", "priced-deadlines")
-    for name in (*KINDS, *NEW):
-        objective = sorted(BOUNDS.get(name).objectives)[0]
-        certificate = BOUNDS.get(name).build(instance, objective, "elastic")
-        assert certificate is not None
-        with pytest.raises(CertificateError):
-            replace(certificate, instance=rigid.digest).verify(rigid)
-        with pytest.raises(CertificateError):
-            replace(certificate, schedule_class="gang").verify(instance)
+    assert bound(elastic_instance(1)).schedule_class == "gang"

@@ -17,8 +17,7 @@ from srpt import srpt
 from bounds.cases import SUMS, instance_of, instances, many, proved, random_gangs
 from optsched.bounds import Certificate, CertificateError, bound
 from optsched.bounds.one_machine import MAX_LEVELS, levels_of, reduced, steps
-from optsched.check.verify_case import Refused
-from optsched.check.verify_certificate import served, stated_levels
+from optsched.check.verify_certificate import served
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.fair_share import fair_flow_times
@@ -178,25 +177,6 @@ def test_weights_above_the_levels_still_count() -> None:
     instance = instance_of([(0.0, 1, 1.0, w) for w in weights], 20)
     assert len(levels_of(instance.weight)) == 4
     assert sum(weights) / 20 <= proved("srpt", instance, WEIGHTED).value <= sum(weights)
-
-
-@pytest.mark.parametrize(
-    ("levels", "rule"),
-    [
-        (["2/1", "1/1"], "dual-feasibility"),
-        (["1/1", "1/1"], "dual-feasibility"),
-        (["0/1"], "dual-feasibility"),
-        (["-1/1", "1/1"], "dual-feasibility"),
-        ([f"{k}/1" for k in range(1, 18)], "value"),
-        ([1.0], "value"),
-        ("1/1", "value"),
-        (None, "value"),
-    ],
-)
-def test_claims_that_are_no_levels(levels: object, rule: str) -> None:
-    with pytest.raises(Refused) as error:
-        stated_levels({"levels": levels})
-    assert error.value.rule == rule
 
 
 # --- the largest flow time and the fair slowdown: the best of all sets of jobs --------------------------------------------

@@ -13,8 +13,9 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import optsched as osd
-from bounds.cases import best_of_others
-from optsched.bounds import BOUNDS, Certificate, bound, priced_deadlines
+from bounds import cases
+from bounds.cases import best_of_others, queue
+from optsched.bounds import bound
 from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_deadlines import Payments
 from optsched.bounds.priced_time_search import PricedTime
@@ -26,22 +27,8 @@ from optsched.problem.throughputs import Throughput, Throughputs
 
 GOAL, KIND = "max_fair_slowdown", "priced-deadlines"
 ALONE = 1 + 1e-8
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priced_deadlines, "FEWEST_JOBS", 1)
-
-
-def built(instance: Instance, schedule_class: str = "gang") -> Certificate | None:
-    """Verified, where there is one."""
-    certificate = BOUNDS.get(KIND).build(instance, GOAL, schedule_class)
-    if certificate is not None:
-        certificate.verify(instance)
-    return certificate
-
-
-others = partial(best_of_others, KIND, objective=GOAL)
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
+built, others = partial(cases.built, KIND, objective=GOAL), partial(best_of_others, KIND, objective=GOAL)
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
@@ -165,18 +152,15 @@ def test_one_fast_gpu_that_all_would_like_to_have() -> None:
 
 def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    queue = Instance([Job(f"j{k}", k / 2, 1, 1.0 + k) for k in range(600)], "1x2")
-    for instance in (queue.replace(jobs=queue.jobs[:15]), queue, Instance([], "1x2")):
+    few_jobs = unlike_jobs(np.random.default_rng(100), 14, "1x3:V100+1x2:K80", (1, 1, 2, 3))
+    for instance in (few_jobs, queue(600), queue(0)):
         assert built(instance) is None
     assert built(Instance([Job(f"j{k}", 0.0, 1, 1.0 + k) for k in range(20)], "1x20")) is None
 
 
 @pytest.mark.parametrize(("scale", "epoch"), [(1e-6, 0.0), (1.0, 1.7e9), (1e5, 0.0)])
 def test_times_of_any_size(scale: float, epoch: float) -> None:
-    rng = np.random.default_rng(1)
-    rows = zip(rng.exponential(1.0, 20).tolist(), rng.lognormal(0, 2, 20).tolist(), strict=True)
-    jobs = [Job(f"j{k}", epoch + r * scale, 1 + k % 3, d * scale) for k, (r, d) in enumerate(rows)]
-    instance = Instance(jobs, "1x4")
+    instance = queue(20, scale, epoch)
     best = bound(instance, GOAL)
     best.verify(instance)
     assert best.value >= others(instance.relative)

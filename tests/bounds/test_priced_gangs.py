@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,18 +13,19 @@ from brute_force import optimum, preemptive_optimum
 from examples import studied
 
 import optsched as osd
-from bounds import typed_cases
-from bounds.cases import SUMS, instance_of, random_gangs
+from bounds import cases, typed_cases
+from bounds.cases import SUMS, instance_of, queue, random_gangs
 from bounds.typed_cases import objective_value
-from optsched.bounds import BOUNDS, Certificate, priced_gangs
+from optsched.bounds import Certificate, priced_gangs
 from optsched.bounds.modes import modes_of_gangs
 from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
-from optsched.check.verify_time_prices import most_paid
+from optsched.check.verify_case import most_together
 from optsched.problem.instance import Instance
 
 FLOW, KIND = "total_flow_time", "priced-gangs"
+built = partial(cases.built, KIND)
 ROUNDING = 1 + Fraction(1, 10**9)
 
 
@@ -31,14 +33,6 @@ ROUNDING = 1 + Fraction(1, 10**9)
 def a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MOST_CELLS", 150), ("STEPS", 20), ("LAST_STEPS", 100), ("FIRST_STEPS", 30)):
         monkeypatch.setattr(priced_gangs, name, value)
-
-
-def built(instance: Instance, objective: str = FLOW, schedule_class: str = "gang") -> Certificate | None:
-    """Verified, where there is one."""
-    certificate = BOUNDS.get(KIND).build(instance, objective, schedule_class)
-    if certificate is not None:
-        certificate.verify(instance)
-    return certificate
 
 
 # --- below every schedule ------------------------------------------------------------------------------------------------
@@ -109,7 +103,7 @@ def test_the_knapsack_by_all_sets() -> None:
         total = int(rng.integers(1, 20))
         gangs = [(int(rng.integers(1, total + 1)), int(rng.integers(1, 30))) for _ in range(rng.integers(0, 8))]
         sets = itertools.chain.from_iterable(itertools.combinations(gangs, k) for k in range(len(gangs) + 1))
-        assert most_paid(gangs, total) == max(sum(p for _, p in s) for s in sets if sum(g for g, _ in s) <= total)
+        assert most_together(gangs, total) == max(sum(p for _, p in s) for s in sets if sum(g for g, _ in s) <= total)
 
 
 # --- what it is worth ----------------------------------------------------------------------------------------------------
@@ -119,7 +113,7 @@ def test_the_knapsack_by_all_sets() -> None:
 def test_gangs_that_do_not_fit_together_run_one_by_one() -> None:
     # 2 GPUs each of 3: prices by GPU let three halves of a job run at once
     instance = instance_of([(0.0, 2, 1.0)] * 4, 3)
-    certificate = built(instance)
+    certificate = built(instance, FLOW)
     assert 9.7 < certificate.value <= 1 + 2 + 3 + 4
 
 
@@ -143,14 +137,14 @@ def test_never_less_than_prices_by_gpu() -> None:
 @pytest.mark.parametrize("name", ["queue", studied("cluster-week")])
 def test_what_is_open_of_srtf_is_halved(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    instance = queue(1.0) if name == "queue" else osd.load(name)
-    before, after = osd.bound(instance, FLOW), built(instance)
+    instance = queue() if name == "queue" else osd.load(name)
+    before, after = osd.bound(instance, FLOW), built(instance, FLOW)
     assert after.value > (float(before.value) + osd.simulate(instance, "srtf").value(FLOW)) / 2
 
 
 @pytest.mark.compiled
 def test_only_where_it_is_asked_for() -> None:
-    instance = queue(1.0)
+    instance = queue()
     assert osd.bound(instance, FLOW).kind != KIND
     assert osd.bound(instance, FLOW, strong=True).kind == KIND
     report = osd.evaluate(instance, "srtf", FLOW, strong=True)
@@ -172,21 +166,14 @@ def test_cells_do_not_become_too_short_for_floats(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.compiled
 def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert built(Instance([], "1x2")) is None
+    assert built(Instance([], "1x2"), FLOW) is None
     monkeypatch.setattr(priced_gangs, "MOST_JOBS", 3)
-    assert built(instance_of([(0.0, 2, 1.0)] * 4, 3)) is None
-
-
-def queue(scale: float) -> Instance:
-    """30 gangs of 1 to 3 on 4 GPUs, most of which wait."""
-    rng = np.random.default_rng(1)
-    rows = zip(rng.exponential(1.0, 30).tolist(), rng.lognormal(0, 2, 30).tolist(), strict=True)
-    return instance_of([(r * scale, 1 + k % 3, d * scale) for k, (r, d) in enumerate(rows)], 4)
+    assert built(instance_of([(0.0, 2, 1.0)] * 4, 3), FLOW) is None
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5])
 def test_times_of_any_size(scale: float) -> None:
-    instance = queue(scale)
-    certificate = built(instance)
+    instance = queue(30, scale)
+    certificate = built(instance, FLOW)
     assert certificate.value > osd.bound(instance, FLOW).value

@@ -9,20 +9,16 @@ import pytest
 from check.certified_cases import random_prices_over_time
 
 import optsched as osd
-from optsched.bounds import BOUNDS, priced_time
+from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
-from optsched.bounds.sum_costs import costs_with
+from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.task_times import modes_of_tasks
 from optsched.check.verify_time_prices import LeastCost, PricedCells, RoundMinima, TaskRound
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 
 FLOW, KIND, CLASS = "total_flow_time", "priced-time", "task-sharing"
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priced_time, "FEWEST_JOBS", 1)
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
 
 
 def least_by_steps(rounds: TaskRound, count: int, release: int, at: PricedTime, step: float, horizon: int) -> float:
@@ -53,7 +49,7 @@ def test_no_way_to_do_the_rounds_of_a_job_costs_less_than_it_says(seed: int) -> 
         instance = Instance([job], "3x1", tasks=tasks, contention=link)
         at = random_prices_over_time(rng, 2)
         modes = modes_of_tasks(instance)
-        least = float(responses(costs_with(instance, FLOW, modes.alone), modes, at)[0][0])
+        least = float(responses(sum_costs(instance, FLOW, modes.alone), modes, at)[0][0])
         rounds = TaskRound(*map(Fraction, (compute, link.latency + bytes_, link.latency)), 2, Fraction(2 * bytes_))
         ways = least_by_steps(rounds, int(job.iterations or 0), int(job.arrival * 4), at, 0.25, 600)
         assert least <= ways + 1e-9

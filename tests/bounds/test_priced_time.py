@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import optsched as osd
-from bounds.cases import best_of_others
+from bounds import cases
+from bounds.cases import best_of_others, queue
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time_search import PricedTime, responses
@@ -25,25 +26,8 @@ from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
 
 FLOW = "total_flow_time"
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priced_time, "FEWEST_JOBS", 2)
-
-
-def built(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-    """Verified, where there is one."""
-    certificate = BOUNDS.get("priced-time").build(instance, objective, schedule_class)
-    if certificate is not None:
-        certificate.verify(instance)
-    return certificate
-
-
-others = partial(best_of_others, "priced-time")
-
-
-# --- below every schedule ------------------------------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
+built, others = partial(cases.built, "priced-time"), partial(best_of_others, "priced-time")
 
 
 # --- what a job says is exactly so ---------------------------------------------------------------------------------------
@@ -176,10 +160,9 @@ def test_what_runs_on_fast_gpus_waits_for_them() -> None:
 
 
 def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = Instance([Job(f"j{k}", 0.0, 1, 1.0 + k) for k in range(15)], "1x2")
-    assert built(queue, FLOW, "gang") is not None
+    assert built(queue(15), FLOW) is not None
     monkeypatch.undo()
-    assert built(queue, FLOW, "gang") is None  # few
+    assert built(queue(15), FLOW) is None  # few
     monkeypatch.setattr(priced_time, "FEWEST_JOBS", 2)
     many = Instance([Job(f"j{k}", 0.0, 1, 1.0) for k in range(1_000)], "1x2")
     one, nobody = (Instance(rows, "1x2") for rows in ([Job("a", 1.0, 1, 2.0)], []))
@@ -190,10 +173,7 @@ def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("scale", "epoch"), [(1e-8, 0.0), (1e-5, 1.7e9), (1.0, 1.7e9), (1e5, 0.0)])
 def test_times_of_any_size(scale: float, epoch: float) -> None:
-    rng = np.random.default_rng(1)
-    rows = zip(rng.exponential(1.0, 30).tolist(), rng.lognormal(0, 2, 30).tolist(), strict=True)
-    jobs = [Job(f"j{k}", epoch + r * scale, 1 + k % 3, d * scale, weight=scale) for k, (r, d) in enumerate(rows)]
-    instance = Instance(jobs, "1x4")
+    instance = queue(30, scale, epoch)
     for objective in (FLOW, "total_weighted_completion_time"):
         certificate = built(instance.relative, objective, "gang")
         assert certificate.value > others(instance.relative, objective, "gang")

@@ -12,7 +12,7 @@ from check.certified_cases import with_tasks as with_tasks_on_few_gpus
 
 from bounds import cases
 from bounds.cases import OBJECTIVES
-from bounds.task_cases import TaskRun, random_choices
+from bounds.task_cases import random_completions
 from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
 from optsched.bounds import bound
@@ -68,8 +68,7 @@ def test_transfers_alone_are_srpt_on_the_interfaces() -> None:
     )
     assert values(instance)["link-srpt"] == 1 + 2 + 5
     rng = np.random.default_rng(0)
-    patient = [TaskRun(instance, lambda count: int((count - 1) * (rng.random() < 0.8)), False) for _ in range(150)]
-    assert min(sum(run.completions()) for run in patient) == 8
+    assert min(sum(random_completions(instance, rng, 0.5)) for _ in range(150)) == 8
     assert bound(instance, "makespan").value == 5
     assert "task-srpt" not in values(instance)  # no compute
 
@@ -118,7 +117,7 @@ def test_measured_ratios_say_nothing_of_links() -> None:
     tasks = {"m": IterationTasks(0, 0, 4)}
     instance = with_tasks([(0, 2, 1, "m")] * 2, "2x1", tasks, Contention(1, kinds=("m",), ratios=((1.0,),)))
     assert set(values(instance)) == {"task-path", "split-task-busy-time"} - {"split-task-busy-time"}
-    assert bound(instance, "makespan").value == 4 == max(TaskRun(instance, lambda count: 0, idle=False).completions())
+    assert bound(instance, "makespan").value == 4 == max(random_completions(instance, np.random.default_rng(0), 1.0))
 
 
 def test_memory_and_types_decide_who_must_span() -> None:
@@ -177,7 +176,7 @@ def test_no_random_schedule_is_better_where_the_search_is_exact(count: int) -> N
         looked += 1
         best = TaskOptimum(instance, "total_flow_time").value
         for eager in (1.0, 0.9, 0.5):
-            ends = TaskRun(instance, random_choices(rng, eager)).completions()
+            ends = random_completions(instance, rng, eager)
             assert objective_value(instance, "total_flow_time", ends) >= best
 
 

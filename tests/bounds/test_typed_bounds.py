@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from srpt import srpt
 
 from bounds import cases
-from bounds.cases import OBJECTIVES, SUMS, instance_of, instances, many
+from bounds.cases import OBJECTIVES, SUMS, instance_of
 from bounds.typed_cases import objective_value, random_completions, typed_instance
 from optsched.bounds import BOUNDS, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
@@ -59,24 +59,6 @@ def test_any_prices_and_multipliers_stay_below(schedule_class: str) -> None:
             completion = random_completions(instance, rng, forking=forking, preempt=preempt)
             value = objective_value(instance, objective, completion)
             assert max(bounds) <= value * (1 + Fraction(1, 2**51)), (prices, instance.jobs)
-
-
-@settings(max_examples=examples(12))
-@given(instances(most=5), st.sampled_from(OBJECTIVES))
-def test_both_roads_agree_on_forked_jobs_with_durations(instance: Instance, objective: str) -> None:
-    best = bound(instance, objective, "forking")
-    best.verify(instance)
-    assert best.kind in (*TYPED, "forking-alone")
-    # a schedule of gangs is one of the larger class
-    assert best.value <= bound(instance, objective, "gang").value * (1 + Fraction(1, 10**15))
-
-
-@pytest.mark.parametrize("kind", ["integer", "tenths"])
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_both_roads_agree_on_many_jobs(objective: str, kind: str) -> None:
-    instance = many(250, 3, kind, gpus=10)
-    for certificate in certificates(instance, objective, "forking"):
-        certificate.verify(instance)
 
 
 def test_without_a_table_prices_say_nothing_new_and_are_not_tried() -> None:

@@ -167,20 +167,6 @@ def test_orders_of_many_are_stable(step: float) -> None:
     assert stable_order(column).tolist() == np.argsort(column, kind="stable").tolist()
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 2**50, 2**51 + 1])), min_size=1, max_size=20
-    )
-)
-def test_densities_that_round_together_are_told_apart(rows: list[tuple[int, int, int]]) -> None:
-    work = np.array([w * factor * 64 + (factor > 1) for w, _, factor in rows], dtype=np.int64)
-    multiplier = np.array([u * factor for _, u, factor in rows], dtype=np.int64)
-    order = word_verifier._densest_first(work, multiplier)
-    exact = [Fraction(int(w), int(u)) for w, u in zip(work, multiplier, strict=True)]
-    assert order.tolist() == sorted(range(len(rows)), key=lambda j: (exact[j], j))
-
-
 @pytest.mark.parametrize("kind", CASES)
 def test_touched_certificates_are_refused_in_words(kind: str) -> None:
     instance = Instance([Job(f"j{k}", k / 4, 1 + k % 3, 1.0 + k % 5, weight=k % 3 + 1.0) for k in range(40)], "1x4")

@@ -13,10 +13,7 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
 
-PART, TICKS = (
-    Fraction(4, 10**6),
-    200,
-)  # of a job's seconds, and ulp of its clock: what is less than this may be rounding
+PART, TICKS = Fraction(4, 10**6), 200  # of a job's seconds, ulp of its clock: what is less than this may be rounding
 XI = Fraction(1.3)
 
 

@@ -122,6 +122,7 @@ def mutated(data: st.DataObject, instance: Instance, segments: list[Segment]) ->
     gpu = data.draw(st.tuples(st.integers(-1, instance.cluster.node_count), st.integers(-1, 3)))
     changes: dict[str, Any] = {
         "drop": None,
+        "nothing": {},
         "repeat": [row, row],
         "start": {"start": row.start + step},
         "end": {"end": row.end + step},
@@ -144,24 +145,19 @@ def mutated(data: st.DataObject, instance: Instance, segments: list[Segment]) ->
     return [*others, *(change if isinstance(change, list) else [dataclasses.replace(row, **change)])]
 
 
-@given(valid_schedules())
-def test_random_valid_schedules_are_accepted(case: tuple[Instance, list[Segment]]) -> None:
-    instance, segments = case
-    assert slowly_broken(instance, segments, preemptive=True) == set()
-    assert check_schedule(instance, Schedule.from_segments(instance, segments)) == []
-
-
 @settings(max_examples=examples(400))
 @given(valid_schedules(), st.booleans(), st.booleans(), st.data())
 def test_one_change_is_judged_as_the_slow_referee_judges_it(
     case: tuple[Instance, list[Segment]], preemptive: bool, forking: bool, data: st.DataObject
 ) -> None:
     instance, segments = case
-    segments = mutated(data, instance, forked_once(data, instance, segments) if forking else segments)
+    forks = data.draw(st.booleans())
+    segments = mutated(data, instance, forked_once(data, instance, segments) if forks else segments)
     schedule = Schedule.from_segments(instance, segments)
     found = check_schedule(instance, schedule, preemptive=preemptive, forking=forking)
     assert rules_of(found) == slowly_broken(instance, segments, preemptive, forking)
-    assert [violation.rule for violation in found] == sorted(rules_of_all(found), key=RULES.index)
+    order = [RULES.index(violation.rule) for violation in found]
+    assert order == sorted(order)
 
 
 def forked_once(data: st.DataObject, instance: Instance, segments: list[Segment]) -> list[Segment]:
@@ -176,18 +172,6 @@ def forked_once(data: st.DataObject, instance: Instance, segments: list[Segment]
     copies = [dataclasses.replace(row, end=half, work=row.work / 2, gpus=gpus) for gpus in (row.gpus, tuple(free))]
     copies[1] = dataclasses.replace(copies[1], gpus=copies[1].gpus[: len(row.gpus)])
     return [*segments[:s], *copies, *segments[s + 1 :]]
-
-
-@given(valid_schedules(), st.data())
-def test_copies_at_once_are_legal_in_a_forking_schedule_only(
-    case: tuple[Instance, list[Segment]], data: st.DataObject
-) -> None:
-    instance, segments = case
-    forked = forked_once(data, instance, segments)
-    schedule = Schedule.from_segments(instance, forked)
-    assert check_schedule(instance, schedule, forking=True) == []
-    assert slowly_broken(instance, forked, preemptive=True, forking=True) == set()
-    assert rules_of(check_schedule(instance, schedule)) == ({"gang"} if len(forked) > len(segments) else set())
 
 
 def two_copies() -> tuple[Instance, list[Segment]]:
@@ -229,10 +213,6 @@ def test_a_file_says_that_its_schedule_forks(tmp_path: Path, suffix: str) -> Non
     schedule.save(path, forking="yes")
     with pytest.raises(InputError, match=r"forking = 'yes': invalid \(expected: true or false\)"):
         check_file(path, instance)
-
-
-def rules_of_all(violations: Sequence[Violation]) -> list[str]:
-    return [violation.rule for violation in violations]
 
 
 @given(valid_schedules(), st.sampled_from(sorted(OBJECTIVES.names())))

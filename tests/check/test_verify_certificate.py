@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds.cases import SUMS, many
+from bounds.cases import SUMS
 from bounds.tampering import CASES, Document, gangs, untouched
 from bounds.test_lp_dual import cases
 from examples import examples
@@ -74,15 +74,6 @@ def test_as_a_module_of_optsched(tmp_path: Path) -> None:
 
 
 # --- what holds -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["srpt", "mean-busy-time", "split-busy-time", "volume", "release-plus-duration"])
-def test_many_jobs_some_hundred_of_them_interrupted(kind: str) -> None:
-    instance = many(1_000, seed=3, kind="ugly")
-    objective = "makespan" if kind == "volume" else "total_weighted_flow_time"
-    certificate = BOUNDS.get(kind).build(instance, objective, "gang")
-    assert certificate.data.get("held_up_bits", 32) == 32
-    assert code(certificate.to_json(), instance) == 0
 
 
 def test_gpu_types_memory_and_labels_are_part_of_the_instance(tmp_path: Path) -> None:

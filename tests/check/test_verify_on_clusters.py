@@ -20,7 +20,7 @@ from problem.documents import put
 
 from check.certified_cases import FAMILIES, Optima, certificates, drawn, exit_code, holds_for_optsched, written
 from check.test_verify_certificate import touched
-from optsched.bounds import BOUNDS, priced_deadlines, priced_time
+from optsched.bounds import BOUNDS
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -34,12 +34,7 @@ CLASSES |= {"tasks": "task-sharing", "scaled": "elastic"}
 
 
 code = partial(exit_code, alone)
-
-
-@pytest.fixture(autouse=True)
-def no_instance_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (priced_time, priced_deadlines):
-        monkeypatch.setattr(module, "FEWEST_JOBS", 1)
+pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
 
 
 # --- files that stand alone -----------------------------------------------------------------------------------------------

@@ -180,9 +180,10 @@ def test_generate_convert_and_run(command: Any, tmp_path: Path) -> None:
     assert command("run", tmp_path / "made.parquet", "-p", "wspt", "--json").code == 0
 
 
-@pytest.mark.parametrize(
-    "kind", ["policies", "placements", "models", "bounds", "objectives", "instances", "recipes", "dialects", "devices"]
-)
+KINDS = "policies placements models bounds objectives instances recipes dialects devices guarantees suites"
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
 def test_list_names_everything(command: Any, kind: str) -> None:
     rows = command("list", kind, "--json").json[kind]
     assert rows
@@ -208,6 +209,10 @@ BAD = {
     "no cluster": (["run", "tiresias:{log}"], "cluster"),
     "gang too large": (["run", "{small}", "--cluster", "1x1"], "gpus"),
     "unknown policy": (["run", "{small}", "-p", "sjff"], "sjf"),
+    "unknown suite": (["ratio", "singel", "-p", "fifo"], "single"),
+    "unknown policy of a suite": (["ratio", "single", "-p", "fifu"], "fifo"),
+    "no policy": (["ratio", "single"], "--policy"),
+    "unknown objective of a suite": (["ratio", "single", "-p", "fifo", "--objective", "makspan"], "makespan"),
     "unknown objective": (["run", "{small}", "--objective", "total_flowtime"], "total_flow_time"),
     "unknown model": (["solve", "{small}", "--model", "time-index"], "time-indexed"),
     "unwritable folder": (["run", "{small}", "-o", "no/such/folder"], "no/such/folder"),

@@ -54,13 +54,19 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert "optsched list policies" in text
 
 
-@pytest.mark.parametrize(
-    "name", ["run", "solve", "bound", "verify", "ratio", "attack", "generate", "convert", "fit", "reproduce", "library"]
-)
-def test_every_command_knows_h_and_shows_an_example(out: Any, name: str) -> None:
-    code, text = out(name, "-h")
-    assert code == 0
-    assert f"optsched {name} " in text.partition("Arguments:")[0].partition("\n")[2]
+COMMANDS = "run solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
+
+
+@pytest.mark.parametrize("name", COMMANDS.split())
+def test_every_command_knows_h_and_shows_examples_to_copy(screen: Any, name: str) -> None:
+    done = screen(80, name, "-h")
+    assert done.code == 0
+    about = done.out.partition("Arguments:")[0].partition("\n")[2].splitlines()
+    shown = [k for k, line in enumerate(about) if f"optsched {name} " in line]
+    for line in about[shown[0] : shown[-1] + 1]:  # a line each, none of them broken
+        assert line.startswith(f"  optsched {name} "), line
+        assert line.count("optsched ") == 1, line
+    assert not about[shown[-1] + 1].strip(), about
 
 
 def test_options_have_types_as_people_write_them(out: Any) -> None:

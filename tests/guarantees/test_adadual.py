@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 from events import contended, played
+from examples import studied
 from simulation.transfer_reference import completions
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
-from optsched.guarantees.adadual import ADADUAL, SRSF, blocked, equal_pair, long_one_first
+from optsched.guarantees.adadual import ADADUAL, SRSF, blocked_transfers, equal_pair, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed, verified_bound
 from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate, specify
-from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem, transfer_instance
+from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
 from optsched.solvers.transfer_search import two_transfer_optimum
 from optsched.speeds.sharing_pair import adadual_ratio
 
@@ -198,33 +199,36 @@ def test_jobs_that_cannot_be_resident_together() -> None:
 TABLE = {"adadual": (1.84, 3.82, 11.15, 34.86), "srsf:k=1": (1.91, 4.15, 12.44, 39.08)}
 
 
-def flow(problem: TransferProblem, spec: str) -> float:
-    rule = {"adadual": "adadual", "srsf:k=1": "srsf:1"}[spec]
+def flows(spec: str, **parameters: float) -> tuple[float, float, float]:
+    """sum (C_j - r_j) of a rule on a member of the family, of the reference, and SRPT's bound."""
+    made = blocked_transfers.make(**parameters)
+    problem = transfers_of(made.instance)
     cost, numbers = problem.contention, (problem.release.tolist(), problem.size.tolist())
+    rule = {"adadual": "adadual", "srsf:k=1": "srsf:1"}[spec]
     ends = completions(*numbers, problem.links, cost.seconds_per_byte, cost.penalty, rule)
-    return float(sum(ends) - problem.release.sum())
+    return (
+        float(sum(ends) - problem.release.sum()),
+        float(made.reference),
+        float(srpt_per_link(problem).flow(problem)),
+    )
 
 
 @pytest.mark.parametrize("spec", TABLE)
 def test_the_table_of_the_family(spec: str) -> None:
     for small, expected in zip((1, 5, 20, 80), TABLE[spec], strict=True):
-        family = blocked(small, Contention(1, 0.2745), size=1e-4)
-        srpt = float(srpt_per_link(family.problem).flow(family.problem))
-        assert flow(family.problem, spec) / srpt == pytest.approx(expected, abs=0.005)
+        found, reference, srpt = flows(spec, small=small, size=1e-4)
+        assert found / srpt == pytest.approx(expected, abs=0.005)
         # the optimum without preemption is hardly larger: the short ones first, after two millionths of idling
-        assert srpt <= float(family.reference) <= srpt * 1.001 + 1e-3
+        assert srpt <= reference <= srpt * 1.001 + 1e-3
 
 
-@pytest.mark.parametrize(
-    "cost", [ETHERNET_10G, *(pytest.param(each, marks=pytest.mark.study) for each in (Contention(1), Contention(1, 1)))]
-)
-def test_the_ratio_grows_with_the_number_of_transfers(cost: Contention) -> None:
+@pytest.mark.parametrize("eta", [0.2745, *map(studied, (0.0, 1.0))])
+def test_the_ratio_grows_with_the_number_of_transfers(eta: float) -> None:
     counts = (10, 100, 400)
-    families = [blocked(small, cost) for small in counts]
-    best = [each.reference for each in families]
-    assert max(best) < 5 * Fraction(cost.seconds_per_byte)
-    for spec in ("adadual", "srsf:k=1"):
-        found = [flow(each.problem, spec) / float(least) for each, least in zip(families, best, strict=True)]
+    for spec in TABLE:
+        ways, references, _ = zip(*(flows(spec, small=small, eta=eta) for small in counts), strict=True)
+        assert max(references) < 5
+        found = [way / best for way, best in zip(ways, references, strict=True)]
         assert all(ratio >= small / 11 for ratio, small in zip(found, counts, strict=True))
         assert 7 < found[1] / found[0] < 12
         assert 3.7 < found[2] / found[1] < 4.3
@@ -233,18 +237,9 @@ def test_the_ratio_grows_with_the_number_of_transfers(cost: Contention) -> None:
 @pytest.mark.release
 def test_short_ones_of_a_fixed_size_bound_it_again() -> None:
     """With short ones of 1e-4 bytes each the ratio falls again when they are many."""
-    families = (blocked(small, ETHERNET_10G, 1e-4).problem for small in (80, 250, 700))
-    found = [flow(each, "adadual") / float(srpt_per_link(each).flow(each)) for each in families]
+    rows = [flows("adadual", small=small, size=1e-4) for small in (80, 250, 700)]
+    found = [way / srpt for way, _, srpt in rows]
     assert found[1] > found[0] > found[2]
-
-
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [(lambda: blocked(0, ETHERNET_10G), "small = 0"), (lambda: blocked(3, Contention(1, -0.1)), "eta >= 0")],
-)
-def test_what_is_not_legal(call: Callable[[], Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        call()
 
 
 # --- jobs with tasks among suites and proofs ------------------------------------------------------------------------------

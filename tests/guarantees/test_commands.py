@@ -51,26 +51,6 @@ def test_the_objective_option(command: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["ratio", "singel", "-p", "fifo"], "single"),
-        (["ratio", "single", "-p", "fifu"], "fifo"),
-        (["ratio", "single"], "--policy"),
-        (["ratio", "single", "-p", "fifo", "--objective", "makspan"], "makespan"),
-    ],
-)
-def test_bad_input_is_one_clear_line(command: Any, arguments: list[str], expected: str) -> None:
-    assert expected in command(*arguments).mistake
-
-
-@pytest.mark.parametrize("kind", ["guarantees", "suites"])
-def test_list(command: Any, kind: str) -> None:
-    rows = json.loads(command("list", kind, "--json")[1])[kind]
-    assert rows
-    assert all(row["name"] and row["text"] for row in rows)
-
-
 def test_run_shows_a_guarantee_beside_its_own_objective_only(command: Any) -> None:
     own = command("run", "single-06-1", "-p", "srtf", "-p", "sjf")[1]
     words = " ".join(own.replace("│", " ").replace("┃", " ").split())

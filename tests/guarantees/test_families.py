@@ -105,6 +105,12 @@ def test_families_are_listed(command: Any) -> None:
         ("blocked-long-job:m=x", "an integer"),
         ("blocked-long-job:m=0", "m = 0"),
         ("kappa:gpus=1", "gpus"),
+        ("crowded:small=0", "small = 0"),
+        ("crowded:xi=0.5", "xi = 0.5"),
+        ("crowded:second=-1", "seconds >= 0"),
+        ("blocked-transfers:small=0", "small = 0"),
+        ("blocked-transfers:eta=-0.1", "eta = -0.1"),
+        ("blocked-transfers:size=-1", "size = -1"),
     ],
 )
 def test_what_is_no_member(text: str, expected: str) -> None:

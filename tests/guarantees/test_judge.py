@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invariance.clocks import on_another_clock
 
 from guarantees.theorems import false_theorem, filed
 from optsched.bounds import bound
@@ -209,12 +210,6 @@ def test_bounds_on_flow_and_completion_time_serve_each_other_exactly() -> None:
 LATE = 1.7e9
 
 
-def later(instance: Instance, seconds: float) -> Instance:
-    """The same jobs on a later clock."""
-    jobs = [dataclasses.replace(job, arrival=job.arrival + seconds) for job in instance.jobs]
-    return Instance(jobs, instance.cluster, instance.name, instance.objective)
-
-
 def stated(instance: Instance, value: Any, schedule_class: str = "gang-nonpreemptive") -> Instance:
     return instance.replace(
         optimum={"objective": instance.objective, "class": schedule_class, "value": value, "proved_by": ["somebody"]}
@@ -235,7 +230,7 @@ def report_of(instance: Instance, path: Path, *policies: str) -> Report:
 
 @pytest.mark.parametrize("clock", [0.0, LATE])
 def test_a_stated_value_is_no_bound_and_no_optimum(tmp_path: Path, clock: float) -> None:
-    instance = later(load("rigid-06-1"), clock + 1)  # no instance of the index
+    instance = on_another_clock(load("rigid-06-1"), clock + 1)  # no instance of the index
     best = solve(instance).value
     assert best is not None
     for value in (best, best - 0.5):
@@ -257,7 +252,7 @@ def test_what_the_index_proves_is_known_by_the_digest(tmp_path: Path) -> None:
         assert instance.optimum is not None
         assert not is_proved(stated(instance, instance.optimum["value"] - 0.5))
         assert not is_proved(stated(instance, instance.optimum["value"], "gang"))
-        assert not is_proved(later(instance, 1.0))
+        assert not is_proved(on_another_clock(instance, 1.0))
         instance.replace(name="other").save(tmp_path / "other.json")
         assert is_proved(load(tmp_path / "other.json"))
         assert OptimumBounds(instance).upper(each.objective, "gang-nonpreemptive") == instance.optimum["value"]
@@ -274,7 +269,7 @@ def test_what_this_process_proved_is_known() -> None:
 @pytest.mark.parametrize("clock", [0.0, LATE])
 def test_a_certificate_and_a_schedule_beside_the_file_prove_an_optimum(tmp_path: Path, clock: float) -> None:
     # SJF misses the optimum of the class gang, 12, which SRTF reaches: nothing says so unless its schedule lies beside.
-    path, instance = tmp_path / "i.json", later(trap(), clock)
+    path, instance = tmp_path / "i.json", on_another_clock(trap(), clock)
     alone = report_of(instance, path)
     assert [line.bound.exact for line in alone.lines if line.bound] == [False]
     best = simulate(instance, "srtf")

@@ -23,35 +23,10 @@ from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
 
-lengths = st.lists(st.integers(1, 9), min_size=1, max_size=6)
-released = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4)
-gangs = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6)), min_size=1, max_size=6)
-
-
-LISTS = [f"list:by={by}" for by in ("given", "narrowest", "longest", "widest", "largest")]
-SKIPPING = [*LISTS, "fifo:skip=true", "sjf", "wspt"]
-
 
 def one_gpu_jobs(rows: list[tuple[int, int]], cluster: str = "1x1") -> Instance:
     """Jobs of (release, length); weights 1, 2, 3, 1, ..."""
     return Instance([Job(f"{j}", arrival=r, duration=p, weight=1 + j % 3) for j, (r, p) in enumerate(rows)], cluster)
-
-
-def kept(name: str, text: str, instance: Instance, best: Fraction, *, proved: bool = False) -> None:
-    """The theorem applies, its factor and its audit hold for the run against the optimum, and it is never found violated.
-
-    ``proved``: its own bounds show so much, too.
-    """
-    theorem, chosen = GUARANTEES.get(name), specify(text)
-    assert theorem.applies(chosen.policy, chosen.placement, instance)
-    run = simulate(instance, chosen)
-    assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
-    value = float(schedule_value(run.relative.instance, run.relative.schedule, theorem.objective))
-    assert value <= float(theorem.ratio(chosen.policy, run)) * float(best) * (1 + 1e-12)
-    assert theorem.audit(chosen.policy, run) == []
-    assert judge(theorem, chosen.policy, run, OptimumBounds(instance, [run])).holds in (
-        (True,) if proved else (True, None)
-    )
 
 
 def first_at_zero(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -59,25 +34,76 @@ def first_at_zero(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(r - min(r for r, _ in rows), p) for r, p in rows]
 
 
+def drawn(**fields: st.SearchStrategy[int]) -> st.SearchStrategy[list[Job]]:
+    """One to six jobs."""
+    rows = st.lists(st.fixed_dictionaries(fields), min_size=1, max_size=6)
+    return rows.map(lambda rows: [Job(f"{j}", **row) for j, row in enumerate(rows)])
+
+
+def on(jobs: st.SearchStrategy[Any], most: int, least: int = 1) -> st.SearchStrategy[Instance]:
+    """Such jobs on so many GPUs of a node."""
+    return st.builds(Instance, jobs, st.integers(least, most).map("1x{}".format))
+
+
+at_once, turns = drawn(duration=st.integers(1, 9)), drawn(duration=st.integers(1, 5).map(lambda p: 2 * p))
+gangs = drawn(gpus=st.integers(1, 3), duration=st.integers(1, 6))
+some_gang = gangs.filter(lambda jobs: any(job.gpus > 1 for job in jobs))
+weighted = drawn(duration=st.integers(1, 6), weight=st.integers(0, 5))
+released = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4).map(
+    lambda rows: one_gpu_jobs(first_at_zero(rows)).jobs
+)
+SKIPPING = [
+    *(f"list:by={by}" for by in ("given", "narrowest", "longest", "widest", "largest")),
+    "fifo:skip=true",
+    "sjf",
+    "wspt",
+]
+
+HELD = [  # theorem, policies, instances, optimum of the class; do its own bounds show so much, too?
+    ("graham-list", [*SKIPPING, "list:by=shortest", "fifo"], on(at_once, 4), optimum, True),  # by volume and p_max
+    ("lpt", ["list:by=longest"], on(at_once, 4), optimum, False),
+    ("srpt-one-machine", ["srtf", "srtf-gpu"], on(released, 1), preemptive_optimum, True),
+    ("srpt-parallel-machines", ["srtf"], on(released, 2, 2), preemptive_optimum, False),
+    ("srpt-order", ["a-srpt:overtake=0"], on(released, 1), preemptive_optimum, False),
+    ("preemptive-wspt", ["preemptive-wspt"], on(released, 2), preemptive_optimum, False),
+    ("delayed-spt", ["delayed-spt"], on(released, 1), optimum, False),
+    ("round-robin", ["setf:quantum=2"], on(turns, 1), optimum, False),
+    ("fifo-flow", ["fifo"], on(released, 3), preemptive_optimum, False),
+    ("fifo-flow", ["fifo"], on(released, 1), preemptive_optimum, True),  # optimal there
+    ("fifo-total-flow", ["fifo"], on(released, 3), preemptive_optimum, False),
+    ("fifo-gangs", ["fifo"], on(gangs, 3, 3), optimum, False),
+    ("garey-graham", SKIPPING, on(some_gang, 3, 3), optimum, False),
+    ("wspt-parallel-machines", ["wspt"], on(weighted, 3), optimum, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "policies", "instances", "optimum_of", "proved"), HELD, ids=[name for name, *_ in HELD]
+)
 @settings(max_examples=examples(40))
-@given(lengths, st.integers(1, 4), st.sampled_from(["list", "list:by=shortest", "fifo", "sjf", "wspt"]))
-def test_list_scheduling(p: list[int], m: int, text: str) -> None:
-    instance = one_gpu_jobs([(0, length) for length in p], f"1x{m}")
-    best = optimum(instance, "makespan")
-    kept("graham-list", text, instance, best, proved=True)  # its proof uses only volume and p_max
-    kept("lpt", "list:by=longest", instance, best)
+@given(st.data())
+def test_it_is_kept(
+    name: str, policies: list[str], instances: Any, optimum_of: Any, proved: bool, data: st.DataObject
+) -> None:
+    """It applies, factor and audit hold for the run against the optimum, and it is never found violated."""
+    theorem, chosen = GUARANTEES.get(name), specify(data.draw(st.sampled_from(policies)))
+    instance = data.draw(instances)
+    best = optimum_of(instance, theorem.objective)
+    assert theorem.applies(chosen.policy, chosen.placement, instance)
+    run = simulate(instance, chosen)
+    assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
+    value = float(schedule_value(run.relative.instance, run.relative.schedule, theorem.objective))
+    assert value <= float(theorem.ratio(chosen.policy, run)) * float(best) * (1 + 1e-12)
+    assert theorem.audit(chosen.policy, run) == []
+    proven = OptimumBounds(instance, [run])
+    lower = proven.lower(theorem.objective, theorem.schedule_class)
+    assert lower is None or lower <= best
+    assert judge(theorem, chosen.policy, run, proven).holds in ((True,) if proved else (True, None))
+
+
+def test_longest_first_is_about_lists_by_longest_alone() -> None:
     chosen = specify("list")
-    assert not GUARANTEES.get("lpt").applies(chosen.policy, chosen.placement, instance)
-
-
-@settings(max_examples=examples(40))
-@given(released)
-def test_srpt_is_optimal_on_one_machine(rows: list[tuple[int, int]]) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows))
-    for text in ("srtf", "srtf-gpu"):
-        best = preemptive_optimum(instance, "total_completion_time")
-        kept("srpt-one-machine", text, instance, best, proved=True)
-        assert simulate(instance, text).value("total_flow_time") == preemptive_optimum(instance, "total_flow_time")
+    assert not GUARANTEES.get("lpt").applies(chosen.policy, chosen.placement, one_gpu_jobs([(0, 1)]))
 
 
 times = st.floats(0, 1e6, allow_nan=False).map(abs)
@@ -95,34 +121,9 @@ def test_srpt_holds_up_to_rounding_with_real_times(rows: list[tuple[float, float
     assert Fraction(judgement.bound) <= OptimumBounds(instance).lower(theorem.objective)  # type: ignore[operator]
 
 
-RELEASED = [  # theorem, policy, largest number of machines, optimum of the class
-    ("preemptive-wspt", "preemptive-wspt", 2, preemptive_optimum),
-    ("delayed-spt", "delayed-spt", 1, optimum),
-    ("srpt-parallel-machines", "srtf", 2, preemptive_optimum),
-    ("srpt-order", "a-srpt:overtake=0", 1, preemptive_optimum),
-]
-
-
-@pytest.mark.parametrize(("name", "text", "m", "best"), RELEASED, ids=[name for name, *_ in RELEASED])
-@settings(max_examples=examples(15))
-@given(released, st.booleans())
-def test_jobs_released_over_time(
-    name: str, text: str, m: int, best: Any, rows: list[tuple[int, int]], one: bool
-) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows), f"1x{m if name == 'srpt-parallel-machines' or not one else 1}")
-    kept(name, text, instance, best(instance, GUARANTEES.get(name).objective))
-
-
 def test_delayed_spt_waits_for_the_clock_of_the_shortest_job() -> None:
     jobs = [Job("long", duration=4), Job("short", arrival=1, duration=2), Job("late", arrival=9, duration=3)]
     assert simulate(Instance(jobs, "1x1"), "delayed-spt").schedule.completion.tolist() == [8, 4, 12]
-
-
-@settings(max_examples=examples(15))
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
-def test_round_robin(lengths: list[int]) -> None:
-    instance = Instance([Job(f"{j}", duration=2 * p) for j, p in enumerate(lengths)], "1x1")
-    kept("round-robin", "setf:quantum=2", instance, optimum(instance, "total_completion_time"))
 
 
 def test_elapsed_time_decides_when_a_turn_is_over() -> None:
@@ -136,18 +137,6 @@ def test_elapsed_time_decides_when_a_turn_is_over() -> None:
         specify("setf:quantum=0")
 
 
-@settings(max_examples=examples(15))
-@given(released, st.integers(1, 3))
-def test_first_come_first_served(rows: list[tuple[int, int]], m: int) -> None:
-    instance = one_gpu_jobs(first_at_zero(rows), f"1x{m}")
-    best, proved = preemptive_optimum(instance, "max_flow_time"), bound(instance, "max_flow_time").value
-    kept("fifo-flow", "fifo", instance, best)
-    kept("fifo-total-flow", "fifo", instance, preemptive_optimum(instance, "total_flow_time"))
-    assert proved <= best
-    if m == 1:
-        assert simulate(instance, "fifo").value("max_flow_time") == best == proved
-
-
 @pytest.mark.parametrize(("bursts", "m"), [(0, 2), (3, 2), (2, 3), (1, 4)])
 def test_bursts_make_first_come_first_served_lag(bursts: int, m: int) -> None:
     member = family_member(f"lagging-bursts:bursts={bursts},m={m}")
@@ -157,29 +146,12 @@ def test_bursts_make_first_come_first_served_lag(bursts: int, m: int) -> None:
     assert Fraction(served["fifo"]) == member.ratio * longest
 
 
-@settings(max_examples=examples(15))
-@given(gangs, st.sampled_from(SKIPPING))
-def test_gangs(rows: list[tuple[int, int]], text: str) -> None:
-    instance = Instance([Job(f"{j}", gpus=g, duration=p) for j, (g, p) in enumerate(rows)], "1x3")
-    best = optimum(instance, "makespan")
-    kept("fifo-gangs", "fifo", instance, best)
-    if any(g > 1 for g, _ in rows):
-        kept("garey-graham", text, instance, best)
-
-
 def test_the_order_of_srpt_is_kept_however_ties_fall_in_every_order_of_rows() -> None:
     theorem, chosen, rng = GUARANTEES.get("srpt-order"), specify("a-srpt:overtake=0"), np.random.default_rng(3)
     drawn = [list(zip(*rng.integers([[0], [1]], 4, (2, 3)).tolist(), strict=True)) for _ in range(15)]
     for rows in [[(1, 1), (0, 2)], *drawn]:
         for order in permutations(first_at_zero(rows)):
             assert theorem.audit(chosen.policy, simulate(one_gpu_jobs(list(order)), chosen)) == []
-
-
-@settings(max_examples=examples(15))
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 3))
-def test_smiths_rule_on_identical_machines(rows: list[tuple[int, int]], m: int) -> None:
-    instance = Instance([Job(f"{j}", duration=p, weight=w) for j, (p, w) in enumerate(rows)], f"1x{m}")
-    kept("wspt-parallel-machines", "wspt", instance, optimum(instance, "total_weighted_completion_time"))
 
 
 # Values of the reference table of this project, to as many digits as it prints.

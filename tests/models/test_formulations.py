@@ -43,7 +43,7 @@ REGULAR = (
     "makespan",
     "max_flow_time",
 )
-CLUSTERS = ("1x1", "3x1", "1x4", "2x2")
+CLUSTERS = ("1x1", "3x1", "1x4", "2x2", "1x3+1x1")
 # Values are integers. HiGHS lets a binary be 1e-6 off, which a big M multiplies (up to 60, weights up to 5, four jobs).
 EXACT = 2e-3
 Solve = Callable[[Any], float]

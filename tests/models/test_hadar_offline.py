@@ -15,15 +15,15 @@ from round_brute_force import best_utility, tiny_problems
 
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.models.hadar_offline import NAME, build
-from optsched.models.hadar_rounds import ENOUGH, RoundProblem, round_problem
+from optsched.models.hadar_offline import build
+from optsched.models.hadar_rounds import RoundProblem, round_problem
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance, Job
-from optsched.problem.schedule import Schedule, node_first
+from optsched.problem.schedule import Schedule
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
-from optsched.speeds.type_speeds import type_speeds
+from optsched.solvers.utility import schedule_of
 
 EXACT = 1e-6  # utilities are integers up to 9 in the tiny problems; HiGHS's binaries are 1e-9 off at most
 TABLE = Throughputs(
@@ -63,41 +63,11 @@ def chosen_allocation(model: Any, problem: RoundProblem) -> Ints:
     return held
 
 
-def round_schedule(instance: Instance, seconds: float, held: Ints) -> Schedule:
-    """The schedule of an allocation i64[n, T, nodes, types] of the problem `round_problem(instance, seconds, T)`.
-
-    Rounds with the same GPUs in a row are one segment; a job that is done leaves before its round ends.
-    """
-    speeds, origin = type_speeds(instance), float(instance.arrival.min())
-    rows: list[tuple[int, float, float, float, dict[int, int]]] = []
-    for j in range(instance.n):
-        left = float(instance.work[j])
-        for t in range(held.shape[1]):
-            on = held[j, t].sum(axis=1)
-            counts = {int(node): int(on[node]) for node in np.flatnonzero(on)}
-            if not counts or left <= 0:
-                continue
-            start, rate = origin + t * seconds, speeds.rate(j, counts)
-            last = left <= rate * seconds / ENOUGH  # what rounding leaves over is done, too
-            end, done = (start + left / rate, left) if last else (origin + (t + 1) * seconds, rate * seconds)
-            left = 0.0 if last else left - done
-            if rows and rows[-1][0] == j and rows[-1][2] == start and rows[-1][4] == counts:
-                _, start, _, before, _ = rows.pop()
-                done += before
-            rows.append((j, start, end, done, counts))
-    gangs = [counts for _, _, _, _, counts in rows]
-    return Schedule.from_counts(
-        instance,
-        np.array([row[0] for row in rows], dtype=np.int64),
-        np.array([row[1] for row in rows], dtype=np.float64),
-        np.array([row[2] for row in rows], dtype=np.float64),
-        np.array([row[3] for row in rows], dtype=np.float64),
-        np.cumsum([0, *(len(counts) for counts in gangs)], dtype=np.int64),
-        np.array([node for counts in gangs for node in counts], dtype=np.int64),
-        np.array([count for counts in gangs for count in counts.values()], dtype=np.int64),
-        node_first(instance),
-        NAME,
-    )
+def round_schedule(instance: Instance, problem: RoundProblem, held: Ints) -> Schedule:
+    """The schedule of an allocation i64[n, T, H, R], as `solve` makes one of what it has packed."""
+    cells = [[(t, [(h, r, int(of[t, h, r])) for h, r in np.argwhere(of[t])]) for t in range(len(of))] for of in held]
+    placed = tuple(tuple((t, tuple(each)) for t, each in own if each) for own in cells)
+    return schedule_of(instance.relative, problem, placed)
 
 
 def worth(problem: RoundProblem, held: np.ndarray) -> Fraction:
@@ -154,8 +124,9 @@ def test_four_tasks_on_two_and_two_devices() -> None:
 
 
 def test_schedule_of_an_instance_with_throughputs() -> None:
-    value, model = solved(round_problem(MIXED, 360.0, 6))
-    schedule = round_schedule(MIXED, 360.0, chosen_allocation(model, round_problem(MIXED, 360.0, 6)))
+    problem = round_problem(MIXED, 360.0, 6)
+    value, model = solved(problem)
+    schedule = round_schedule(MIXED, problem, chosen_allocation(model, problem))
     assert check_schedule(MIXED, schedule) == []
     assert schedule.finished.all()
     # x: 3000 in one round; z: 4 spread V100s for one round; y then spread over two nodes, or together
@@ -169,20 +140,20 @@ def test_a_faster_spread_gang_is_not_put_on_one_node() -> None:
     job = Job("y", 0, 2, iterations=1300, profile="vision")
     for cluster, rounds in (("1x2:K80", 2), ("2x2:K80", 1)):
         instance = Instance([job], cluster, throughputs=TABLE)
-        value, model = solved(round_problem(instance, 360.0, 3))
+        problem = round_problem(instance, 360.0, 3)
+        value, model = solved(problem)
         assert value == pytest.approx(1300 / (rounds * 360))
-        held = chosen_allocation(model, round_problem(instance, 360.0, 3))
-        assert check_schedule(instance, round_schedule(instance, 360.0, held)) == []
+        assert check_schedule(instance, round_schedule(instance, problem, chosen_allocation(model, problem))) == []
 
 
 def test_jobs_with_durations_and_rounds_in_a_row() -> None:
     jobs = [Job("x", 50, 2, duration=400), Job("y", 50, 4, duration=700), Job("z", 410, 1, duration=360, weight=3)]
     instance = Instance(jobs, "2x2")
-    value, model = solved(round_problem(instance, 360.0, 5))
-    held = chosen_allocation(model, round_problem(instance, 360.0, 5))
-    schedule = round_schedule(instance, 360.0, held)
-    assert check_schedule(instance, schedule) == []
+    problem = round_problem(instance, 360.0, 5)
+    value, model = solved(problem)
+    schedule = round_schedule(instance, problem, chosen_allocation(model, problem))
+    assert check_schedule(instance.relative, schedule) == []
     # z at once (arrived with round 1), x beside it in rounds 0 and 1, y in 2 and 3
-    assert schedule.completion.tolist() == [450, 50 + 3 * 360 + 340, 770]
+    assert schedule.completion.tolist() == [400, 3 * 360 + 340, 720]
     assert value == pytest.approx(400 / 720 + 700 / (4 * 360) + 3)
     assert np.count_nonzero(schedule.job == 1) == 1  # two rounds on the same GPUs are one segment

@@ -9,19 +9,36 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
+from hypothesis import given, settings
 from loaded_optimum import loaded_optimum
 from packing_value import packing_value
-from random_packings import plain_packing, round_packing
+from round_brute_force import tiny_problems
 
 from optsched.errors import InputError
 from optsched.models import hadar_dual, hadar_primal
-from optsched.models.hadar_rounds import JobSchedule, Packing
+from optsched.models.hadar_rounds import JobSchedule, Packing, RoundProblem
 from optsched.solvers.compile_model import compile
 from optsched.solvers.session import Session
 
 Solve = Callable[[Any], float]
 DUALITY = 1e-9  # relative, between two solves of HiGHS; measured: below 2e-14
 TWO = Packing((2,), ((JobSchedule(3.0, ((0, 2),)),), (JobSchedule(2.0, ((0, 1),)),), (JobSchedule(2.0, ((0, 1),)),)))
+
+
+def plain_packing(rng: np.random.Generator) -> Packing:
+    """2 to 9 jobs with 0 to 5 schedules over 1 to 6 resources of 1 to 6 devices; utilities over four decades."""
+    resources = int(rng.integers(1, 7))
+    capacity = rng.integers(1, 7, resources)
+    schedules = []
+    for _ in range(int(rng.integers(2, 10))):
+        of_job = []
+        for _ in range(int(rng.integers(0, 6))):
+            used = np.flatnonzero(rng.random(resources) < 0.5).tolist()
+            demand = tuple((q, int(rng.integers(1, capacity[q] + 1))) for q in used)
+            of_job.append(JobSchedule(float(10 ** rng.uniform(-2, 2)), demand))
+        schedules.append(tuple(of_job))
+    return Packing(tuple(capacity.tolist()), tuple(schedules))
 
 
 def proved(packing: Packing, prices: Any) -> Fraction:
@@ -66,18 +83,10 @@ def test_primal_and_dual_agree_and_are_proved(seed: int) -> None:
         check(plain_packing(rng))
 
 
-def test_primal_and_dual_agree_in_rounds() -> None:
-    rng = np.random.default_rng(10)
-    for _ in range(8):
-        check(round_packing(rng, jobs=int(rng.integers(2, 6)), most_devices=3))
-
-
-@pytest.mark.study
-@pytest.mark.parametrize("seed", range(2))
-def test_250_instances_in_rounds(seed: int) -> None:
-    rng = np.random.default_rng(100 + seed)
-    for _ in range(250):
-        check(round_packing(rng, jobs=int(rng.integers(3, 13)), most_devices=4))
+@settings(max_examples=examples(250))
+@given(problem=tiny_problems())
+def test_primal_and_dual_agree_in_rounds(problem: RoundProblem) -> None:
+    check(problem.packing())
 
 
 def test_primal_and_dual_have_one_optimum_by_other_solvers_too(solve: Solve) -> None:

@@ -61,7 +61,6 @@ def test_the_slowest_type_rules() -> None:
 
 def test_four_tasks_on_two_and_two_devices() -> None:
     assert len(FOUR_ON_TWO_AND_TWO.packing().flat) == 3  # two of three rounds
-    assert FOUR_ON_TWO_AND_TWO.packing(most_rounds=1).flat == ()
 
 
 def test_a_gang_on_one_machine_may_be_faster_or_slower() -> None:

@@ -198,9 +198,7 @@ def test_what_cannot_be_formulated_is_said_in_one_line(text: str, message: str) 
 
 def test_too_many_schedules_are_no_model_and_are_solved_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = generate("hadar-60", 0, jobs=20)
-    monkeypatch.setattr(
-        hadar_rounds.RoundProblem.packing, "__kwdefaults__", {"most_rounds": None, "most_schedules": 2_000}
-    )
+    monkeypatch.setattr(hadar_rounds, "MOST_SCHEDULES", 2_000)
     with pytest.raises(InputError, match="too many schedules to enumerate"):
         formulate(instance, "hadar-primal:rounds=40")
     primal, packing = (solve_program(instance, f"{name}:rounds=40") for name in ("hadar-primal", "hadar-packing"))

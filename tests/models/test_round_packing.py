@@ -109,7 +109,7 @@ def test_forty_jobs_to_one_percent() -> None:
     assert all(r.bound >= found.value * (1 - 1e-9) for r in reports)
     assert len(said) < len(reports)
     assert said[-1] == found.chosen_value
-    assert found.gap < 0.01
+    assert found.value > 0.99 * float(found.bound)
     assert 0.98 * float(found.bound) <= found.chosen_value <= float(found.bound)
     require_the_rules(found)
 

@@ -1,4 +1,4 @@
-"""The time-indexed models against raw arrays, which have no windows."""
+"""The time-indexed models: their slots, and how Pyomo builds their rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import numpy as np
 import pyomo.core.base.constraint as pyomo_constraint
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-from raw_arrays import time_indexed
-from tiny_instances import columns, tiny_instances
 
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Cluster, Instance, Job
@@ -27,17 +24,6 @@ def dense(model: pyo.ConcreteModel) -> tuple[Any, Any, Any, Any]:
     order = [position[id(v)] for v in model.start.values()]
     assert len(order) == len(form.columns)
     return form.A.toarray()[:, order], np.asarray(form.rhs), form.c.toarray()[0, order], form.c_offset[0]
-
-
-@settings(max_examples=25)
-@given(instance=tiny_instances("1x3", most=4, widest=3))
-def test_windows_do_not_change_the_optimum_of_raw_arrays(solve: Solve, instance: Instance) -> None:
-    raw = time_indexed(*columns(instance), 3, instance.weight)
-    build = FORMULATIONS.get("rigid-time-indexed").build
-    objective = "total_weighted_completion_time"
-    assert solve(build(instance, objective)) == pytest.approx(raw.solve(), abs=1e-6)
-    # the relaxation may only become stronger
-    assert solve(build(instance, objective, relax=True)) >= raw.solve(relax=True) - 1e-6
 
 
 def test_minutes_in_seconds_make_a_model_of_minutes(solve: Solve) -> None:

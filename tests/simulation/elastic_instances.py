@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import MeasuredSteps, Scaling
 
 CLUSTERS = ("1x4", "2x4", "3x2", "1x4+2x2", "4x1")
+
+
+def every_place(sizes: list[int]) -> list[Places]:
+    """Every number of GPUs on every node, but not none at all."""
+    every = itertools.product(*(range(size + 1) for size in sizes))
+    return [tuple((node, c) for node, c in enumerate(counts) if c) for counts in every if any(counts)]
 
 
 def scaling(rng: np.random.Generator, *, memory: bool = False, measured: bool = False) -> Scaling:

@@ -15,6 +15,7 @@ from optsched.problem.instance import Instance
 from optsched.speeds.scaling import iteration_seconds
 
 Gpu = tuple[int, int]
+SAMPLE = 100  # arrivals that are counted at most
 
 
 @dataclass
@@ -28,17 +29,15 @@ class Running:
 
 @dataclass
 class Rules:
-    """`sjf-bsbf` with its switches; ``test`` False: `sjf-ffs`; ``share`` False: nobody shares."""
+    """`sjf-bsbf` with its switches; ``test`` False: `sjf-ffs`."""
 
     test: bool = True
-    share: bool = True
     consolidated: bool = True
     joint: bool = True
     by: str = "cost"
     outlook: Fraction = Fraction(1, 2)
     accumulate: bool = True
     width: bool = False
-    sample: int = 100
 
 
 class ExactSharing:
@@ -146,7 +145,7 @@ class ExactSharing:
             if waits and self.chosen(j, free[:n], option) > later + self.expected(j, 0):
                 return None
             return free[:n], option
-        if not self.rules.share or len(free) + len(open_) < n:
+        if len(free) + len(open_) < n:
             return None
         if not self.rules.test:
             taken = (free + open_)[:n]
@@ -232,8 +231,8 @@ class ExactSharing:
         arrival = {k: Fraction(float(self.instance.arrival[k])) for k in self.came}
         since = max(self.now - seconds, arrival[self.came[0]])
         counted = [k for k in self.came[1:] if arrival[k] > since]
-        if len(counted) > self.rules.sample:
-            since, counted = arrival[counted[-self.rules.sample - 1]], counted[-self.rules.sample :]
+        if len(counted) > SAMPLE:
+            since, counted = arrival[counted[-SAMPLE - 1]], counted[-SAMPLE:]
         return [k for k in counted if k != j], seconds / (self.now - since) if self.now > since else Fraction(0)
 
     def closing_loss(self, j: int, gpus: list[Gpu], option: int) -> Fraction:

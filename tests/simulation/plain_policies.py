@@ -25,6 +25,16 @@ class Asked:
         return self.answer(view)
 
 
+@dataclass
+class Ordered:
+    """The queue order that ``order(jobs)`` gives."""
+
+    order: Callable[[Any], Any]
+    knowledge: str = "clairvoyant"
+    name: str = "ordered"
+    uses: tuple[str, ...] = ()
+
+
 class OneByOne:
     """`choose` says where a job starts, None: it waits. ``strict``: the first who has to wait blocks the others."""
 

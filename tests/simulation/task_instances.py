@@ -1,15 +1,19 @@
-"""Small instances of the task level whose times are short fractions, so that the exact reference stays fast; their runs."""
+"""Small instances of the task level whose times are short fractions, as the exact reference needs them; runs, policies."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from optsched.contract.instances import CLUSTERS, COSTS, MEASURED, TASKS, random_task_instance
+from optsched.contract.instances import random_task_instance
 from optsched.policies.simulate import simulate
+from optsched.policies.task_orders import shortest_service
 from optsched.problem.instance import Instance
 from optsched.simulation.iterations import TaskRun
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.task_policy import TaskJobs
 
-__all__ = ["CLUSTERS", "COSTS", "MEASURED", "TASKS", "ran", "random_task_instance"]
+__all__ = ["Mine", "ran", "random_task_instance"]
 
 
 def ran(instance: Instance, policy: Any = "leader-first") -> TaskRun:
@@ -18,3 +22,20 @@ def ran(instance: Instance, policy: Any = "leader-first") -> TaskRun:
     assert isinstance(made, TaskRun)
     assert made.schedule.tasks is not None
     return made
+
+
+@dataclass
+class Mine:
+    """A policy made in a test: its order, by default the shortest service first, and what it communicates."""
+
+    order: Any
+    answer: Any = ()
+    name: str = "mine"
+    knowledge: Knowledge = Knowledge.CLAIRVOYANT
+    default_placement: str = "lwf"
+
+    def tasks(self, jobs: TaskJobs) -> Any:
+        return shortest_service(jobs, None) if self.order is None else self.order
+
+    def communicate(self, view: Any) -> Any:
+        return self.answer(view) if callable(self.answer) else self.answer

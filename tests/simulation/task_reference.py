@@ -11,7 +11,6 @@ has become ready or one has ended), then idle GPUs take tasks. Tasks of no lengt
 
 Placements: ``"first-fit"``, ``("lwf", kappa)``, ``("lwf", math.inf)`` for list scheduling, or {job: gang}.
 Rules: ``("srsf", k)``, ``"adadual"``, ``"k-way"``, or a function (world, job) -> bool.
-Keys are (constant, forward, backward, transfer) for each job, as in `optsched.simulation.task_policy.Countdown`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from simulation.transfer_reference import now_is_better
 
 Number = Any  # Fraction, or float where `exact` is False
 Gpu = tuple[int, int]
-Key = tuple[Number, Number, Number, Number]
 SegmentRow = tuple[int, tuple[Gpu, ...], Number, Number, int]
 TaskRow = tuple[int, int, Number, Number]
 FORWARD, BACKWARD, BARRIER = "forward", "backward", "barrier"
@@ -89,7 +87,6 @@ class World:
     placement: Any
     rule: Any
     exact: bool = True
-    comm_cost: Number = None  # seconds a byte in LWF's loads; b where it is None
     now: Number = 0
     waiting: list[int] = field(default_factory=list)
     resident: dict[int, Resident] = field(default_factory=dict)
@@ -122,16 +119,6 @@ class World:
             }
         sizes = instance.cluster.node_gpus.tolist()
         self.all_gpus = [(node, index) for node, size in enumerate(sizes) for index in range(size)]
-        if self.comm_cost is None:
-            self.comm_cost = self.b
-        service = [
-            (0, self.forward[j], self.backward[j], 0) for j in range(instance.n)
-        ]  # remaining compute, summed over the workers
-        self.gpu_key: Sequence[Key] = service
-        self.link_key: Sequence[Key] = service
-        self.queue: Sequence[Number] = [
-            (self.forward[j] + self.backward[j]) * self.iterations[j] * int(instance.gpus[j]) for j in range(instance.n)
-        ]
         self.to_come = sorted(range(instance.n), key=lambda j: (self.arrival[j], j))
 
     # --- time ---
@@ -202,7 +189,7 @@ class World:
     # --- 1: placement ---
 
     def place(self) -> None:
-        for job in sorted(self.waiting, key=lambda j: (self.queue[j], j)):
+        for job in sorted(self.waiting, key=lambda j: (self.service(j), j)):
             gang = self.choose(job)
             if gang is None:
                 continue
@@ -211,6 +198,11 @@ class World:
             sends = len({node for node, _ in gang}) > 1 and self.message[job] > 0
             count = self.iterations[job]
             self.resident[job] = Resident(gang, self.now, sends, [FORWARD] * n, [count] * n, [count] * n, count)
+
+    def service(self, job: int) -> Number:
+        """(t_f + t_b) I n."""
+        compute = self.forward[job] + self.backward[job]
+        return compute * self.iterations[job] * int(self.instance.gpus[job])
 
     def choose(self, job: int) -> tuple[Gpu, ...] | None:
         eligible = [gpu for gpu in self.all_gpus if self.fits(job, gpu)]
@@ -248,7 +240,7 @@ class World:
                 worker = resident.gang.index(gpu)
                 total += resident.forwards[worker] * self.forward[job]
                 total += resident.backwards[worker] * self.backward[job]
-                total += resident.iterations * self.comm_cost * self.message[job] if resident.sends else 0
+                total += resident.iterations * self.b * self.message[job] if resident.sends else 0
         return total
 
     # --- 2: communication ---
@@ -257,7 +249,7 @@ class World:
         if not self.ask:
             return
         self.ask = False
-        for job in sorted(self.ready, key=lambda j: self.rank(self.link_key, j)):
+        for job in sorted(self.ready, key=self.rank):
             if self.admit(job):
                 self.ready.remove(job)
                 nodes = self.resident[job].nodes
@@ -309,7 +301,7 @@ class World:
             if gpu in self.busy:
                 continue
             able = [
-                (self.rank(self.gpu_key, job), job)
+                self.rank(job)
                 for job, resident in self.resident.items()
                 if gpu in resident.gang and resident.phase[resident.gang.index(gpu)] != BARRIER
             ]
@@ -320,11 +312,10 @@ class World:
                 length = self.forward[job] if forward else self.backward[job]
                 self.busy[gpu] = Running(job, worker, self.now, self.now + length)
 
-    def rank(self, keys: Sequence[Key], job: int) -> tuple[Number, int]:
+    def rank(self, job: int) -> tuple[Number, int]:
+        """Remaining compute, summed over the workers."""
         resident = self.resident[job]
-        constant, forward, backward, transfer = keys[job]
-        key = constant + forward * sum(resident.forwards) + backward * sum(resident.backwards)
-        return key + (transfer * resident.iterations if resident.sends else 0), job
+        return self.forward[job] * sum(resident.forwards) + self.backward[job] * sum(resident.backwards), job
 
 
 def reference_run(
@@ -332,23 +323,14 @@ def reference_run(
     placement: str | tuple[str, float] | Mapping[int, Sequence[Gpu]],
     rule: str | tuple[str, int] | Callable[[World, int], bool],
     *,
-    gpu_key: Sequence[Key] | None = None,
-    link_key: Sequence[Key] | None = None,
-    queue: Sequence[Number] | None = None,
-    comm_cost: Number = None,
     exact: bool = True,
     world: type[World] | None = None,
 ) -> tuple[list[SegmentRow], list[TaskRow]]:
     """(segments, tasks) of one run, see the module.
 
-    ``gpu_key``, ``link_key``: the keys, by default the remaining service (remaining compute summed over the workers);
-    ``queue``: who is placed first, by default the least (t_f + t_b) I n. ``exact``: Fractions of the floats of the instance.
-    ``engine``: a class with a defect, for tests that want it found.
+    ``exact``: Fractions of the floats of the instance. ``world``: a class with a defect, for tests that want it found.
     """
-    run = (world or World)(instance, placement, rule, exact, comm_cost)
-    run.gpu_key = run.gpu_key if gpu_key is None else gpu_key
-    run.link_key = run.link_key if link_key is None else link_key
-    run.queue = run.queue if queue is None else queue
+    run = (world or World)(instance, placement, rule, exact)
     run.run()
     if run.waiting or run.resident:
         raise AssertionError("jobs did not finish: a rule never admits, or a placement never fits")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -21,7 +20,7 @@ from optsched.problem.scaling import Scaling
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 from optsched.simulation.run import Run
-from simulation.elastic_instances import elastic_instance
+from simulation.elastic_instances import elastic_instance, every_place
 
 LINEAR = Scaling(0.0, 1.0, iterations=((8, 10.0),))  # r GPUs are r times as fast, up to 8
 
@@ -66,12 +65,6 @@ class Fixed(Resizing):
         return {j: on for j, on in now.items() if j in view.active.tolist()}
 
 
-def gangs(sizes: list[int], gang: int) -> list[Places]:
-    """Every way to have ``gang`` GPUs."""
-    every = itertools.product(*(range(size + 1) for size in sizes))
-    return [tuple((node, c) for node, c in enumerate(on) if c) for on in every if sum(on) == gang]
-
-
 @dataclass
 class Dice(Resizing):
     """Random legal places; keeps what it has more often than not. Writes down what it said."""
@@ -100,9 +93,10 @@ class Dice(Resizing):
                 free -= counts
         if not given:  # the engine would wait for the next arrival
             first = int(view.active[0])
-            gang = view.gpus(first)
             given[first] = next(
-                on for on in gangs(view.groups.node_gpus.tolist(), gang) if view.goodputs.rate(first, on) > 0
+                on
+                for on in every_place(view.groups.node_gpus.tolist())
+                if sum(c for _, c in on) == view.gpus(first) and view.goodputs.rate(first, on) > 0
             )
         self.said.append((view.now, given, {j: view.goodputs.rate(j, on) for j, on in given.items()}))
         self.left = {j: float(view.left[j]) for j in view.active.tolist()}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,10 @@ from optsched.policies.simulate import names_nodes, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation import engine
 from optsched.simulation.engine import run_policy
-from optsched.simulation.policy import Knowledge, KnownJobs, Order, Placement, compiled
+from optsched.simulation.policy import Order, Placement, compiled
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance, reference_history, replayed
-from simulation.ways import printed
+from simulation.plain_policies import Ordered
 
 VARIANTS = {
     "fifo": ["", ":skip=true"],
@@ -41,18 +44,6 @@ VARIANTS = {
 }
 SPECS = [name + variant for name in whole_job_policies() for variant in VARIANTS.get(name, [""])]
 ORDERED = [spec for spec in SPECS if callable(getattr(specify(spec).policy, "order", None))]
-
-
-@dataclass
-class Custom:
-    """A queue order made in a test."""
-
-    made: Order
-    name: str = "custom"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-
-    def order(self, jobs: KnownJobs) -> Order:
-        return self.made
 
 
 def run(instance: Instance, spec: str) -> Run:
@@ -107,7 +98,39 @@ def test_any_order_of_any_kind_agrees(seed: int, placement: str) -> None:
         {"skip": True, "round": 2.0, "thresholds": (6.0,)},
     ):
         order = Order(key=rng.integers(0, 4, base.n).astype(float), **rule)  # type: ignore[arg-type]
-        assert_same(instance, Custom(order), placement)
+        assert_same(instance, Ordered(lambda jobs, order=order: order), placement)
+
+
+# way: what comes before the program, the program's manager, what is true of it at the end
+WAYS = {
+    "compiled": ("", "compiled.without_interpreting()", "any(f.signatures for f in compiled.FUNCTIONS)"),
+    "interpreted": (
+        "compiled.PRICE = float('inf')",
+        "contextlib.nullcontext()",
+        "compiled.FUNCTIONS and not any(f.signatures for f in compiled.FUNCTIONS)",
+    ),
+    "without numba": ("", "contextlib.nullcontext()", "not compiled.FUNCTIONS"),
+}
+
+
+def printed(program: str, folder: Path) -> dict[str, str]:
+    """By way; that the program ran in that way is made sure of. Modules of the tests can be imported."""
+    here = Path(__file__).parent.parent
+    found = {}
+    for way, (before, manager, after) in WAYS.items():
+        head = f"import contextlib\nimport optsched.compiled.function as compiled\n{before}\nwith {manager}:\n"
+        script = folder / f"{way.replace(' ', '_')}.py"
+        script.write_text(f"{head}{textwrap.indent(program, '    ')}\nassert {after}\n")
+        environment = {
+            **os.environ,
+            "NUMBA_DISABLE_JIT": "1" if way == "without numba" else "0",
+            "PYTHONPATH": f"{here}:{here.parent}",
+            "PYTHONWARNINGS": "ignore",  # numpy warns that random numbers overflow, as they must
+        }
+        done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{way}: {done.stderr}"
+        found[way] = done.stdout
+    return found
 
 
 @pytest.mark.release
@@ -260,26 +283,26 @@ def test_work_that_is_shorter_than_the_rounding_of_time_is_done_too() -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"key": [0.0]}, "custom: key: invalid (expected: one number for each of 2 jobs)"),
-        ({"key": [[0.0, 1.0]]}, "custom: key"),
-        ({"key": [0.0, np.nan]}, "custom: key"),
-        ({"slope": [1.0]}, "custom: slope"),
-        ({"slope": [1.0, np.nan]}, "custom: slope"),
-        ({"restart": -1.0}, "custom: restart = -1.0"),
-        ({"restart": np.inf}, "custom: restart = inf"),
-        ({"round": np.nan}, "custom: round = nan"),
-        ({"starvation": -2.0}, "custom: starvation = -2.0"),
-        ({"thresholds": (0.0,)}, "custom: threshold = 0.0"),
-        ({"thresholds": (5.0, 5.0)}, "custom: threshold = (5.0, 5.0)"),
-        ({"thresholds": (np.nan,)}, "custom: threshold = nan"),
-        ({"thresholds": np.nan}, "custom: threshold = nan"),
-        ({"thresholds": "ab"}, "custom: threshold = 'ab'"),
-        ({"thresholds": (1.0, "x")}, "custom: threshold"),
-        ({"key": ["a", "b"]}, "custom: key"),
-        ({"key": [10**400, 1]}, "custom: key"),
-        ({"slope": ["a", "b"]}, "custom: slope"),
-        ({"round": "x"}, "custom: round = 'x'"),
-        ({"restart": 10**400}, "custom: restart = 1000"),
+        ({"key": [0.0]}, "ordered: key: invalid (expected: one number for each of 2 jobs)"),
+        ({"key": [[0.0, 1.0]]}, "ordered: key"),
+        ({"key": [0.0, np.nan]}, "ordered: key"),
+        ({"slope": [1.0]}, "ordered: slope"),
+        ({"slope": [1.0, np.nan]}, "ordered: slope"),
+        ({"restart": -1.0}, "ordered: restart = -1.0"),
+        ({"restart": np.inf}, "ordered: restart = inf"),
+        ({"round": np.nan}, "ordered: round = nan"),
+        ({"starvation": -2.0}, "ordered: starvation = -2.0"),
+        ({"thresholds": (0.0,)}, "ordered: threshold = 0.0"),
+        ({"thresholds": (5.0, 5.0)}, "ordered: threshold = (5.0, 5.0)"),
+        ({"thresholds": (np.nan,)}, "ordered: threshold = nan"),
+        ({"thresholds": np.nan}, "ordered: threshold = nan"),
+        ({"thresholds": "ab"}, "ordered: threshold = 'ab'"),
+        ({"thresholds": (1.0, "x")}, "ordered: threshold"),
+        ({"key": ["a", "b"]}, "ordered: key"),
+        ({"key": [10**400, 1]}, "ordered: key"),
+        ({"slope": ["a", "b"]}, "ordered: slope"),
+        ({"round": "x"}, "ordered: round = 'x'"),
+        ({"restart": 10**400}, "ordered: restart = 1000"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -287,7 +310,7 @@ def test_an_illegal_order_is_one_line(changes: dict[str, Any], what: str) -> Non
     instance = Instance([Job("a", duration=1), Job("b", duration=1)], "1x1")
     order = Order(**{"key": np.zeros(2), **changes})
     with pytest.raises(InputError) as caught:
-        run_policy(instance, Custom(order), PLACEMENTS.get("count")())
+        run_policy(instance, Ordered(lambda jobs, order=order: order), PLACEMENTS.get("count")())
     assert str(caught.value).startswith(what)
     assert "\n" not in str(caught.value)
 
@@ -295,7 +318,7 @@ def test_an_illegal_order_is_one_line(changes: dict[str, Any], what: str) -> Non
 def test_keys_may_be_infinite() -> None:
     jobs = [Job("a", duration=1), Job("b", duration=1), Job("c", duration=1)]
     order = Order(key=np.array([np.inf, 0.0, -np.inf]), preemptive=True)
-    made = run_policy(Instance(jobs, "1x1"), Custom(order), PLACEMENTS.get("count")())
+    made = run_policy(Instance(jobs, "1x1"), Ordered(lambda jobs, order=order: order), PLACEMENTS.get("count")())
     assert made.schedule.completion.tolist() == [3, 2, 1]
 
 

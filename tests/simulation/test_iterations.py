@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,17 +12,16 @@ import pytest
 from examples import few, studied
 
 from optsched.check.referee import check_schedule
-from optsched.errors import InputError, SimulationError
+from optsched.errors import InputError
 from optsched.policies.simulate import simulate
-from optsched.policies.task_orders import fewer_than, shortest_service, srsf
+from optsched.policies.task_orders import srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, LinkView, TaskJobs, TaskOrder
-from simulation.task_instances import ran, random_task_instance
+from optsched.simulation.task_policy import LinkView
+from simulation.task_instances import Mine, ran, random_task_instance
 from simulation.task_reference import reference_run
 
 RULES: dict[str, Any] = {
@@ -130,20 +128,13 @@ def test_a_latency_comes_before_the_bytes_and_slows_nobody() -> None:
 # -- policies of one's own -------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Asked:
-    """SRSF(2) in plain Python."""
+@pytest.mark.parametrize("seed", few(range(12), 4))
+def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
+    """SRSF(2)."""
+    instance, asked = random_task_instance(seed), []
 
-    name: str = "asked"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-    default_placement: str = "lwf"
-    seen: int = 0
-
-    def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        return shortest_service(jobs, None)
-
-    def communicate(self, view: LinkView) -> Iterable[int]:
-        self.seen += 1
+    def communicate(view: LinkView) -> Iterable[int]:
+        asked.append(view.now)
         for job in view.ready:
             beside = [view.running(node) for node in view.nodes(job)]
             for other in (o for on_node in beside for o in on_node):
@@ -154,51 +145,10 @@ class Asked:
                 view.start(job)
         return ()
 
-
-@pytest.mark.parametrize("seed", few(range(12), 4))
-def test_a_rule_in_plain_python_does_what_the_compiled_one_does(seed: int) -> None:
-    instance = random_task_instance(seed)
-    asked = Asked()
-    made = simulate(instance, asked, "list")
+    made = simulate(instance, Mine(None, communicate), "list")
     assert isinstance(made, TaskRun)
     assert told(made) == told(ran(instance, "srsf:k=2+list"))
-    assert (asked.seen > 0) == (made.transfers > 0)
-
-
-def test_a_policy_that_lets_a_transfer_wait_for_ever_is_told_so() -> None:
-    class Never(Asked):
-        def communicate(self, view: LinkView) -> Iterable[int]:
-            return ()
-
-    with pytest.raises(SimulationError, match="the all-reduce of job 'a' waits for ever"):
-        simulate(of_pair(Job("a", gpus=2, iterations=1, profile="p")), Never())
-
-
-def test_what_a_policy_may_not_do() -> None:
-    instance = of_pair(Job("a", gpus=2, iterations=1, profile="p"))
-
-    class Wrong(Asked):
-        def communicate(self, view: LinkView) -> Iterable[int]:
-            return (1,)
-
-    class Blind(Asked):
-        knowledge = Knowledge.NON_CLAIRVOYANT
-
-    class Short(Asked):
-        def tasks(self, jobs: TaskJobs) -> TaskOrder:
-            return TaskOrder(np.zeros(5), Countdown(), Countdown(), admit=fewer_than, numbers=(1.0,))
-
-    class Nan(Asked):
-        def tasks(self, jobs: TaskJobs) -> TaskOrder:
-            return TaskOrder(np.zeros(1), Countdown(forward=math.nan), Countdown(), admit=fewer_than, numbers=(1.0,))
-
-    with pytest.raises(SimulationError, match="job 1 has no all-reduce that waits"):
-        simulate(instance, Wrong())
-    with pytest.raises(Exception, match="asked for iterations"):
-        simulate(instance, Blind(knowledge=Knowledge.NON_CLAIRVOYANT))
-    for policy, what in ((Short(), "queue"), (Nan(), "gpu")):
-        with pytest.raises(InputError, match=what):
-            simulate(instance, policy)
+    assert bool(asked) == (made.transfers > 0)
 
 
 # -- in every run ----------------------------------------------------------------------------------------------------------

@@ -102,9 +102,6 @@ def test_the_barrier_waits_for_the_slowest_worker_and_compute_never_overlaps_the
     assert run.schedule.completion.tolist() == [8, 26]
 
 
-# --- questions ----------------------------------------------------------------------------------------------------------
-
-
 # -- Transfers alone on the task level, jobs without compute: exact fractions of plain Python, and bounds -----------------
 
 

@@ -16,6 +16,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.policy import Decision, Knowledge, Moves, Start, Stop, View, Wake
 from optsched.simulation.run import Run
+from simulation.plain_policies import Asked
 
 
 @dataclass
@@ -110,23 +111,16 @@ def test_planned_stops_make_the_schedule_that_woken_ones_make(length: float) -> 
         assert planned.metrics == woken.metrics
 
 
-@dataclass
-class Once:
+def once(stops: tuple[Stop | Moves | Start, ...], again: float = 10.0) -> Asked:
     """Starts all at 0 with these stops; the rest of it starts when asked again."""
 
-    stops: tuple[Stop | Moves | Start, ...]
-    again: float = 10.0
-    calls: list[float] = field(default_factory=list, init=False)
+    def decide(view: View) -> list[Decision]:
+        starts = [Start(j, on=((j, 1),)) for j in view.waiting]
+        if view.now == 0:
+            return [*starts, *stops, Wake(again)]
+        return starts if view.now >= again else []
 
-    name: ClassVar[str] = "once"
-    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
-
-    def decide(self, view: View) -> list[Decision]:
-        self.calls.append(view.now)
-        if len(self.calls) == 1:
-            return [*(Start(j, on=((j, 1),)) for j in view.waiting), *self.stops, Wake(self.again)]
-        return [Start(j, on=((j, 1),)) for j in view.waiting] if view.now >= self.again else []
+    return Asked(decide, "non-clairvoyant", uses=("nodes",))
 
 
 FOUR = Instance([Job(f"{j}", duration=d) for j, d in enumerate((4, 6, 8, 2))], "4x1")
@@ -142,30 +136,30 @@ FOUR = Instance([Job(f"{j}", duration=d) for j, d in enumerate((4, 6, 8, 2))], "
     ],
 )
 def test_a_policy_is_not_asked_when_a_planned_stop_comes(plans: tuple[Stop | Moves, ...]) -> None:
-    policy = Once(plans)
+    policy = once(plans)
     run = simulate(FOUR, policy)
-    assert policy.calls == [0, 2, 10, 13, 14, 15]  # job 3 ends at 2, where job 1 is stopped, too
+    assert policy.times == [0, 2, 10, 13, 14, 15]  # job 3 ends at 2, where job 1 is stopped, too
     assert run.schedule.completion.tolist() == [13, 14, 15, 2]
     assert run.metrics["gpu_hours"]["busy"] * 3600 == pytest.approx(20)
 
 
 def test_a_later_plan_takes_the_place_of_an_earlier_one_and_a_stop_ends_it() -> None:
-    replaced = Once((Stop(0, at=1.0), Stop(0, at=3.0)))
+    replaced = once((Stop(0, at=1.0), Stop(0, at=3.0)))
     assert simulate(FOUR, replaced).schedule.completion[0] == 11
-    ended = Once((Stop(0, at=3.0), Stop(0), Start(0, on=((0, 1),))))  # one instant: it was never stopped
+    ended = once((Stop(0, at=3.0), Stop(0), Start(0, on=((0, 1),))))  # one instant: it was never stopped
     assert simulate(FOUR, ended).schedule.completion[0] == 4
 
 
 def test_who_stops_and_starts_again_loses_its_own_plan_only() -> None:
     zero, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     moved = Moves(stop=zero, start=zero, first=np.array([0, 1]), node=zero, count=one)
-    again = Once((Stop(0, at=3.0), Stop(1, at=2.0), moved))
+    again = once((Stop(0, at=3.0), Stop(1, at=2.0), moved))
     assert simulate(FOUR, again).schedule.completion.tolist() == [4, 14, 8, 2]
 
 
 def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:
-    assert simulate(FOUR, Once((Stop(3, at=5.0), Stop(1, at=9.0)))).schedule.completion.tolist() == [4, 6, 8, 2]
-    assert simulate(FOUR, Once((Stop(3, at=2.0),))).schedule.completion.tolist() == [4, 6, 8, 2]  # it ends then
+    assert simulate(FOUR, once((Stop(3, at=5.0), Stop(1, at=9.0)))).schedule.completion.tolist() == [4, 6, 8, 2]
+    assert simulate(FOUR, once((Stop(3, at=2.0),))).schedule.completion.tolist() == [4, 6, 8, 2]  # it ends then
 
 
 @pytest.mark.parametrize(
@@ -184,4 +178,4 @@ def test_a_plan_for_a_job_that_has_ended_does_nothing() -> None:
 )
 def test_a_plan_that_is_not_possible_is_told_in_a_line(stops: tuple[Stop, ...], message: str) -> None:
     with pytest.raises(SimulationError, match=message):
-        simulate(FOUR, Once(stops))
+        simulate(FOUR, once(stops))

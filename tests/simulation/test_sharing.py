@@ -25,7 +25,7 @@ from optsched.simulation.ordered import sharing_rule
 from optsched.simulation.policy import Order, Start
 from optsched.simulation.run import SharedRun
 from simulation.exact_sharing import ExactSharing, Rules
-from simulation.plain_policies import OneByOne
+from simulation.plain_policies import OneByOne, Ordered
 
 PUBLISHED = "sjf-bsbf:consolidated=false,joint=false,by=pair,outlook=0"
 NOBODY = Fraction(0)
@@ -199,14 +199,8 @@ def test_knowledge_is_enforced() -> None:
     with pytest.raises(KnowledgeError, match="a non-clairvoyant policy asked for the seconds alone"):
         simulate(problem, Chooses(lambda view, job: view.alone(job), "non-clairvoyant"))
 
-    class Asks:
-        name, knowledge, uses = "asks", "non-clairvoyant", ("sharing",)
-
-        def order(self, jobs: Any) -> Order:
-            return Order(jobs.duration, rule=best_sharing)
-
     with pytest.raises(KnowledgeError, match="asked for durations"):
-        simulate(problem, Asks())  # type: ignore[arg-type]
+        simulate(problem, ruled(lambda jobs: Order(jobs.duration, rule=best_sharing), "non-clairvoyant"))
 
 
 def test_interval_and_strict_order() -> None:
@@ -228,19 +222,14 @@ def test_interval_and_strict_order() -> None:
             return Start(job, gpus=free[: problem.gpus[job]]) if len(free) >= problem.gpus[job] else None
 
     numbers = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of `sjf-bsbf`, which shares where it pays: here never
-    for policy in (Strict(), Ruled(lambda jobs: Order(jobs.arrival, skip=False, rule=best_sharing, numbers=numbers))):
+    for policy in (Strict(), ruled(lambda jobs: Order(jobs.arrival, skip=False, rule=best_sharing, numbers=numbers))):
         made = simulate(problem, policy)
         starts = {problem.ids[s.job]: s.start for s in made.schedule.segments()}
         assert starts == {"first": 0, "a": 0.5, "b": 2.5, "c": 3.5}
 
 
-class Ruled:
-    """The order that it is made with."""
-
-    name, knowledge, uses = "ruled", "clairvoyant", ("sharing",)
-
-    def __init__(self, order: Any) -> None:
-        self.order = order
+def ruled(order: Callable[[Any], Any], knowledge: str = "clairvoyant") -> Any:
+    return Ordered(order, knowledge, "ruled", ("sharing",))
 
 
 def while_counts_are_right(state: Any, site: Any, job: int) -> int:
@@ -265,7 +254,7 @@ def test_how_many_gpus_a_job_has_alone_is_always_known(seed: int, way: Any) -> N
     numbers = (1.0, 1.0, 1.0, 2.0, 1.0, 0.5)
     rule = sharing_rule(while_counts_are_right)
     with way():
-        made = simulate(problem, Ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
+        made = simulate(problem, ruled(lambda jobs: Order(jobs.duration, rule=rule, numbers=numbers)))
     assert list(made.schedule.segments()) == list(plain.schedule.segments())
 
 
@@ -276,7 +265,7 @@ def never(state: Any, site: Any, job: int) -> int:
 def test_a_rule_that_lets_a_job_wait_in_an_idle_cluster_lets_it_wait_for_ever() -> None:
     problem = Instance([Job("a", duration=1)], "1x1", interference=Interference(1.25))
     with pytest.raises(SimulationError, match="ruled: job 'a' waits for ever"):
-        simulate(problem, Ruled(lambda jobs: Order(jobs.arrival, rule=sharing_rule(never))))
+        simulate(problem, ruled(lambda jobs: Order(jobs.arrival, rule=sharing_rule(never))))
 
 
 def test_what_is_wrong_is_said_in_one_line() -> None:
@@ -296,4 +285,4 @@ def test_what_is_wrong_is_said_in_one_line() -> None:
         (None, "gives no order"),
     ):
         with pytest.raises(InputError, match=text):
-            simulate(problem, Ruled(lambda jobs, order=order: order))
+            simulate(problem, ruled(lambda jobs, order=order: order))

@@ -14,10 +14,10 @@ from examples import few
 import optsched as osd
 from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
-from optsched.errors import InputError, SimulationError
+from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.io.sources import LoadRequest, load, load_counted
 from optsched.policies.simulate import simulate, specify
-from optsched.policies.task_orders import fewer_than, shortest_service, srsf
+from optsched.policies.task_orders import fewer_than, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -27,7 +27,7 @@ from optsched.simulation import iterations
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
-from simulation.task_instances import random_task_instance
+from simulation.task_instances import Mine, random_task_instance
 
 NET = {"net": IterationTasks(0.036, 0.054, 5e8), "short": IterationTasks(0.0201, 0.0301)}
 
@@ -156,28 +156,13 @@ def test_long_logs_are_not_kept_unless_asked_for(monkeypatch: pytest.MonkeyPatch
     assert len(evaluate(instance, ["srsf", "ada-srsf"]).lines) == 2
 
 
-@dataclasses.dataclass
-class Mine:
-    """A policy made in a test."""
-
-    order: Any
-    answer: Any = ()
-    name: str = "mine"
-    knowledge: Knowledge = Knowledge.CLAIRVOYANT
-    default_placement: str = "lwf"
-
-    def tasks(self, jobs: TaskJobs) -> Any:
-        return shortest_service(jobs, None) if self.order is None else self.order
-
-    def communicate(self, view: Any) -> Any:
-        return self.answer(view) if callable(self.answer) else self.answer
-
-
 @pytest.mark.parametrize(
     ("order", "field"),
     [
         (3, "tasks"),
         (TaskOrder(np.zeros(2), Countdown(), Countdown(), admit=lambda *_: True), "admit"),
+        (TaskOrder(np.zeros(5), Countdown(), Countdown(), admit=fewer_than, numbers=(1.0,)), "queue"),
+        (TaskOrder(np.zeros(2), Countdown(forward=math.nan), Countdown(), admit=fewer_than, numbers=(1.0,)), "gpu"),
         (TaskOrder(np.zeros(2), Countdown(), Countdown(), admit=fewer_than, numbers=("x",)), "numbers"),  # type: ignore[arg-type]
         (TaskOrder(np.zeros(2), None, Countdown(), admit=fewer_than, numbers=(1.0,)), "gpu"),  # type: ignore[arg-type]
         (TaskOrder(np.zeros(2), Countdown(), Countdown(forward="x"), admit=fewer_than, numbers=(1.0,)), "link"),  # type: ignore[arg-type]
@@ -188,10 +173,15 @@ def test_an_order_that_is_none_is_told(order: Any, field: str) -> None:
         simulate(two_jobs(0, "net", 2), Mine(order))
 
 
-def test_a_rule_without_its_numbers_admits_nothing() -> None:
-    order = TaskOrder(np.zeros(2), Countdown(), Countdown(), admit=fewer_than)
-    with pytest.raises(SimulationError, match="waits for ever"):
-        simulate(two_jobs(0, "net", 2), Mine(order))
+def test_a_rule_without_its_numbers_and_a_policy_that_starts_nothing_wait_for_ever() -> None:
+    for order in (TaskOrder(np.zeros(2), Countdown(), Countdown(), admit=fewer_than), None):
+        with pytest.raises(SimulationError, match="the all-reduce of job 'a' waits for ever"):
+            simulate(two_jobs(0, "net", 2), Mine(order))
+
+
+def test_who_may_not_know_iterations_is_not_told_them() -> None:
+    with pytest.raises(KnowledgeError, match="asked for iterations"):
+        simulate(two_jobs(0, "net", 2), Mine(None, knowledge=Knowledge.NON_CLAIRVOYANT))
 
 
 def test_answers_of_a_policy_in_plain_python() -> None:

@@ -207,41 +207,7 @@ def test_a_non_clairvoyant_policy_sees_everything_else() -> None:
     assert run(THREE, Asked(look, Knowledge.NON_CLAIRVOYANT)).unfinished == []
 
 
-# -- decisions that are not possible --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("decisions", "what"),
-    [
-        ([Stop(0)], "job 'a' is stopped but does not run"),
-        ([Start(0), Start(0)], "job 'a' is started but does not wait"),
-        ([Start(2)], "job 'c' is started but does not wait"),
-        ([Stop(2)], "job 'c' is stopped but does not run"),
-        ([Start(0), Start(1)], "job 'b' is started but its 2 GPUs do not fit (ask view.fits first)"),
-        ([Start(7)], "Start: there is no job 7"),
-        ([Start(-1)], "Start: there is no job -1"),
-        ([Start("a")], "Start: there is no job 'a'"),  # type: ignore[arg-type]
-        ([Stop(0.0)], "Stop: there is no job 0.0"),  # type: ignore[arg-type]
-        ([Wake(0)], "Wake(time=0) is not later than now"),
-        ([Wake(-1)], "Wake(time=-1) is not later than now"),
-        ([Wake(math.nan)], "Wake(time=nan) is not later than now"),
-        ([Wake("soon")], "Wake(time='soon') is at no time"),  # type: ignore[arg-type]
-        ([0], "0 is not a decision (expected: Start, Stop, Wake, Moves)"),
-        ([None], "None is not a decision"),
-        (None, "decide returned None (expected: an iterable of decisions)"),
-        (
-            Start(0),
-            "decide returned Start(job=0, on=None, gpus=None, option=0, work=None) (expected: an iterable of decisions)",
-        ),
-    ],
-    ids=str,
-)
-def test_an_impossible_decision_names_policy_time_and_reason(decisions: Any, what: str) -> None:
-    jobs = [Job("a", gpus=2, duration=4), Job("b", gpus=2, duration=2), Job("c", arrival=6, duration=1)]
-    with pytest.raises(SimulationError) as caught:
-        run(Instance(jobs, "1x3"), Asked(lambda view: decisions))
-    assert str(caught.value).startswith(f"policy asked at 0 s: {what}")
-    assert "\n" not in str(caught.value)
+# -- decisions that are not possible: see `test_decisions` -----------------------------------------------------------------
 
 
 def test_a_finished_job_cannot_be_started_again() -> None:

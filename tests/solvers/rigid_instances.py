@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from optsched.problem.instance import Cluster, Instance, Job
@@ -25,6 +26,16 @@ def rigid_instances(
         for j in range(draw(st.integers(1, most)))
     ]
     return Instance(jobs, Cluster.parse(f"1x{total}"))
+
+
+def drawn_gangs(seed: int, n: int, *, late: int = 30, long: int = 25, heavy: int = 6) -> Instance:
+    """Gangs of 1, 2, 4 or 8 on 8 GPUs, in whole numbers below these; the first bounds leave a gap."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for j in range(n):
+        r, g, p = int(rng.integers(0, late)), int(rng.choice([1, 2, 4, 8])), int(rng.integers(1, long))
+        jobs.append(Job(f"j{j}", r, g, p, weight=int(rng.integers(1, heavy)), due=r + 2 * p))
+    return Instance(jobs, Cluster.parse("1x8"))
 
 
 def one_machine(*jobs: tuple[float, float, float], due: tuple[float, ...] = ()) -> Instance:

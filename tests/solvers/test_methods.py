@@ -24,7 +24,7 @@ from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import model_names, solve
 from optsched.solvers.solve_state import SolveState, common_step
-from solvers.rigid_instances import OBJECTIVES, SUMS, one_machine, rigid_instances
+from solvers.rigid_instances import OBJECTIVES, SUMS, drawn_gangs, one_machine, rigid_instances
 
 
 def holds(instance: Instance, solution: Solution) -> bool:
@@ -75,29 +75,12 @@ def test_every_model_proves_the_optimum_or_bounds_it(instance: Instance, objecti
         assert (solution.status, solution.value_exact, solution.bound_exact) == ("optimal", best, best)
 
 
-def wide(seed: int, n: int = 14) -> Instance:
-    """Gangs of 1 to 8 on 8 GPUs; the first bounds leave a gap."""
-    rng = np.random.default_rng(seed)
-    jobs = [
-        Job(
-            f"j{j}",
-            arrival=int(rng.integers(0, 30)),
-            gpus=int(rng.choice([1, 2, 4, 8])),
-            duration=int(rng.integers(1, 25)),
-            weight=int(rng.integers(1, 6)),
-        )
-        for j in range(n)
-    ]
-    return Instance(jobs, Cluster.parse("1x8"))
-
-
-def test_two_roads_to_one_optimum() -> None:
-    instance = wide(0, 9)
-    thinned = solve(instance, "total_weighted_flow_time", model="reduced-cost-fixing")
-    pyomo = solve(instance, "total_weighted_flow_time", model="rigid-time-indexed")
-    assert thinned.status == pyomo.status == "optimal"
-    assert thinned.value_exact == pyomo.value_exact
-    assert thinned.size.columns < pyomo.size.columns
+@pytest.mark.parametrize("objective", ["total_weighted_flow_time", "total_weighted_tardiness"])
+def test_three_roads_to_one_optimum(objective: str) -> None:
+    models = ("partial-schedules", "reduced-cost-fixing", "rigid-time-indexed")
+    found = [solve(drawn_gangs(0, 9), objective, model=model) for model in models]
+    assert {(solution.status, solution.value_exact) for solution in found} == {("optimal", found[0].value_exact)}
+    assert found[1].size.columns < found[2].size.columns
 
 
 def test_one_machine_takes_the_road_of_one_machine() -> None:
@@ -182,7 +165,7 @@ def test_where_no_exact_method_fits_there_is_an_interval() -> None:
 
 
 def test_at_a_time_limit_there_is_an_interval() -> None:
-    instance = wide(3, 16)
+    instance = drawn_gangs(3, 16)
     solution = solve(instance, "total_weighted_flow_time", time_limit=1e-6)
     assert holds(instance, solution)
     assert solution.status in ("limit", "optimal")
@@ -200,7 +183,7 @@ def test_at_a_time_limit_there_is_an_interval() -> None:
 
 def test_progress_is_an_interval_that_shrinks() -> None:
     seen: list[Progress] = []
-    solution = solve(wide(3, 12), "total_weighted_flow_time", progress=seen.append)
+    solution = solve(drawn_gangs(3, 12), "total_weighted_flow_time", progress=seen.append)
     values = [p.incumbent for p in seen if not np.isnan(p.incumbent)]
     bounds = [p.bound for p in seen if not np.isnan(p.bound)]
     assert values == sorted(values, reverse=True)
@@ -284,7 +267,7 @@ def test_a_value_of_zero_with_a_lower_bound_has_no_finite_gap() -> None:
 
 
 def test_wrong_names_and_models_that_do_not_apply_are_refused() -> None:
-    instance = wide(1, 3)
+    instance = drawn_gangs(1, 3)
     with pytest.raises(InputError, match="did you mean rigid-time-indexed"):
         solve(instance, model="rigid-time-index")
     with pytest.raises(InputError, match="does not apply: two jobs can run at the same time"):
@@ -342,7 +325,7 @@ def test_values_of_list_schedules_lie_on_the_grid(instance: Instance, objective:
 
 
 def test_the_certificate_of_a_solution_is_a_file_that_verifies(tmp_path: object) -> None:
-    instance = wide(6, 8)
+    instance = drawn_gangs(6, 8)
     solution = solve(instance, "total_weighted_flow_time")
     path = f"{tmp_path}/certificate.json"
     solution.certificate.save(path)

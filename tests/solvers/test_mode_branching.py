@@ -51,17 +51,6 @@ def test_against_exhaustion_without_pruning(instance: Instance, objective: str) 
     assert check_schedule(instance, solution.schedule, preemptive=False, objective=objective) == []
 
 
-@given(placed_instances(least=3, most=4, shapes=((2, 2), (2, 3))), st.sampled_from(OBJECTIVES))
-@settings(max_examples=2)
-def test_two_methods_agree(instance: Instance, objective: str) -> None:
-    branched = solve(instance, objective, model="mode-branching")
-    assert branched.status == "optimal"
-    programmed = solve(instance, objective, model="gang-modes")
-    assert (programmed.status, programmed.value_exact) == ("optimal", branched.value_exact)
-    for solution in (branched, programmed):
-        assert solution.certificate is None or solution.certificate.value <= branched.value_exact
-
-
 @pytest.mark.study
 @given(placed_instances(least=3, most=5), st.sampled_from(OBJECTIVES))
 @settings(max_examples=examples(200))

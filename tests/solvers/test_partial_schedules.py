@@ -19,6 +19,7 @@ from optsched.solvers.methods.partial_schedules import Search, search_states
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND
+from solvers.looks import Looks
 from solvers.rigid_instances import SUMS, rigid_instances
 
 
@@ -100,24 +101,12 @@ def test_prices_only_get_better_and_never_pass_the_optimum(instance: Instance, o
     assert search.jobs.prove(some).steps <= best
 
 
-class Looks(Deadline):
-    """It has passed when it has been looked at so often."""
-
-    left_over = 0
-
-    @property
-    def passed(self) -> bool:
-        object.__setattr__(self, "left_over", self.left_over - 1)
-        return self.left_over < 0
-
-
 @pytest.mark.parametrize("looks", [0, 1, 2, 5, 11])
 def test_a_pass_that_the_clock_stops_proves_what_it_has_seen(looks: int) -> None:
     instance, goal = generate("rigid", seed=1, jobs=12), "total_completion_time"
     state, best = begun(instance, goal), solve(instance, goal, model="reduced-cost-fixing")
     search = Search(state)
-    bounds, deadline = search.jobs.prove(np.zeros((instance.n, search.jobs.slots))), Looks()
-    object.__setattr__(deadline, "left_over", looks)
+    bounds, deadline = search.jobs.prove(np.zeros((instance.n, search.jobs.slots))), Looks(looks)
     assert best.status == "optimal"
     assert best.value_exact is not None
     stopped = search_states(bounds, search.times, search.limit << bounds.bits, 100, deadline)
@@ -130,21 +119,6 @@ def test_no_time_proves_nothing() -> None:
     state.deadline = Deadline(0.0)
     Search(state).run()
     assert not state.closed
-
-
-@pytest.mark.parametrize("objective", ["total_weighted_completion_time", "total_weighted_tardiness"])
-def test_two_roads_to_one_optimum(objective: str) -> None:
-    rng = np.random.default_rng(7)
-    jobs = [
-        Job(f"j{j}", arrival=r, gpus=g, duration=p, weight=w, due=r + 2 * p)
-        for j, (r, g, p, w) in enumerate(
-            zip(*(rng.integers(a, b, 10).tolist() for a, b in [(0, 20), (1, 7), (1, 12), (1, 6)]), strict=True)
-        )
-    ]
-    instance = Instance(jobs, "1x7")
-    found = [solve(instance, objective, model=model) for model in ("partial-schedules", "reduced-cost-fixing")]
-    assert {solution.status for solution in found} == {"optimal"}
-    assert len({solution.value_exact for solution in found}) == 1
 
 
 def test_prices_that_leave_no_better_start_prove_the_incumbent() -> None:

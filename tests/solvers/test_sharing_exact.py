@@ -124,22 +124,19 @@ def test_two_jobs_never_need_a_start_between_events() -> None:
         agree(some_jobs(200 + seed, 2, 1 + seed % 3))
 
 
-@pytest.mark.parametrize(("n", "count"), [(2, 10), (3, 15), (4, 1)])
+@pytest.mark.parametrize(
+    ("n", "gpus", "first", "count"),
+    [(2, 1, 100, 10), (3, 1, 100, 15), (4, 1, 100, 1), (3, 2, 0, 1), (3, 3, 1, 1), (3, 4, 2, 1)],
+)
 @pytest.mark.parametrize("xi", SLOWDOWNS)
-def test_orders_and_search_agree(n: int, count: int, xi: str) -> None:
-    for seed in range(count):
-        agree(generate("sharing-small", 100 + seed, jobs=n, gpus=1, xi=xi))
+def test_orders_and_search_agree(n: int, gpus: int, first: int, count: int, xi: str) -> None:
+    for seed in range(first, first + count):
+        agree(generate("sharing-small", seed, jobs=n, gpus=gpus, xi=xi))
 
 
 @pytest.mark.parametrize("seed", few(range(8), 3))
 def test_whole_numbers_and_pairs_that_never_share(seed: int) -> None:
     agree(some_jobs(seed, 3, 1, blocked=0.5))
-
-
-@pytest.mark.parametrize("xi", SLOWDOWNS)
-def test_on_several_gpus_too(xi: str) -> None:
-    for seed in range(3):
-        agree(generate("sharing-small", seed, jobs=3, gpus=2 + seed, xi=xi))
 
 
 @pytest.mark.study

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
-from optsched.deadline import Deadline
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.solvers import sequence_paths, single_machine
@@ -23,6 +22,7 @@ from optsched.solvers.sequence_search import improve_sequence
 from optsched.solvers.single_machine import SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
+from solvers.looks import Looks
 from solvers.rigid_instances import SUMS, one_machine
 
 
@@ -177,21 +177,6 @@ def test_bounds_hold_at_every_limit(machine: SingleMachine, limit: int) -> None:
     best, worst = exhaustion(machine)
     proof = prove_single_machine(machine, worst + 20, stage_limit=limit)
     assert proof.bound <= best <= proof.value
-
-
-class Looks(Deadline):
-    """Passes at the look of this number."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__(0.0)
-        object.__setattr__(self, "looks", iter([False] * looks))
-
-    @property
-    def passed(self) -> bool:
-        return next(self.looks, True)  # type: ignore[attr-defined]
-
-    def share(self, part: float) -> Deadline:
-        return self
 
 
 @given(machines(), st.integers(0, 30))

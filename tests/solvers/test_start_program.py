@@ -19,7 +19,7 @@ from optsched.solvers.compile_model import compile
 from optsched.solvers.list_schedule import list_schedule
 from optsched.solvers.lp_bound import RowFamily, SlotJobs, StartProgram, polish, rational, thin, violated_rows
 from optsched.solvers.session import Session
-from solvers.rigid_instances import SUMS, rigid_instances
+from solvers.rigid_instances import SUMS, drawn_gangs, rigid_instances
 
 
 def slot_jobs(instance: Instance, objective: str) -> SlotJobs:
@@ -32,19 +32,8 @@ def all_columns(instance: Instance, objective: str) -> tuple[np.ndarray, np.ndar
     return columns.job[columns.block], columns.slot
 
 
-def rigid(seed: int, n: int = 9) -> Instance:
-    rng = np.random.default_rng(seed)
-    jobs = [
-        Job(
-            f"j{j}",
-            arrival=int(rng.integers(0, 10)),
-            gpus=int(rng.choice([1, 2, 4, 8])),
-            duration=int(rng.integers(1, 7)),
-            weight=int(rng.integers(1, 4)),
-        )
-        for j in range(n)
-    ]
-    return Instance(jobs, Cluster.parse("1x8"))
+def rigid(seed: int) -> Instance:
+    return drawn_gangs(seed, 9, late=10, long=7, heavy=4)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from simulation.elastic_instances import elastic_instance, scaling
+from simulation.elastic_instances import elastic_instance, every_place, scaling
 
 from optsched.check.context import CheckContext
 from optsched.check.elastic import judge_elastic
 from optsched.check.schedule_document import document_of
-from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
@@ -20,12 +18,6 @@ from optsched.speeds.duration import segment_paces
 from optsched.speeds.goodput import Goodputs, iterations_with, split
 
 TABLE = Scaling(0.2, 0.05, within=0.1, across=1.0, most_local=12, iterations=((12, 1000.0), (24, 600.0), (48, 400.0)))
-
-
-def placements(sizes: list[int]) -> list[Places]:
-    """Every number of GPUs on every node."""
-    every = itertools.product(*(range(size + 1) for size in sizes))
-    return [tuple((node, c) for node, c in enumerate(counts) if c) for counts in every if any(counts)]
 
 
 def one(scalings: Scaling, batch: int, gang: int = 1, cluster: str = "2x4") -> Instance:
@@ -46,7 +38,7 @@ def test_by_hand() -> None:
 
 def test_a_job_counts_in_its_own_iterations() -> None:
     twelve, large = Goodputs(one(TABLE, 12)), Goodputs(one(TABLE, 48))
-    for on in placements([4, 4]):
+    for on in every_place([4, 4]):
         assert large.rate(0, on) == pytest.approx(twelve.rate(0, on) * 400 / 1000)
 
 
@@ -78,7 +70,7 @@ def test_on_its_own_gang_with_its_own_batch_alone_it_runs_as_in_the_other_engine
         instance = instance.replace(scalings=plain)
         rates, sizes = Goodputs(instance), instance.cluster.node_gpus.tolist()
         for j in range(instance.n):
-            for on in [on for on in placements(sizes) if sum(c for _, c in on) == instance.gpus[j]]:
+            for on in [on for on in every_place(sizes) if sum(c for _, c in on) == instance.gpus[j]]:
                 nodes = np.repeat(*np.array(on).T)
                 pace = segment_paces(instance, np.array([j]), np.array([0, nodes.size]), nodes)[0]
                 assert rates.rate(j, on) == pytest.approx(1 / pace, rel=1e-15)
@@ -106,7 +98,7 @@ def test_the_referee_s_road_and_the_limits(memory: bool, measured: bool) -> None
         rates, sizes = Goodputs(instance), instance.cluster.node_gpus.tolist()
         for j in instance.jobs_at("scalings").tolist():
             best = np.zeros(instance.cluster.gpus + 1)
-            for on in placements(sizes):
+            for on in every_place(sizes):
                 gpus = [(node, k) for node, c in on for k in range(c)]
                 schedule = Schedule.from_segments(instance, [Segment(j, tuple(gpus), 0.0, 1.0, 1.0)])
                 context = CheckContext(instance, document_of(schedule, instance))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from examples import few
 from hypothesis import given, strategies as st
+from simulation.plain_policies import Ordered
 
 import optsched as osd
 from optsched.compiled import without_interpreting
@@ -147,19 +146,6 @@ def alone_on_their_gpus(seed: int) -> Instance:
     return made.replace(jobs=made.table.with_columns(gpu_memory=pl.lit(room)))
 
 
-@dataclass(frozen=True)
-class ShortestService:
-    """The queue of the task level for whole jobs."""
-
-    made: Instance
-    name: str = "shortest-service"
-    knowledge: str = "clairvoyant"
-
-    def order(self, jobs: Any) -> Order:
-        made = self.made
-        return Order(key=made.gpus * made.iterations * (made.forward + made.backward), skip=True)
-
-
 @cache
 def task_level(seed: int) -> TaskRun:
     run = simulate(alone_on_their_gpus(seed), "srsf:k=1000000+first-fit")
@@ -198,7 +184,8 @@ def stays(seed: int, *, contention: bool = True) -> list[float]:
 def jct_error(seed: int) -> float:
     """Mean JCT of the job level over that of the task level, less 1."""
     made = alone_on_their_gpus(seed)
-    run = simulate(osd.at_job_level(made), ShortestService(made), "first-fit")  # type: ignore[arg-type]
+    service = made.gpus * made.iterations * (made.forward + made.backward)  # the queue of the task level
+    run = simulate(osd.at_job_level(made), Ordered(lambda jobs: Order(service, skip=True)), "first-fit")
     return mean_jct(run.schedule) / mean_jct(task_level(seed).schedule) - 1
 
 

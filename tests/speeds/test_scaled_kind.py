@@ -12,12 +12,10 @@ from examples import examples
 from hypothesis import given, settings, strategies as st
 
 import optsched as osd
-from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import MeasuredSteps, Scaling
-from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations, paces, seconds_alone, segment_paces
 from optsched.speeds.kinds.scalings import ScalingSpeeds
 from optsched.speeds.scaling import iteration_seconds
@@ -171,37 +169,3 @@ def test_measurements_alone_say_where_they_end() -> None:
         far = Instance([dataclasses.replace(job, **change)], "2x1", scalings={"p": alone})
         with pytest.raises(InputError, match=f"nothing was measured near .* on {where}"):
             osd.simulate(far, "fifo")
-
-
-POLICIES = ["fifo", "sjf", "srtf:restart=3", "tiresias:threshold=9,restart=1,first=true", "fifo+random", "srtf+count"]
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_runs_do_every_iteration_at_the_speed_of_its_placement(policy: str) -> None:
-    rng = np.random.default_rng(3)
-    jobs = [
-        Job(
-            f"{j}",
-            arrival=float(rng.integers(0, 40)),
-            gpus=int(rng.integers(1, 5)),
-            iterations=float(rng.integers(5, 60)),
-            profile="pm"[j % 2],
-            batch_size=int(rng.integers(4, 24)),
-        )
-        for j in range(24)
-    ]
-    instance = Instance([*jobs, Job("timed", duration=7, gpus=2)], "4x2", scalings={"p": PLAIN, "m": CASES[1]})
-    run = osd.simulate(instance, policy)
-    assert run.unfinished == []
-    assert check_schedule(instance, run.schedule, preemptive=run.preemptive) == []
-    slow = [
-        s for s in run.schedule.segments() if s.job < 24 and s.end - s.start > 1.01 * s.work * paces(instance)[0][s.job]
-    ]
-    assert slow  # some were placed badly
-    for shorter in slow[:3]:
-        segments = [
-            dataclasses.replace(s, end=s.end - 0.02 * (s.end - s.start)) if s == shorter else s
-            for s in run.schedule.segments()
-        ]
-        rules = {v.rule for v in check_schedule(instance, Schedule.from_segments(instance, segments), preemptive=True)}
-        assert "restart" in policy or rules == {"rate"}

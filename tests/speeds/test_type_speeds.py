@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
+from simulation.plain_policies import Asked
 
 import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.errors import RowErrors, SimulationError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.policy import Start, View
+from optsched.simulation.policy import Start
 from optsched.speeds.duration import paces
 from optsched.speeds.speed_tables import pace, speed_tables
 from optsched.speeds.type_speeds import type_speeds
@@ -28,21 +29,14 @@ TABLE = Throughputs(
 )
 
 
-class Names:
+def starting(*on: tuple[tuple[int, int], ...]) -> Asked:
     """Starts every job at once on the nodes it is told."""
-
-    name, knowledge, uses = "names", "clairvoyant", ("nodes",)
-
-    def __init__(self, *on: tuple[tuple[int, int], ...]) -> None:
-        self.on = on
-
-    def decide(self, view: View) -> list[Start]:
-        return [Start(j, self.on[j]) for j in view.arrived]
+    return Asked(lambda view: [Start(j, on[j]) for j in view.arrived], uses=("nodes",))
 
 
 def finish(cluster: str, gang: int, *on: tuple[int, int]) -> float:
     instance = Instance([Job("a", iterations=360, profile="net", gpus=gang)], cluster, throughputs=TABLE)
-    run = osd.simulate(instance, Names(on))
+    run = osd.simulate(instance, starting(on))
     assert check_schedule(instance, run.schedule) == []
     return float(run.schedule.completion[0])
 
@@ -65,7 +59,7 @@ def test_types_where_a_gang_does_not_run_are_not_for_it() -> None:
     run = osd.simulate(instance, "fifo")
     assert run.schedule.completion.tolist() == [2]
     with pytest.raises(SimulationError, match="node 0, whose GPUs it may not use"):
-        osd.simulate(instance, Names(((0, 2),)))
+        osd.simulate(instance, starting(((0, 2),)))
     with pytest.raises(RowErrors, match="throughput of zero, or unknown, for every GPU type"):
         instance.with_cluster("4x2:K80")
     with pytest.raises(RowErrors, match="unknown model"):
@@ -97,26 +91,14 @@ def test_compiled_and_readable_rates_are_equal(nodes: list[tuple[str, int]], gan
     assert fastest[0] <= compiled <= slowest[0]
 
 
-def test_an_instance_file_keeps_the_speeds(tmp_path: object) -> None:
-    instance = Instance([Job("a", iterations=6, profile="net", gpus=2)], "1x2:K80+1x2:V100", throughputs=TABLE)
-    for name in ("i.json", "i.parquet"):
-        path = f"{tmp_path}/{name}"
-        instance.save(path)
-        again = Instance.load(path)
-        assert again.throughputs == instance.throughputs
-        assert again.digest == instance.digest
-    assert instance.throughputs is not None
-    assert instance.throughputs.job_types == ("net",)
-    faster = Instance(instance.table, instance.cluster, throughputs=Throughputs({("net", "V100", 2): Throughput(19.0)}))
-    assert faster.digest != instance.digest
-
-
 def test_equal_tables_make_equal_instances_and_absurd_rates_are_named() -> None:
     rows = {("net", "V100", 1): Throughput(10.0), ("net", "K80", 1): Throughput(2.0)}
     job = [Job("a", iterations=6, profile="net")]
     one = Instance(job, "1x1:V100", throughputs=Throughputs(rows))
     other = Throughputs({(name, gpu.lower(), gpus): rate for (name, gpu, gpus), rate in reversed(rows.items())})
     assert one.digest == Instance(job, "1x1:V100", throughputs=other).digest
+    faster = Throughputs({**rows, ("net", "V100", 1): Throughput(19.0)})
+    assert one.digest != Instance(job, "1x1:V100", throughputs=faster).digest
     slow = Instance(job, "1x1:V100", throughputs=Throughputs({("net", "V100", 1): Throughput(1e-310)}))
     for policy in ("fifo", "hadar-e", "hadar", "gavel"):
         with pytest.raises(osd.InputError, match="at the speed of its profile"):

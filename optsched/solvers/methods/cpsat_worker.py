@@ -7,6 +7,7 @@ in one process. All numbers are integers. One JSON line for every improvement, t
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any
 
@@ -59,22 +60,17 @@ def main() -> None:
 
     class Tell(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            say(self.objective_value, self.best_objective_bound, [self.value(start) for start in starts], False)
+            say(self.best_objective_bound, [self.value(start) for start in starts], False)
 
-    def say(value: float, bound: float, found: list[int] | None, done: bool, status: str = "") -> None:
-        line = {"value": value, "bound": bound, "starts": found, "done": done, "status": status}
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+    def say(bound: float, found: list[int] | None, done: bool, status: str = "") -> None:
+        print(json.dumps({"bound": bound, "starts": found, "done": done, "status": status}), flush=True)
 
     status = solver.solve(model, Tell())
     found = None
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = [solver.value(start) for start in starts]
-    value = solver.objective_value if found is not None else 0.0
     bound = solver.best_objective_bound
-    if bound != bound or abs(bound) == float("inf"):
-        bound = 0.0
-    say(value, bound, found, True, solver.status_name(status))
+    say(bound if math.isfinite(bound) else 0.0, found, True, solver.status_name(status))
 
 
 if __name__ == "__main__":

@@ -252,13 +252,13 @@ class MachineBranching:
         def price(duals: Floats) -> PricedColumns:
             nonlocal best, best_price
             wished = np.rint(np.clip(duals[:-1], -jobs.penalty, jobs.penalty) * jobs.scale).astype(np.int64)
-            proved = self._price(wished, open_start)
+            proved, paths = self._price(wished, open_start)
             if proved > best:
                 best, best_price, node.price = proved, wished, wished / jobs.scale
                 node.bound = max(node.bound, -(-best // jobs.scale))
                 if alone:
                     self._raise(node.bound)
-            columns = self._columns(self._cheapest_paths())
+            columns = self._columns(paths)
             if next(asked) % ROUNDS == 0:
                 self._thin(best_price, best, open_start)
             bound = math.inf if node.bound >= self.upper else proved / jobs.scale
@@ -309,23 +309,18 @@ class MachineBranching:
         if nobody:
             value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
             A = np.hstack([np.eye(jobs.n + 1), A])
-        return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)), math.nan)
+        return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)))
 
-    def _price(self, price: Ints, open_start: Bools) -> int:
-        """What prices prove, times ``scale``; leaves the cheapest ways to all loads."""
+    def _price(self, price: Ints, open_start: Bools) -> tuple[int, Bools]:
+        """(what prices prove, times ``scale``; the cheapest path to each of the cheapest loads, bool[k, n])."""
         jobs = self.jobs
         least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, self._before)
-        cheapest = int(self._before[-1, jobs.first_end :].min())
-        return FAR if cheapest >= FAR else sum(price.tolist()) + jobs.machines * cheapest
-
-    def _cheapest_paths(self) -> Bools:
-        """The cheapest path to each of the cheapest loads, bool[k, n]."""
-        final = self._before[-1, self.jobs.first_end :]
+        final = self._before[-1, jobs.first_end :]
         ends = np.argsort(final, kind="stable")[:COLUMNS]
-        ends = ends[final[ends] < FAR] + self.jobs.first_end
-        taken = np.zeros((ends.size, self.jobs.n), dtype=bool)
-        paths_to(self.jobs.length, self._before, ends, taken)
-        return taken
+        ends = ends[final[ends] < FAR]
+        taken = np.zeros((ends.size, jobs.n), dtype=bool)
+        paths_to(jobs.length, self._before, ends + jobs.first_end, taken)
+        return sum(price.tolist()) + jobs.machines * int(final[ends[0]]) if ends.size else FAR, taken
 
     def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
         """Close the starts of no better schedule, by the prices that proved most."""
