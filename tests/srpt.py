@@ -9,9 +9,10 @@ from typing import Any
 Jobs = Iterable[tuple[Any, Any]]  # (release >= 0, work > 0)
 
 
-def served(jobs: Jobs, rank: Callable[[int, Fraction], Any]) -> tuple[list[Fraction], list[Fraction]]:
-    """Completion and mean moment of service of every job, always the one here of the least ``rank(job, work left)``."""
+def served(jobs: Jobs, rank: Callable[[int, Fraction], Any], part: Any = 1) -> tuple[list[Fraction], list[Fraction]]:
+    """When a ``part`` of every job is done, and its mean moment of service; the least ``rank(job, work left)`` is served."""
     jobs = list(jobs)
+    behind = [(1 - Fraction(part)) * Fraction(work) for _, work in jobs]
     upcoming = sorted(range(len(jobs)), key=lambda j: jobs[j][0], reverse=True)
     left, now = [Fraction(work) for _, work in jobs], Fraction(0)
     done, moment, here = [Fraction(0)] * len(jobs), [Fraction(0)] * len(jobs), list[int]()
@@ -23,11 +24,12 @@ def served(jobs: Jobs, rank: Callable[[int, Fraction], Any]) -> tuple[list[Fract
         j = min(here, key=lambda k: (rank(k, left[k]), k))
         until = min([now + left[j], *(Fraction(jobs[k][0]) for k in upcoming[-1:])])
         moment[j] += (until * until - now * now) / 2
+        if left[j] - (until - now) <= behind[j] < left[j]:
+            done[j] = now + left[j] - behind[j]
         left[j] -= until - now
         now = until
         if left[j] == 0:
             here.remove(j)
-            done[j] = now
     return done, [part / Fraction(work) for part, (_, work) in zip(moment, jobs, strict=True)]
 
 

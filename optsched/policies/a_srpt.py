@@ -6,7 +6,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -78,17 +78,6 @@ class ASrpt:
     default_placement: ClassVar[str] = "heavy-edge"
     noted_times: ClassVar[tuple[str, ...]] = ("eligible",)
 
-    _machine: VirtualMachine = field(init=False, repr=False)
-    _budget: Overtaking = field(init=False, repr=False)
-    _places: ExpectedPlaces = field(init=False, repr=False)
-    _jobs: dict[int, VirtualJob] = field(init=False, repr=False)
-    _queue: deque[int] = field(init=False, repr=False)  # in the order of B_j; who started leaves it only as its head
-    _shortest: dict[Kind, list[tuple[float, int]]] = field(init=False, repr=False)  # heaps of (seconds, job)
-    _waiting: int = field(init=False, repr=False)
-    _widest: int = field(init=False, repr=False)  # g_max so far
-    _zero: float = field(init=False, repr=False)  # the first arrival: budgets count from here
-    _delay: tuple[int, float, float] | None = field(init=False, repr=False)  # the head that waits, since, idle share
-
     def __post_init__(self) -> None:
         known, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
         check_legal(known, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
@@ -103,9 +92,14 @@ class ASrpt:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._machine, self._queue, self._shortest = VirtualMachine(self.beta), deque(), {}
-        self._budget, self._places = Overtaking(view.cluster_gpus, self.overtake), ExpectedPlaces()
-        self._jobs, self._waiting, self._widest, self._delay, self._zero = {}, 0, 1, None, math.nan
+        self._machine, self._places = VirtualMachine(self.beta), ExpectedPlaces()
+        self._budget = Overtaking(view.cluster_gpus, self.overtake)
+        self._jobs: dict[int, VirtualJob] = {}
+        self._queue = deque[int]()  # in the order of B_j; who started leaves it only as its head
+        self._shortest: dict[Kind, list[tuple[float, int]]] = {}  # heaps of (seconds, job)
+        self._waiting, self._widest = 0, 1  # jobs; g_max so far
+        self._zero = math.nan  # the first arrival: budgets count from here
+        self._delay: tuple[int, float, float] | None = None  # the head that waits, since, idle share
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -67,16 +67,13 @@ class AlphaQueue(ABC):
 
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    _machine: AlphaSchedule = field(init=False, repr=False)
-    _queue: deque[int] = field(init=False, repr=False)
-
     @abstractmethod
     def _alpha_of(self, job: int) -> float:
         """Of a job that has come."""
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._machine, self._queue = AlphaSchedule(), deque()
+        self._machine, self._queue = AlphaSchedule(), deque[int]()
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Serve preemptive WSPT until now, and start what its alpha points allow."""
@@ -145,9 +142,6 @@ class RandomAlphaPoints(AlphaQueue):
 
     name: ClassVar[str] = "random-alpha-points"
 
-    _random: np.random.Generator = field(init=False, repr=False)
-    _drawn: dict[int, float] = field(init=False, repr=False)  # alpha of those that have come, in their order
-
     def __post_init__(self) -> None:
         check_legal(self.seed >= 0, "random-alpha-points: seed", self.seed, "an integer >= 0")
 
@@ -159,7 +153,8 @@ class RandomAlphaPoints(AlphaQueue):
     def begin(self, view: View) -> None:
         """Forget the last run and its draws."""
         super().begin(view)
-        self._random, self._drawn = np.random.Generator(np.random.PCG64(self.seed)), {}
+        self._random = np.random.Generator(np.random.PCG64(self.seed))
+        self._drawn: dict[int, float] = {}  # alpha of those that have come, in their order
 
     def notes(self) -> dict[str, Floats]:
         """For audits: ``alpha`` of every job."""

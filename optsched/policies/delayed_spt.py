@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from optsched.policies import POLICIES
@@ -29,11 +29,9 @@ class DelayedSpt:
     name: ClassVar[str] = "delayed-spt"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
 
-    _first: float = field(init=False, repr=False)  # arrival
-
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._first = math.inf
+        self._first = math.inf  # arrival
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start whom the clock allows, in order of duration, and be asked again when it allows the next one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies import POLICIES
-from optsched.policies.gavel_allocations import ALLOCATIONS, AllocationRule, Setting, reference_order
+from optsched.policies.gavel_allocations import ALLOCATIONS, Setting, reference_order
 from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
@@ -62,24 +62,6 @@ class Gavel:
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
     plays_rounds: ClassVar[bool] = True
 
-    _jobs: GavelJobs = field(init=False, repr=False)
-    _pools: GpuPools = field(init=False, repr=False)
-    _types: tuple[str, ...] = field(init=False, repr=False)  # of every pool
-    _rule: AllocationRule = field(init=False, repr=False)
-    _book: ServiceAccount = field(init=False, repr=False)
-    _devices: RoundDevices = field(init=False, repr=False)
-    _clock: RoundClock = field(init=False, repr=False)
-    _type: Ints = field(init=False, repr=False)  # of every job, where it runs
-    _active: Ints = field(init=False, repr=False)  # arrived and not finished, in order of (arrival, index)
-    _members: Ints = field(init=False, repr=False)  # who began to run in this round
-    _pauses: tuple[Floats, Ints] = field(init=False, repr=False)  # when who stops before the round ends, in order
-    _began: float = field(init=False, repr=False)  # when the round did
-    _changed: bool = field(init=False, repr=False)  # jobs have come or gone since the shares were found
-    _found: float = field(init=False, repr=False)  # when the shares were found
-    _first: float = field(init=False, repr=False)  # when they were for the first time
-    _order: Ints = field(init=False, repr=False)
-    _draw: np.random.Generator = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         ALLOCATIONS.get(self.policy)
         check_legal(0 < self.round < math.inf, "gavel: round", self.round, "a finite number of seconds > 0")
@@ -95,7 +77,7 @@ class Gavel:
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._pools, n = gpu_pools(view), len(view.speeds.together)
-        self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)
+        self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)  # of every pool
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
         self._jobs = GavelJobs(n, self._pools, self.round)
         self._book = ServiceAccount(n, len(types), self.round)
@@ -103,9 +85,12 @@ class Gavel:
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
-        self._type, self._pauses = np.full(n, IDLE), _NO_PAUSES
-        self._active = self._members = _NOBODY
-        self._began, self._changed, self._found, self._first = 0.0, False, -math.inf, math.nan
+        self._type: Ints = np.full(n, IDLE)  # of every job, where it runs
+        self._active = _NOBODY  # arrived and not finished, in order of (arrival, index)
+        self._members, self._began = _NOBODY, 0.0  # who began to run in this round, and when it began
+        self._pauses = _NO_PAUSES  # when who stops before the round ends, in order
+        self._changed = False  # jobs have come or gone since the shares were found
+        self._found, self._first = -math.inf, math.nan  # when the shares were found, and for the first time
 
     def decide(self, view: View) -> list[Decision]:
         """At the beginning of a round: who runs in it; else nothing, or the end of some jobs' whole iterations."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -209,12 +209,6 @@ class Hadar:
     plays_rounds: ClassVar[bool] = True
     sleeps: ClassVar[bool] = True
 
-    _pools: GpuPools = field(init=False, repr=False)
-    _known: HadarJobs = field(init=False, repr=False)
-    _planned: MakespanRounds = field(init=False, repr=False)
-    _clock: RoundClock = field(init=False, repr=False)
-    _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
-
     def __post_init__(self) -> None:
         require_one_of(self, utility=AIMS, queue=QUEUES, price_level=LEVELS, price_exponent=EXPONENTS, cost=COSTS)
         check_legal(1 <= self.window <= WIDEST, "hadar: window", self.window, f"an integer from 1 to {WIDEST}")
@@ -226,7 +220,8 @@ class Hadar:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._pools, self._clock, self._asleep = gpu_pools(view), RoundClock(self.round), False
+        self._pools, self._clock = gpu_pools(view), RoundClock(self.round)
+        self._asleep = False  # no round can better anything until a job comes or goes
         self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
         # makespan: the scale of jct is the weight, by which jobs that are not critical are ordered
         utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.exponential_prices import ABOVE
-from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.gpu_pools import gpu_pools
 from optsched.policies.hadar_auction import Auction, Where
 from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, UTILITIES, HadarJobs, require_one_of
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
@@ -73,19 +73,6 @@ class HadarCommit:
     sleeps: ClassVar[bool] = True
     noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
 
-    _pools: GpuPools = field(init=False, repr=False)
-    _known: HadarJobs = field(init=False, repr=False)
-    _reservations: Reservations = field(init=False, repr=False)
-    _clock: RoundClock = field(init=False, repr=False)  # never stopped: round 0 begins at the first arrival
-    _asked: int = field(init=False, repr=False)  # the last round whose beginning was asked to be woken at
-    _late: bool = field(init=False, repr=False)  # its beginning is put off by a moment
-    _asleep: bool = field(init=False, repr=False)  # no round can better anything until a job comes or goes
-    _plans: dict[int, Plan] = field(init=False, repr=False)
-    _first: Floats = field(init=False, repr=False)  # the first round that a job could have bought
-    _alone: Floats = field(init=False, repr=False)
-    _shared: Floats = field(init=False, repr=False)
-    _due: dict[int, dict[int, Ints]] = field(init=False, repr=False)  # round -> job -> devices of each resource
-
     def __post_init__(self) -> None:
         require_one_of(self, utility=UTILITIES, price_level=LEVELS, price_exponent=EXPONENTS)
         for name, number, holds, meant in (
@@ -102,10 +89,15 @@ class HadarCommit:
         self._pools = gpu_pools(view)
         self._known = HadarJobs(view, self._pools, self.utility, self.round)
         self._reservations = Reservations(self._capacity, self.round, safe=self.price_exponent == "safe")
-        self._clock, self._asked, self._late, self._asleep = RoundClock(self.round), -1, False, False
-        self._plans, self._due = {}, defaultdict(dict)
+        self._clock = RoundClock(self.round)  # never stopped: round 0 begins at the first arrival
+        self._asked = -1  # the last round whose beginning was asked to be woken at
+        self._late = False  # its beginning is put off by a moment
+        self._asleep = False  # no round can better anything until a job comes or goes
+        self._plans: dict[int, Plan] = {}
+        self._due: dict[int, dict[int, Ints]] = defaultdict(dict)  # round -> job -> devices of each resource
         n, count = self._known.gang.size, self._capacity.size
-        self._first, self._alone, self._shared = np.full(n, np.nan), np.zeros((n, count)), np.zeros((n, count))
+        self._first = np.full(n, np.nan)  # the first round that a job could have bought
+        self._alone, self._shared = np.zeros((2, n, count))
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Commit to plans of new jobs; at the beginning of a round carry out what is due."""

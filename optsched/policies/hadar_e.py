@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -62,16 +62,6 @@ class HadarE:
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("copies",)
 
-    _estimates: ThroughputEstimates = field(init=False, repr=False)
-    _most: Floats = field(init=False, repr=False)  # copies of each job at once
-    _several: Floats = field(init=False, repr=False)  # rounds in which it had several
-    _groups: GroupRates = field(init=False, repr=False)
-    _clock: RoundClock = field(init=False, repr=False)
-    _members: set[int] = field(init=False, repr=False)  # of the present round
-    _ended: list[Ended] = field(init=False, repr=False)
-    _plan: ForkPlan | None = field(init=False, repr=False)  # of rule lp, where it applies
-    _until: float = field(init=False, repr=False)  # the end of its round
-
     def __post_init__(self) -> None:
         for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
             check_legal(value in known, f"hadar-e: {key}", value, ", ".join(known))
@@ -104,8 +94,9 @@ class HadarE:
     def begin(self, view: View) -> None:
         """A new run: forget the last one."""
         self._groups, self._clock = view.groups, RoundClock(self.round)
-        self._members, self._ended = set(), []
+        self._members, self._ended = set[int](), list[Ended]()  # of the present round
         self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
+        # copies of each job at once, and rounds in which it had several
         self._most, self._several = np.zeros((2, self._groups.hosts.shape[0]))
         best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
         longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
@@ -113,7 +104,7 @@ class HadarE:
         # The program is of gangs that are whole nodes, in as many copies as there are nodes; alike nodes need none.
         nodes, differ = self._groups.node_gpus.size, np.ptp(self._estimates.rates, axis=1).any()
         plans = self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and differ
-        self._plan = ForkPlan(self._groups.node_group, self.overhead) if plans else None
+        self._plan = ForkPlan(self._groups.node_group, self.overhead) if plans else None  # of rule lp
 
     def decide(self, view: View) -> Iterator[list[Decision] | Decision]:
         """At the begin of a round: add up what the copies did, and send them out anew; between two rounds nothing.
@@ -148,7 +139,7 @@ class HadarE:
             self._clock.stop()
             return
         if begins:
-            self._until = self._clock.begin(now)
+            self._until = self._clock.begin(now)  # the end of its round
             yield Wake(self._until)
         left, rates = view.left, self._estimates.rates
         if begins or plan.lacks(view.free > 0):

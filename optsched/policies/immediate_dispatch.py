@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -40,16 +40,14 @@ class ImmediateDispatch:
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    _queue: dict[Slot, list[int]] = field(init=False, repr=False)  # active jobs by density, densest first
-    _slots: dict[int, tuple[Slot, ...]] = field(init=False, repr=False)  # of every job that has come
-    _seconds: dict[int, float] = field(init=False, repr=False)  # a unit of work takes there
-    _left: dict[int, float] = field(init=False, repr=False)  # seconds of active jobs, as of the last arrival or stop
-    _order: list[int] = field(init=False, repr=False)  # active jobs by density, which only arrivals can change
-
     def begin(self, view: View) -> None:
         """Nobody has been dispatched."""
-        self._queue = {(node, gpu): [] for node, free in enumerate(view.free.tolist()) for gpu in range(free)}
-        self._slots, self._seconds, self._left, self._order = {}, {}, {}, []
+        slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
+        self._queue: dict[Slot, list[int]] = {slot: [] for slot in slots}  # active jobs by density, densest first
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that has come
+        self._seconds: dict[int, float] = {}  # a unit of work takes there
+        self._left: dict[int, float] = {}  # seconds of active jobs, as of the last arrival or stop
+        self._order: list[int] = []  # active jobs by density, which only arrivals can change
 
     def notes(self) -> dict[str, Floats]:
         """For audits: ``dispatch_slot``, the first GPU of every job, counted over all nodes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -46,12 +46,10 @@ class LenstraShmoysTardos:
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    _queues: SlotQueues = field(init=False, repr=False)
-    _notes: dict[str, Floats] = field(init=False, repr=False)
-
     def begin(self, view: View) -> None:
         """Nothing is bound."""
-        self._queues, self._notes = SlotQueues(view), {}
+        self._queues = SlotQueues(view)
+        self._notes: dict[str, Floats] = {}
 
     def notes(self) -> dict[str, Floats]:
         """For audits: ``assignment_prices``, of every GPU in the last program, and ``assignment_limit``, its limit tau."""

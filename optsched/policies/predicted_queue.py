@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from optsched.policies import POLICIES
@@ -29,8 +29,6 @@ class PredictedQueue:
     work_conserving: ClassVar[bool]
     key: ClassVar[Any]
 
-    _heaps: dict[int, list[tuple[float, int]]] = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         predictor(self.predictor)
 
@@ -45,7 +43,7 @@ class PredictedQueue:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._heaps = {}
+        self._heaps: dict[int, list[tuple[float, int]]] = {}
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Queue what arrived, start what fits in the order of the queue."""

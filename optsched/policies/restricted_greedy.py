@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from optsched.policies import POLICIES
@@ -31,8 +31,6 @@ class RestrictedGreedy:
     name: ClassVar[str] = "restricted-greedy"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
     uses: ClassVar[tuple[str, ...]] = ("nodes",)
-
-    _queues: SlotQueues = field(init=False, repr=False)
 
     def begin(self, view: View) -> None:
         """Nothing is assigned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from optsched.errors import check_legal
@@ -34,15 +34,13 @@ class Setf:
     name: ClassVar[str] = "setf"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
 
-    _until: dict[int, float] = field(init=False, repr=False)  # when the turn of a running job ends
-    _ran: dict[int, float] = field(init=False, repr=False)  # for how long a job that waits had run when it was stopped
-
     def __post_init__(self) -> None:
         check_legal(0 < self.quantum < float("inf"), "setf: quantum", self.quantum, "a finite number of seconds > 0")
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._until, self._ran = {}, {}
+        self._until: dict[int, float] = {}  # when the turn of a running job ends
+        self._ran: dict[int, float] = {}  # for how long a job that waits had run when it was stopped
 
     def decide(self, view: View) -> Iterator[Decision]:
         """End the turns that are over, if somebody waits who has had no more; then start by elapsed time."""

@@ -83,10 +83,6 @@ class Unified:
     knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
     rigid: ClassVar[bool] = True
 
-    _widths: dict[int, Widths] = field(init=False, repr=False)
-    _guests: Guests | None = field(init=False, repr=False)
-    _gangs: OneGang = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
         predictor(self.predictor)
@@ -99,7 +95,7 @@ class Unified:
 
     def begin(self, view: View) -> None:
         """Forget the last run."""
-        self._widths = {}
+        self._widths: dict[int, Widths] = {}
         self._guests = Guests(view) if "sharing" in self.uses else None
         self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate
-from optsched.problem.throughputs import Throughputs
 from optsched.simulation.run import Run
 from optsched.speeds.duration import communicating
 from optsched.speeds.type_speeds import type_speeds
@@ -106,41 +104,3 @@ def test_fifteen_lines_preempt_share_and_choose_types() -> None:
     slowest = simulate(made, own_policy("(-speed", "(speed"))  # takes the slowest types first
     assert _mean_rate(found) > 1.1 * _mean_rate(slowest)
     assert found.value(OBJECTIVE) < min(run(policy).value(OBJECTIVE) for policy in ("fifo:skip=true", "srtf"))
-
-
-ONE_A_CLASS = ("fifo:skip=true", "hadar-e", "sjf-bsbf", "goodput")  # the others are studied
-
-
-@pytest.mark.parametrize(
-    "policy", [pytest.param(e, marks=() if e in ONE_A_CLASS else pytest.mark.study) for e in (*POLICIES, "packed")]
-)
-def test_contention_slows_jobs_that_span_nodes(policy: str) -> None:
-    quiet = instance().replace(contention=None)
-    found = simulate(quiet, own_policy() if policy == "packed" else policy)
-    if found.schedule_class == "forking":  # copies are on one node each
-        assert found.value(OBJECTIVE) == run(policy).value(OBJECTIVE)
-        return
-    elastic = found.schedule_class == "elastic"  # gangs sized anew every round: slower, yet perhaps in another order
-    # sjf-bsbf looks for one node first: few jobs are slowed, and it matters more with whom they happen to share. Under
-    # a-srpt, who overtakes depends on when GPUs get free.
-    other = elastic or policy in ("sjf-bsbf", "a-srpt")
-    assert other or found.value(OBJECTIVE) < run(policy).value(OBJECTIVE)
-    forged = dataclasses.replace(found.schedule, instance=instance())
-    said = check_schedule(instance(), forged, preemptive=found.preemptive, elastic=elastic)
-    assert {each.rule for each in said} == {"rate"}
-
-
-@pytest.mark.parametrize(
-    "policy", ["hadar", "packed", *(pytest.param(e, marks=pytest.mark.study) for e in ("a-srpt", "sjf-bsbf"))]
-)
-def test_reversed_speeds_of_types_change_the_outcome(policy: str) -> None:
-    made = instance()
-    assert made.throughputs is not None
-    other = {"V100": "K80", "K80": "V100"}
-    rows = {(job, other.get(gpu, gpu), gang): rate for (job, gpu, gang), rate in made.throughputs.entries.items()}
-    reverse = made.replace(throughputs=Throughputs(rows))
-    found = simulate(reverse, own_policy() if policy == "packed" else policy)
-    assert check_schedule(reverse, found) == []
-    assert found.value(OBJECTIVE) != run(policy).value(OBJECTIVE)
-    tabled = made.jobs_at("throughputs")
-    assert (found.schedule.completion[tabled] != run(policy).schedule.completion[tabled]).any()

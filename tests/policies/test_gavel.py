@@ -34,9 +34,9 @@ class Replayed:
     most_used: dict[int, int]  # GPUs of every type
 
 
-def replay(instance: Instance, policy: str, *, length: float = 360.0, reset: float = 1920.0) -> Replayed:
+def replay(instance: Instance, policy: str) -> Replayed:
     """Completion times under a policy that knows the types' speeds (they are served in the order v100, p100, k80)."""
-    speeds = type_speeds(instance)
+    length, reset, speeds = 360.0, 1920.0, type_speeds(instance)
     assert speeds.one_gpu_nodes
     T, rate, cap = len(speeds.types), speeds.together, speeds.capacity
     rule = ALLOCATIONS.get(policy)(Setting(speeds.types, cap.astype(float)))
@@ -110,11 +110,11 @@ def gavel(instance: Instance, policy: str, **parameters: Any) -> Run:
     return simulate(instance, f"gavel:policy={policy}{text}")
 
 
-def tabled(seed: int, cluster: str, n: int = 25) -> Instance:
+def tabled(seed: int, cluster: str) -> Instance:
     """Jobs on V100, P100 and K80, no two alike; every fifth does not fit on K80."""
     rng = np.random.default_rng([seed, 9])
     table, jobs = {}, []
-    for j in range(n):
+    for j in range(25):
         gang, rates = int(rng.choice([1, 1, 2, 4])), np.sort(rng.uniform(0.5, 20, 3))[::-1]
         for gpu, rate in zip(("V100", "P100", "K80"), rates.tolist(), strict=True):
             fits = j % 5 > 0 or gpu != "K80"

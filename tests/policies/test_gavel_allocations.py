@@ -191,8 +191,8 @@ def test_the_program_reuses_slots() -> None:
 # -- rounds ---------------------------------------------------------------------------------------------------------------
 
 
-def book(share: list[list[float]], length: float = 100.0) -> ServiceAccount:
-    made = ServiceAccount(len(share), len(share[0]), length)
+def book(share: list[list[float]]) -> ServiceAccount:
+    made = ServiceAccount(len(share), len(share[0]), 100.0)
     for j in range(len(share)):
         made.arrive(j)
     made.reset(np.arange(len(share)), np.array(share), 0.0)
@@ -230,22 +230,8 @@ def test_deficits_are_settled_at_a_reset() -> None:
     assert made.total.tolist() == [100]
 
 
-def test_ties_of_priority_go_by_deficit_then_share_then_arrival() -> None:
-    rate, gang, one = np.ones((3, 1)), np.ones(3, dtype=np.int64), np.array([1])
-    made = book([[0.5]] * 3)
-    assert made.selection(np.arange(3), rate, gang, one, np.array([0])).tolist() == [0, -1, -1]
-    made.deficit[2] = 5.0
-    assert made.selection(np.arange(3), rate, gang, one, np.array([0])).tolist() == [-1, -1, 0]
-
-
-def test_who_does_not_fit_is_passed_over() -> None:
-    made = book([[0.9], [0.8], [0.0]])
-    rate, gang, capacity = np.ones((3, 1)), np.array([4, 2, 1]), np.array([3])
-    assert made.selection(np.arange(3), rate, gang, capacity, np.array([0])).tolist() == [-1, 0, 0]
-
-
 @given(st.integers(0, 10_000))
-def test_the_selection_is_that_of_a_plain_sort(seed: int) -> None:
+def test_ties_go_by_deficit_then_share_then_arrival_and_who_does_not_fit_is_passed_over(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, T = int(rng.choice([rng.integers(1, 12), rng.integers(20, 150)])), int(rng.integers(1, 4))
     order = rng.permutation(T)

@@ -172,8 +172,8 @@ TABLE = Throughputs(
 )  # fmt: skip
 
 
-def jobs(*rows: tuple[str, float, float], gpus: int = 1) -> list[Job]:
-    return [Job(f"j{k}", arrival=r, iterations=n, profile=m, gpus=gpus) for k, (m, r, n) in enumerate(rows)]
+def jobs(*rows: tuple[str, float, float]) -> list[Job]:
+    return [Job(f"j{k}", arrival=r, iterations=n, profile=m) for k, (m, r, n) in enumerate(rows)]
 
 
 def checked(instance: Instance, spec: str) -> Run:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -30,25 +28,13 @@ from optsched.simulation.metrics import cluster_utilization
 from optsched.speeds.type_speeds import GroupRates, group_rates
 
 
-def random_table(seed: int, jobs: int, nodes: int = 5) -> tuple[list[list[float]], list[float]]:
+def random_table(seed: int, jobs: int) -> tuple[list[list[float]], list[float]]:
     rng = np.random.default_rng([seed, 31])
-    rate = rng.uniform(1, 20, (jobs, nodes))
+    rate = rng.uniform(1, 20, (jobs, 5))
     return rate.tolist(), rng.uniform(2_000, 50_000, jobs).tolist()
 
 
 # -- busy nodes -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ["work", "payoff"])
-@pytest.mark.parametrize(("jobs", "copies"), [(1, 0), (1, 2), (3, 1), (3, 2), (3, 5), (8, 1), (8, 0)])
-def test_where_every_job_runs_everywhere_as_many_nodes_are_busy_as_can_be(jobs: int, copies: int, order: str) -> None:
-    rate, steps = random_table(jobs, jobs)
-    run = forked(table_instance(rate, steps), f"hadar-e:copies={copies},rule={order}")
-    x = copies or 5
-    assert [len(r.segments) for r in run.rounds] == [min(5, x * len(r.active)) for r in run.rounds]
-    assert len(run.rounds) > 2
-    if x == 5:  # as many copies as nodes keep all of them busy until the last round
-        assert {len(r.segments) for r in run.rounds} == {5}
 
 
 @st.composite
@@ -303,27 +289,14 @@ def test_the_notes_count_copies_and_rounds_with_several(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["hadar-e", "hadar-e:copies=2,overhead=40", "hadar-e:overhead=0", "hadar-e:copies=1"])
 def test_metrics_are_those_of_the_event_log(spec: str) -> None:
     rate, steps = random_table(3, 3)
-    arrival = [50.0, 400.0, 60.0]
-    run = forked(table_instance(rate, steps, arrival), spec)
+    run = forked(table_instance(rate, steps, [50.0, 400.0, 60.0]), spec)
     rows = list(run.schedule.segments())
-    last, first = max(s.end for s in rows), 50.0
+    offered = 5 * (max(s.end for s in rows) - 50.0)
     held = sum(s.end - s.start for s in rows)
     worked = sum(s.work / rate[s.job][s.gpus[0][0]] for s in rows)
     occupied, productive = cluster_utilization(run.schedule)
-    assert (occupied, productive) == pytest.approx((held / (5 * (last - first)), worked / (5 * (last - first))))
+    assert (occupied, productive) == pytest.approx((held / offered, worked / offered))
     assert productive <= (1 - run.overhead / run.round) * occupied * (1 + 1e-12)
     assert held - worked == pytest.approx(run.overhead * len(rows), abs=1e-6)  # every copy pays it once a round
     assert run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(run.overhead * len(rows), abs=1e-6)
-    assert run.metrics["utilization"] == pytest.approx(worked / (5 * (last - first)))
-    assert run.metrics["mean_queueing"] == pytest.approx(np.mean([waited(rows, j, arrival[j]) for j in range(3)]))
-    assert run.metrics["mean_jct"] == pytest.approx(
-        np.mean([max(s.end for s in rows if s.job == j) - arrival[j] for j in range(3)])
-    )
-
-
-def waited(rows: Sequence[Any], j: int, arrival: float) -> float:
-    """Seconds of a job's stay in which no copy of it ran, by cutting time at every event."""
-    mine = [s for s in rows if s.job == j]
-    cuts = sorted({arrival, *(s.start for s in mine), *(s.end for s in mine)})
-    idle = (b - a for a, b in pairwise(cuts) if not any(s.start <= a and b <= s.end for s in mine))
-    return sum(idle)
+    assert run.metrics["utilization"] == pytest.approx(worked / offered)

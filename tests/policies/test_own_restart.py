@@ -15,7 +15,6 @@ from optsched.bounds import BOUNDS
 from optsched.check.verify_case import Refused
 from optsched.check.verify_certificate import verify as verify_alone
 from optsched.contract.instances import random_instance
-from optsched.errors import RowErrors
 from optsched.guarantees.assumptions import no_restart_cost
 from optsched.guarantees.judge import judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds
@@ -183,20 +182,6 @@ def test_theorems_without_restart_costs_ask_the_jobs_too() -> None:
     assert no_restart_cost(POLICIES.get("srtf")(restart=1.0), count, free) == "a restart costs time"
 
 
-def test_files_keep_it_and_the_digest_knows_it(tmp_path: Path) -> None:
-    cluster = Cluster((NodeGroup(gpus=2, storage_bandwidth=2e9),))
-    plain = [Job("a", duration=3), Job("b", duration=4)]
-    said = Instance([replace(plain[0], restart=2.5), replace(plain[1], checkpoint=4e9)], cluster)
-    for suffix in ("json", "parquet"):
-        said.save(tmp_path / f"i.{suffix}")
-        again = Instance.load(tmp_path / f"i.{suffix}")
-        assert again.digest == said.digest
-        assert again.jobs == said.jobs
-        assert again.restart.tolist() == [2.5, 2]
-    assert len({said.digest, Instance(plain, cluster).digest, Instance(plain, "1x2").digest}) == 3
-    assert Instance([replace(plain[0], restart=None), plain[1]], cluster).digest == Instance(plain, cluster).digest
-
-
 def test_bounds_of_such_files_are_verified_without_optsched(tmp_path: Path) -> None:
     jobs = [Job("a", duration=3, restart=2.5), Job("b", duration=4, checkpoint=4e9), Job("c", duration=5)]
     instance = Instance(jobs, Cluster((NodeGroup(gpus=1, storage_bandwidth=2e9),)))
@@ -208,10 +193,3 @@ def test_bounds_of_such_files_are_verified_without_optsched(tmp_path: Path) -> N
     document["jobs"][0]["restart"] = 2
     with pytest.raises(Refused):
         verify_alone(certificate.to_json(), document)
-
-
-@pytest.mark.parametrize("field", ["restart", "checkpoint"])
-@pytest.mark.parametrize("value", [-1, math.inf, 1e19])
-def test_bad_values(field: str, value: float) -> None:
-    with pytest.raises(RowErrors, match=f"row 1, {field} = "):
-        Instance([Job("a", duration=1, **{field: value})], "1x1")

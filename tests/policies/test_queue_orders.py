@@ -162,16 +162,6 @@ def test_what_is_left_counts_not_what_was_asked_for() -> None:
     assert simulate(Instance(jobs, "1x3"), "srtf-gpu").schedule.completion.tolist() == [7, 5]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_with_one_gpu_a_job_it_is_srtf(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    jobs = [Job(str(j), arrival=int(rng.integers(0, 20)), duration=int(rng.integers(1, 9))) for j in range(30)]
-    instance = Instance(jobs, "1x4")
-    for restart in ("", ":restart=1"):
-        one, other = simulate(instance, f"srtf{restart}"), simulate(instance, f"srtf-gpu{restart}")
-        assert one.schedule.completion.tolist() == other.schedule.completion.tolist()
-
-
 # -- wspt --
 
 

@@ -12,6 +12,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.policies.queue_orders import fifo, list_scheduling, srtf, tiresias, wspt
 from optsched.policies.simulate import names_a_class, simulate, specify
+from optsched.policies.task_orders import ada_srsf
 from optsched.problem.instance import Instance, Job
 from optsched.registry import parameters_of
 
@@ -28,6 +29,7 @@ from optsched.registry import parameters_of
         ("tiresias:threshold=100,starvation=2,round=60,restart=5", tiresias(100.0, 2.0, 60.0, 5.0), "count"),
         ("list:by=widest+random:seed=7", list_scheduling(by="widest"), "random"),
         ("wspt:gpus=true", wspt(gpus=True), "count"),
+        ("ada-srsf", ada_srsf(), "lwf"),
     ],
 )
 def test_text_names_a_policy_its_parameters_and_a_placement(text: str, policy: Any, placement: str) -> None:
@@ -40,6 +42,7 @@ def test_text_names_a_policy_its_parameters_and_a_placement(text: str, policy: A
 def test_parameters_of_a_placement_are_set_too() -> None:
     assert specify("fifo+random:seed=7").placement.seed == 7
     assert specify("fifo", "random:seed=8").placement.seed == 8
+    assert specify("srsf:k=2+lwf:kappa=4").placement.shared.numbers == (4.0,)
 
 
 def test_a_policy_object_takes_a_placement_and_a_specification_stays_as_it_is() -> None:

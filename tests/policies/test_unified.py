@@ -113,8 +113,8 @@ def test_one_gang_or_many_jobs() -> None:
         )
 
 
-def scaled(*jobs: Job, spec: str = "1x8") -> Instance:
-    return Instance(jobs, spec, scalings={"good": Scaling(0.0, 0.1), "flat": Scaling(10.0, 0.0)})
+def scaled(*jobs: Job) -> Instance:
+    return Instance(jobs, "1x8", scalings={"good": Scaling(0.0, 0.1), "flat": Scaling(10.0, 0.0)})
 
 
 def test_gpus_go_where_they_help() -> None:

@@ -1,4 +1,4 @@
-"""The virtual machine of A-SRPT against SRPT by a scan from event to event, in fractions, and against the optimum."""
+"""The virtual machine of A-SRPT against SRPT by a scan from event to event, in fractions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import random
 from fractions import Fraction
 
 import pytest
-from brute_force import preemptive_optimum
 from examples import few
 from hypothesis import example, given, strategies as st
 
 from optsched.policies.a_srpt import VirtualMachine
-from optsched.problem.instance import Instance, Job
 from policies.a_srpt_model import srpt_points
 
 BETAS = [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
@@ -51,28 +49,6 @@ def test_it_is_srpt_with_beta_points(rows: list[tuple[int, int]], beta: Fraction
     if beta.denominator != 10:  # dyadic: not a single rounding
         assert [Fraction(x) for x in point] == expected
         assert [point[j] for j in order] == sorted(point)
-
-
-@given(ROWS, st.sampled_from(BETAS))
-def test_a_beta_point_never_comes_later_than_that_of_a_larger_beta_nor_than_the_work_before_it_allows(
-    rows: list[tuple[int, int]], beta: Fraction
-) -> None:
-    release, length = [float(r) for r, _ in rows], [float(p) for _, p in rows]
-    point, order = drive(release, length, float(beta))
-    done, _ = drive(release, length, 1.0)
-    work = 0.0
-    for j in order:  # sum_{k <= j} p_k <= B_j / beta and B_j <= C_j: what the theorem uses of beta points
-        work += length[j]
-        assert work <= point[j] / float(beta) * (1 + 1e-12)
-        assert release[j] + float(beta) * length[j] <= point[j] * (1 + 1e-12)
-        assert point[j] <= done[j] * (1 + 1e-12)
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=4))
-def test_it_is_optimal_for_one_machine(rows: list[tuple[int, int]]) -> None:
-    instance = Instance([Job(f"{j}", arrival=r, duration=p) for j, (r, p) in enumerate(rows)], "1x1")
-    point, _ = drive([float(r) for r, _ in rows], [float(p) for _, p in rows], 1.0)
-    assert sum(map(Fraction, point)) == preemptive_optimum(instance, "total_completion_time")
 
 
 def test_it_preempts_only_for_strictly_less() -> None:

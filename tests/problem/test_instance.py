@@ -126,6 +126,12 @@ ILLEGAL: list[tuple[dict[str, Any], str, str]] = [
     ({"weight": math.nan}, "weight = nan", "finite"),
     ({"due": math.inf}, "due = inf", "finite"),
     ({"gpu_memory": -1.0}, "gpu_memory = -1.0", "bytes >= 0"),
+    ({"restart": -1.0}, "restart = -1.0", "seconds >= 0"),
+    ({"restart": math.inf}, "restart = inf", "finite"),
+    ({"restart": 1e19}, "restart = 1e+19", "at most 1e+18"),
+    ({"checkpoint": -1.0}, "checkpoint = -1.0", "bytes >= 0"),
+    ({"checkpoint": math.inf}, "checkpoint = inf", "finite"),
+    ({"checkpoint": 1e19}, "checkpoint = 1e+19", "at most 1e+18"),
     ({"id": ""}, "id = ''", "a name"),
     ({"id": "first"}, "id = 'first': duplicate id", "unique ids"),
 ]
@@ -255,8 +261,11 @@ OF_JOBS: dict[str, list[Any]] = {
     "due": [41, None],
     "gpu_memory": [9e9, None],
     "gpu_types": [("V100", "K80"), None],
+    "restart": [2.5],
+    "checkpoint": [4e9],
 }
-OF_NODES = {"gpus": 5, "count": 3, "gpu": "P100", "gpu_memory": 1e10, "nic_bandwidth": 2e9, "intra_bandwidth": 1}
+OF_NODES = {"gpus": 5, "count": 3, "gpu": "P100", "gpu_memory": 1e10}
+OF_NODES |= {"nic_bandwidth": 2e9, "intra_bandwidth": 1, "storage_bandwidth": 2e9}
 
 
 @pytest.mark.parametrize(("field", "value"), pairs(OF_JOBS))

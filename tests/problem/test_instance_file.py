@@ -27,7 +27,7 @@ SCHEMA = Path(__file__).parents[2] / "instances" / "schema.json"
 CLUSTER = Cluster(
     (
         NodeGroup(count=2, gpus=8, gpu="V100", gpu_memory=34359738368, nic_bandwidth=1.25e9, intra_bandwidth=1.5e11),
-        NodeGroup(gpus=4, gpu="K80"),
+        NodeGroup(gpus=4, gpu="K80", storage_bandwidth=2e9),
     )
 )
 WHOLE = Instance(
@@ -62,6 +62,8 @@ jobs_of_any_kind = st.builds(
     user=st.none() | st.text(),
     gpu_memory=st.none() | st.just(1e9),
     gpu_types=st.none() | st.just(("V100", "k80")),
+    restart=st.none() | finite,
+    checkpoint=st.none() | finite,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import few
-from policies.delays import delay_alone
 from policies.levels import whole_job_policies
 
 from optsched.compiled import without_interpreting
@@ -154,6 +154,20 @@ def test_interpreted_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
 
 
 # -- small and large ------------------------------------------------------------------------------------------------------
+
+
+def delay_alone(spec: str, seconds: float, gpus: int, cluster_gpus: int) -> float:
+    """Of a job of so many seconds, until a machine alongside has done its part, or the clock shows its duration."""
+    policy: Any = specify(spec).policy
+    on_one_machine = seconds * gpus / cluster_gpus
+    if policy.name == "a-srpt":
+        return 0.0 if policy.overtake == math.inf else float(policy.beta * on_one_machine)
+    if policy.name == "random-alpha-points":  # the first draw, by inversion
+        share = 1.0 - float(np.random.Generator(np.random.PCG64(policy.seed)).random())
+        return math.log1p(share * math.expm1(policy.largest)) * on_one_machine
+    if policy.name == "alpha-points":
+        return float(policy.alpha * on_one_machine)
+    return seconds if policy.name == "delayed-spt" else 0.0
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,13 @@ def test_seconds_in_which_copies_ran_at_once_count_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = Instance([Job(f"{j}", duration=5) for j in range(3)], "9x1")
     spans = [(int(rng.integers(3)), int(a), int(a + d)) for a, d in rng.integers(1, 12, (int(rng.integers(0, 12)), 2))]
-    rows = [Segment(j, ((s, 0),), a, b, 0.0) for s, (j, a, b) in enumerate(spans)]
+    copies = [sum(job == j for job, *_ in spans) for j in range(3)]
+    rows = [Segment(j, ((s, 0),), a, b, 5 / copies[j]) for s, (j, a, b) in enumerate(spans)]
     seconds = [len({t for job, a, b in spans if job == j for t in range(a, b)}) for j in range(3)]
-    assert seconds_running(Schedule.from_segments(instance, rows)).tolist() == seconds
+    schedule = Schedule.from_segments(instance, rows)
+    assert seconds_running(schedule).tolist() == seconds
+    waited = [max(b for job, _, b in spans if job == j) - seconds[j] for j in range(3) if copies[j]]
+    assert metrics(schedule)["mean_queueing"] == pytest.approx(sum(waited) / max(len(waited), 1))
 
 
 @pytest.mark.parametrize("spec", ["fifo", "srtf:restart=1", "hadar-e", "immediate-dispatch"])

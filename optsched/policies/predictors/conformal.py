@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, predictor, spelled
@@ -51,11 +51,6 @@ class Conformal:
     of: str | Predictor = "shrinkage"
     level: float = 0.95
     window: int = 500
-    _inner: Predictor = field(init=False, repr=False, compare=False)
-    _errors: dict[bool, _Errors] = field(init=False, repr=False, compare=False)
-    _said: dict[int, tuple[bool, float]] = field(init=False, repr=False, compare=False)
-    _groups: set[str] = field(init=False, repr=False, compare=False)
-    _jobs: JobFacts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_legal(0 < self.level < 1, "level", self.level, "a number between 0 and 1")
@@ -72,7 +67,8 @@ class Conformal:
         """Forget all errors."""
         self._inner.begin(jobs)
         self._errors = {known: _Errors(self.window) for known in (False, True)}
-        self._jobs, self._said, self._groups = jobs, {}, set()
+        self._jobs, self._groups = jobs, set[str]()
+        self._said: dict[int, tuple[bool, float]] = {}
 
     def predict(self, job: int, now: float) -> float:
         """The bound."""

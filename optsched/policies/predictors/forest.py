@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
@@ -50,11 +50,6 @@ class Forest(Learner):
 
     registered: ClassVar[str] = "forest"
 
-    # numbers in the order of first appearance: no name is known before a job bears it
-    _models: defaultdict[str | None, int] = field(init=False, repr=False, compare=False)
-    _gpu_types: defaultdict[tuple[str, ...] | None, int] = field(init=False, repr=False, compare=False)
-    _refits: Refits = field(init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         for key, least in (("trees", 1), ("leaf", 1), ("refit", 1), ("window", 1), ("seed", 0)):
@@ -64,8 +59,9 @@ class Forest(Learner):
     def begin(self, jobs: JobFacts) -> None:
         """Forget every run and the trees."""
         super().begin(jobs)
-        self._models = defaultdict(count().__next__, {None: -1})
-        self._gpu_types = defaultdict(count().__next__, {None: -1})
+        # numbers in the order of first appearance: no name is known before a job bears it
+        self._models: defaultdict[str | None, int] = defaultdict(count().__next__, {None: -1})
+        self._gpu_types: defaultdict[tuple[str, ...] | None, int] = defaultdict(count().__next__, {None: -1})
         self._refits = Refits(self.refit, self.window, self._make_trees)
 
     def _make_trees(self) -> Any:

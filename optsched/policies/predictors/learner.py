@@ -77,9 +77,6 @@ class Learner(ABC):
 
     registered: ClassVar[str]  # its name without parameters
 
-    _jobs: JobFacts = field(init=False, repr=False, compare=False)
-    _runs: dict[tuple[str, bool, str | None], Runs] = field(init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         check_legal(math.isfinite(self.prior) and self.prior > 0, "prior", self.prior, "a finite number > 0")
 
@@ -90,7 +87,8 @@ class Learner(ABC):
 
     def begin(self, jobs: JobFacts) -> None:
         """Forget every run; these jobs will come."""
-        self._runs, self._jobs = {}, jobs
+        self._jobs = jobs
+        self._runs: dict[tuple[str, bool, str | None], Runs] = {}
 
     def predict(self, job: int, now: float) -> float:
         """A length > 0 from the runs that completed before."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -53,8 +53,6 @@ class Shrinkage(Learner):
 
     registered: ClassVar[str] = "shrinkage"
 
-    _levels: dict[Key, _Runs] = field(init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("group", "user", "model", "half_life"):
@@ -64,7 +62,7 @@ class Shrinkage(Learner):
     def begin(self, jobs: JobFacts) -> None:
         """Forget every run."""
         super().begin(jobs)
-        self._levels = {}
+        self._levels: dict[Key, _Runs] = {}
 
     def _above(self, job: int) -> list[tuple[Key, float]]:
         # the levels above the group that the job has, from the top, and what the one above each of them counts
@@ -116,8 +114,6 @@ class Boosting(Shrinkage):
     window: int = 5_000
 
     registered: ClassVar[str] = "boosting"
-
-    _refits: Refits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

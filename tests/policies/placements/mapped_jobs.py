@@ -42,10 +42,10 @@ class Case:
         return [tuple(sorted(int(n) for n in nodes[a:b])) for a, b in itertools.pairwise(borders)]
 
 
-def alike(free: Sequence[int], intra: float = 25 * GB, cross: float = 1.25 * GB) -> Network:
+def alike(free: Sequence[int]) -> Network:
     """Servers of one kind: 25 GB/s inside, 1.25 GB/s a GPU between."""
     n = len(free)
-    return Network(np.maximum(np.array(free), 1), np.full(n, intra), np.full(n, cross))
+    return Network(np.maximum(np.array(free), 1), np.full(n, 25 * GB), np.full(n, 1.25 * GB))
 
 
 @st.composite

@@ -29,12 +29,13 @@ from optsched.speeds.speed_tables import speed_tables
 from policies.placements.states import Nodes, ask, nodes
 
 ALL = (True,) * 4
+RULES = [(consolidated, reference.consolidated), (first_fit, reference.first_fit), (count, reference.first_fit)]
 
 
 @given(nodes(), st.integers(1, 40))
 @example(Nodes((4, 8, 8), (4, 8, 8), (True,) * 3), 16)
 def test_they_are_their_descriptions(where: Nodes, gang: int) -> None:
-    for placement, described in ((consolidated, reference.consolidated), (first_fit, reference.first_fit)):
+    for placement, described in RULES:
         answer = ask(placement(), gang, where)
         expected = described(gang, list(where.free), list(where.size), list(where.eligible))
         assert (None if answer is None else list(answer)) == (None if expected is None else list(expected.items()))
@@ -70,24 +71,30 @@ def test_most_free_by_hand() -> None:
     assert ask(most_free(), 5, Nodes((4, 4, 4), (4, 4, 4), (True, False, True))) == [(0, 4), (2, 1)]
 
 
+def most_free_nodes(free: list[int], gang: int) -> list[int]:
+    """Where GPUs are taken one by one: the largest rest that was not begun, or the one begun."""
+    return sorted(range(len(free)), key=lambda v: (-free[v], v))
+
+
+def smallest_block(free: list[int], gang: int) -> list[int]:
+    """The smallest aligned block of nodes with enough free GPUs, of these the tightest."""
+    enough = [block for block in blocks(len(free)) if sum(free[m] for m in block) >= gang]
+    found = min(enough, key=lambda block: (enough_from(block, len(free)), sum(free[m] for m in block), block.start))
+    return list(found)
+
+
+@pytest.mark.parametrize(("placement", "described"), [(most_free, most_free_nodes), (buddy, smallest_block)])
 @given(where=nodes(), gang=st.integers(1, 40))
-def test_gpu_by_gpu_it_is_the_largest_rest_that_was_not_begun_or_the_one_begun(where: Nodes, gang: int) -> None:
+def test_nodes_are_filled_in_the_order_described(placement: Any, described: Any, where: Nodes, gang: int) -> None:
     free = [count if ok else 0 for count, ok in zip(where.free, where.eligible, strict=True)]
     if sum(free) < gang:
-        assert ask(most_free(), gang, where) is None
+        assert ask(placement(), gang, where) is None
         return
-    order = sorted(range(len(free)), key=lambda v: (-free[v], v))
-    given = [v for v in order for _ in range(free[v])][:gang]
-    expected = [(v, given.count(v)) for v in dict.fromkeys(given)]
-    assert ask(most_free(), gang, where) == expected
+    given = [v for v in described(free, gang) for _ in range(free[v])][:gang]
+    assert ask(placement(), gang, where) == [(v, given.count(v)) for v in dict.fromkeys(given)]
 
 
 # -- count ----------------------------------------------------------------------------------------------------------------
-
-
-@given(nodes(), st.integers(1, 40))
-def test_a_gang_fits_exactly_when_enough_gpus_are_free(where: Nodes, gang: int) -> None:
-    assert (ask(count(), gang, where) is not None) == (gang <= where.offered)
 
 
 def test_a_homogeneous_cluster_is_one_pool() -> None:
@@ -250,18 +257,6 @@ def test_buddy_by_hand() -> None:
     assert ask(buddy(), 8, where) == [(0, 2), (1, 3), (2, 3)]  # not 2 and 4: they are in no block of two or four
     assert ask(buddy(), 11, where) == [(0, 2), (1, 3), (2, 4), (3, 1), (4, 1)]
     assert ask(buddy(), 15, where) is None
-
-
-@given(where=nodes(), gang=st.integers(1, 40))
-def test_the_smallest_block_and_of_these_the_tightest(where: Nodes, gang: int) -> None:
-    free = [count if ok else 0 for count, ok in zip(where.free, where.eligible, strict=True)]
-    enough = [block for block in blocks(len(free)) if sum(free[m] for m in block) >= gang]
-    if not enough:
-        assert ask(buddy(), gang, where) is None
-        return
-    chosen = min(enough, key=lambda block: (enough_from(block, len(free)), sum(free[m] for m in block), block.start))
-    given = [m for m in chosen for _ in range(free[m])][:gang]
-    assert ask(buddy(), gang, where) == [(m, given.count(m)) for m in dict.fromkeys(given)]
 
 
 def enough_from(block: range, count: int) -> int:

@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
 from optsched.policies.predictors.conformal import Conformal
-from optsched.policies.predictors.shrinkage import Boosting
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import JobFacts
@@ -203,9 +202,3 @@ def test_a_conformal_bound_by_hand() -> None:
     rows = [(100.0 * k, x, None, None) for k, x in enumerate([6.0, 2.0, 8.0, 4.0, 10.0, 12.0, 1.0])]
     # ranks ceil(0.6 (w + 1)) = 1 (of one: itself), 2, 3, 3, and of the last four 3 again
     assert replay(workload(*rows), bound).tolist() == pytest.approx([2, 6, 6, 8, 6, 8, 10])
-
-
-@pytest.mark.parametrize("make", [Boosting, Conformal])
-def test_what_was_learned_before_is_forgotten(make: type) -> None:
-    instance, made = generate("recurring", 1, jobs=150, plain=True), make()
-    assert replay(instance, made).tolist() == replay(instance, made).tolist()

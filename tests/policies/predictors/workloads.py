@@ -36,7 +36,7 @@ def with_length(instance: Instance, job: int, seconds: float) -> Instance:
     return instance.replace(jobs=instance.table.with_columns(pl.Series("duration", durations)))
 
 
-def workloads(most: int = 12) -> st.SearchStrategy[Instance]:
+def workloads() -> st.SearchStrategy[Instance]:
     """Few groups and users, ties in time, lengths over many magnitudes."""
     job = st.tuples(
         st.integers(0, 40).map(float),
@@ -44,7 +44,7 @@ def workloads(most: int = 12) -> st.SearchStrategy[Instance]:
         st.sampled_from(["a", "b", None]),
         st.sampled_from(["x", "y", None]),
     )
-    return st.lists(job, min_size=1, max_size=most).map(lambda jobs: workload(*jobs))
+    return st.lists(job, min_size=1, max_size=12).map(lambda jobs: workload(*jobs))
 
 
 def timeline(instance: Instance, wait: float | npt.ArrayLike = 0.0) -> Iterator[tuple[float, int, bool]]:
