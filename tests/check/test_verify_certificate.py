@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -16,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from bounds.cases import SUMS
-from bounds.tampering import CASES, Document, gangs, untouched
+from bounds.tampering import CASES, gangs, untouched
 from bounds.test_lp_dual import cases
 from examples import examples
 from hypothesis import given, settings, strategies as st
-from problem.documents import put
+from problem.documents import Change, put
 
 from check.certified_cases import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS
@@ -150,11 +148,8 @@ def test_prices_are_judged_as_optsched_judges_them(
         put("tasks", to={}),
     ],
 )
-def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Callable[[Document], None]) -> None:
-    instance = gangs()
-    doc = copy.deepcopy(instance.to_json())
-    touch(doc)
-    assert code(untouched("srpt"), doc) == 2
+def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Change) -> None:
+    assert code(untouched("srpt"), touch(gangs().to_json())) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -16,7 +15,7 @@ import pytest
 from bounds.cases import OBJECTIVES
 from bounds.tampering import Document
 from examples import explored, few
-from problem.documents import put
+from problem.documents import Change, put
 
 from check.certified_cases import FAMILIES, Optima, certificates, drawn, exit_code, holds_for_optsched, written
 from check.test_verify_certificate import touched
@@ -187,12 +186,11 @@ def staged() -> tuple[Document, Document]:
         put("scalings", to=7),
     ],
 )
-def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(touch: Callable[[Document], None]) -> None:
+def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(touch: Change) -> None:
     doc, instance = staged()
     assert code(doc, instance) == 0
-    touch(instance)
     with pytest.raises(Refused) as refused:
-        alone.verify(doc, written(instance))
+        alone.verify(doc, written(touch(instance)))
     assert "\n" not in str(refused.value)
 
 
