@@ -11,7 +11,6 @@ import pytest
 
 import optsched as osd
 from optsched.compiled import without_interpreting
-from optsched.contract.instances import real_instance
 from optsched.errors import SimulationError
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -89,7 +88,10 @@ class BesideSharing(Free):
 
 
 def crowd(seed: int, **more: Any) -> Instance:
-    return Instance(real_instance(seed, "3x2+1x3").jobs, "3x2+1x3", **more)
+    """25 jobs that come within 20 s."""
+    draw = np.random.default_rng(seed)
+    columns = [(float(draw.integers(0, 20)), int(draw.integers(1, 5)), float(draw.integers(1, 9))) for _ in range(25)]
+    return Instance([Job(str(j), *row) for j, row in enumerate(columns)], "3x2+1x3", **more)
 
 
 @pytest.mark.compiled
