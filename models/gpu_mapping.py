@@ -70,8 +70,7 @@ def build(profile: Profile, network: Network, free: Sequence[int]) -> pyo.Concre
     x, together, whole = model.x, model.together, model.whole
 
     # (0)
-    factor = pipeline_factor(profile.depth, profile.micro_batches)
-    model.objective = pyo.Objective(expr=factor * model.T + model.A, sense=pyo.minimize)
+    model.objective = pyo.Objective(expr=pipeline_factor(profile.depth, profile.micro_batches) * model.T + model.A)
 
     # (1)
     @model.Constraint(replicas)

@@ -67,7 +67,7 @@ class Neighbourhood:
             found += [(int(node), index) for index in idle[:count]]
         return found
 
-    def with_room(self, job: int, option: int, jobs: int) -> list[Gpu]:
+    def fitting(self, job: int, option: int, jobs: int) -> list[Gpu]:
         """GPUs with so many jobs, 0 or 1, which ``job`` may use, where that sub-batch fits."""
         gpus = self.beside.gpus
         suits = self._instance.eligible(job)[self._node]

@@ -254,11 +254,11 @@ class View:
 
     def idle(self, job: int) -> list[tuple[int, int]]:
         """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
-        return self._shared.with_room(self._arrived(job), 0, 0)
+        return self._shared.fitting(self._arrived(job), 0, 0)
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
         """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
-        return self._shared.with_room(self._arrived(job), option, 1)
+        return self._shared.fitting(self._arrived(job), option, 1)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
         """Jobs on a GPU: none, one or two."""
