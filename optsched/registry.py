@@ -1,4 +1,4 @@
-"""Named things: a policy, a bound, a formulation or a dialect is one file, or a row of one, that registers itself.
+"""Named things: a policy, a bound, a formulation or a dialect is one file, or a row of a table, that registers itself.
 
 Text names one with its parameters, ``NAME:key=value,key=value``: the same rules wherever a user writes one.
 """

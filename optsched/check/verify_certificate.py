@@ -4,7 +4,7 @@
 
 Copy this file and verify_case.py (Python 3.11 or newer). They share no code with what finds the bounds, and compute them
 anew, exactly.
-Exit code 0: that is what the file says; 1: it is not; 2: it cannot be judged here.
+Exit code 0: the bound holds; 1: it does not; 2: it cannot be judged here.
 
 **Problem**: jobs with releases r_j, durations p_j, weights w_j, due dates d_j, each on g_j of G GPUs at once, preemptive or
 not (classes gang, gang-nonpreemptive); C_max; max (C_j - r_j); sum w_j max(C_j - c_j, 0), c_j = 0, r_j or d_j; and from
@@ -14,8 +14,8 @@ of capacity U a job is an amount u_j p_j of work: u_j = 0 for gangs below a thre
 U: the most GPUs that these fill; times are rounded down. volume: what comes at t or later is done after t. first-come: no
 order has a smaller largest flow time. (srpt-)due-dates, srpt: SRPT has the earliest k-th completion for every k; weights are
 cut into levels. (mean-, split-)busy-time: C_j >= M_j + p_j / 2, and preemptive WSPT has the least sum of u_j M_j over mean
-busy times M_j for any 0 <= u_j <= w_j. lp-dual: prices on cells of time, of rows or of
-each job (own); what jobs cost and pay, less what GPUs earn.
+busy times M_j for any 0 <= u_j <= w_j. lp-dual: prices on cells of time, of rows or of each
+job (own); what jobs cost and pay, less what GPUs earn.
 **Limits** for files that nobody vouches for: 16 MiB, 100,000 jobs, 10^7 steps of prices, numbers of some 1000 bits. **Not
 known here**: speeds by type or placement, shared GPUs, tasks: copy verify_on_clusters.py and what it needs, too.
 """

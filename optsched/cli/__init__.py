@@ -1,6 +1,7 @@
 """The command line. Names are a contract: scripts and other people's tests call them.
 
-Exit codes: 0, 1 for a result that does not hold, 2 for a user's mistake (one clear line on stderr), 130 for Ctrl-C.
+Exit codes: 0, 1 for a result that does not hold or is not there, 2 for a user's mistake (one clear line on stderr), 130 for
+Ctrl-C.
 """
 
 from __future__ import annotations

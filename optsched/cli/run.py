@@ -50,7 +50,7 @@ def run(
     force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay jobs under online policies, with certified ratios. Each is to the best possible schedule.
+    """Replay jobs under online policies, with certified ratios. Each is to a proven optimum, or to a bound on it.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
     """

@@ -44,16 +44,16 @@ class ASrpt:
 
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
     iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
-    starts as soon as g_j GPUs are free. Until then any job that is here may start, the shortest predicted one first, on a
-    budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j GPU-seconds
-    (`Overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
+    starts as soon as g_j GPUs are free and the delay rule takes them. Until then any job that is here may start, the
+    shortest predicted one first, on a budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j
+    GPU-seconds (`Overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
     ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
 
     **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
     (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
-    node waits for whole nodes, unless its speed is the same everywhere. Predictions that have passed are doubled
-    (`ExpectedPlaces`). The head waits so for at most ``tau p_j`` seconds, each counted by the share of the
-    G - g_max + 1 GPUs that are idle.
+    node waits for as few nodes as hold it when idle, unless its speed is the same everywhere. Predictions that have passed
+    are doubled (`ExpectedPlaces`). The head waits so for at most ``tau p_j`` seconds, each counted by the idle share
+    of G - g_max + 1 GPUs: while none of them is idle, waiting costs nothing.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
 

@@ -28,7 +28,7 @@ MEANT = 1e-6  # of the time that a job needs: less of it on a pool is rounding o
 
 
 class MakespanRounds:
-    """Shares of the fluid LP (`optsched.models.hadar_makespan`), solved again in every round from its last basis.
+    """Shares of the makespan LP of single types, solved again in every round from its last basis.
 
         min T   s.t.  sum_r x_jr y_jr >= left_j,  sum_r y_jr <= T (all j),  sum_j W_j y_jr <= c_r T (all r),  y >= 0
 
@@ -37,6 +37,7 @@ class MakespanRounds:
     who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So no price is computed:
     the shares decide, and of the optimal ones those of least GPU time, by a second LP: min sum_jr W_j y_jr at that T.
 
+    Gangs larger than every pool have no share. `optsched.models.hadar_makespan` has this LP (``single``) as a formulation.
     ``scale`` of the bidders is their weight. ``fair``: the same shares, another order. R is the largest (age + seconds left
     at best) / T_j that any job has come to, T_j its ``scale``, the seconds on a share 1/n; nobody is served better for
     being below R, so a job is due R T_j after its arrival, and the earliest due date is first: the rule that keeps a ratio
@@ -170,14 +171,14 @@ class Hadar:
     less the price of its GPUs over all of these rounds (``cost=remaining``) or over this one (``round``), less ``comm``
     on several nodes. Jobs are served by payoff per GPU and round, the largest first; a payoff that the prices have
     turned negative is refused. ``queue``: ``greedy`` one at a time, ``window`` the best way to take or skip each
-    ``window`` jobs (exact), ``dp`` the same for 16 jobs at once, hence for all of a small state. With ``fill`` the GPUs
+    ``window`` jobs (exact), ``dp`` the same for 16 jobs at once, so for all where no more are active. With ``fill`` the GPUs
     that nobody bought go to the others in the same order, each to where it ends first.
 
     ``utility`` of an auction: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate; d_j is at
     least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline`` w_j max(0, 1 - x / D_j).
-    ``price_level`` type or machine: what has a price of its own; ``price_exponent`` safe or naive: how it rises
-    (`optsched.policies.hadar_round._reprice`) from a quarter of the least value of a device among the active jobs to the
-    greatest (`hadar_auction.Auction._price_range`).
+    ``price_level`` type or machine: what has a price of its own. It rises (`optsched.policies.hadar_round._reprice`) from a
+    quarter of the least value of a device among the active jobs to the greatest, which it has, with ``price_exponent``
+    naive, where all devices are sold; safe: where the widest gang finds one too few (`hadar_auction.Auction._price_range`).
 
     The defaults have the best total time and the best mean JCT, on one GPU type and on several. Of the auctions
     ``slowdown`` keeps models with many iterations a second from going before all others, as they do with ``throughput``.
@@ -185,7 +186,8 @@ class Hadar:
     waited for longer than they ran.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | max sum U_j(C_j - r_j), speeds by GPU type. **Knowledge** clairvoyant:
-    remaining work and rates. **Guarantee** none: one round's prices know nothing of other rounds; `hadar-commit` has one.
+    remaining work and rates. **Guarantee** none: a round's shares and prices know nothing of later arrivals; `hadar-commit`
+    has one.
     **Complexity** the LP (m T shares), or O(m T^2 + m log m) for m jobs and T types, times 2^``window``, a round; O(nodes)
     for each job served.
     **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918) for the system; the rules in detail are this

@@ -135,7 +135,7 @@ class Auction:
         least = np.where(worth > 0, worth, np.inf).min(axis=0, initial=np.inf)
         high = worth.max(axis=0, initial=0.0)
         some = high > 0
-        low = np.where(some, np.minimum(least / CHEAPEST, high / np.e), 0.0)
+        low = np.where(some, least / CHEAPEST, 0.0)
         log_range = np.where(some, np.log(np.where(some, high, 1.0)) - np.log(np.where(some, low, 1.0)), 0.0)
         capacity = pools.size if self.by_machine else pools.capacity
         widest = np.minimum(capacity, int(b.gang.max(initial=1)))

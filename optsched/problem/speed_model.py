@@ -236,7 +236,7 @@ class SpeedModel:
         return None
 
     def runs_on(self, name: str, gpu: str, gang: int) -> bool:
-        """Does a gang of that profile run on GPUs of that type, on one node and over several?"""
+        """Does a gang of that profile run on GPUs of that type, wherever they are?"""
         return True
 
     def used_by(self, names: Collection[str]) -> Self:

@@ -148,7 +148,7 @@ def evaluate(
     progress: Callable[[str], Advance] | None = None,
     finished: Callable[[Run], None] | None = None,
 ) -> Report:
-    """Run policies and bound the optimum; everything in the report has been checked twice.
+    """Run policies and bound the optimum; every schedule and every bound of the report has been checked twice.
 
     The referee (`optsched.check.referee`) accepts every schedule, and the certificate has been proved again from the
     instance, or an error is raised. Every theorem that applies is held against the run; `Report.violations` are those

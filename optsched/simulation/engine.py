@@ -82,7 +82,7 @@ def run_policy(
     Parameters
     ----------
     policy : an `OrderedPolicy` (compiled) or a `Policy` in plain Python.
-    name : how the run is called in reports (default: the policy's name and, unless `count`, the placement's).
+    name : how the run is called in reports (default: the policy's name).
     progress : called with (finished jobs, all jobs) now and then.
 
     Raises
