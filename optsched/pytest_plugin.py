@@ -311,19 +311,19 @@ class _Session:
         from optsched.regression import ratio_report as made
 
         records = sorted(self.records, key=lambda record: str(record["test"]))
-        told = records, sorted({each.nodeid for each in self.failed} - {record["nodeid"] for record in records})
-        texts = {path: (made.document if path.suffix == ".json" else made.markdown)(*told, notes) for path in reports}
-        texts |= {badge: made.badge(*told)} if badge else {}
+        without = sorted({each.nodeid for each in self.failed} - {record["nodeid"] for record in records})
+        told = records, without, notes
+        files = [(path, "w", (made.document if path.suffix == ".json" else made.markdown)(*told)) for path in reports]
+        if badge:
+            files.append((badge, "w", made.badge(records, [*without, *self.wrong])))
+        if summary:
+            files.append((Path(summary), "a", made.markdown(*told)))
         wrong = []
-        for path, text, mode in [
-            *((*each, "w") for each in texts.items()),
-            (summary, made.markdown(*told, notes), "a"),
-        ]:
+        for path, mode, text in files:
             try:
-                if path is not None:
-                    Path(path).parent.mkdir(parents=True, exist_ok=True)
-                    with Path(path).open(mode, encoding="utf-8") as file:
-                        file.write(text)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open(mode, encoding="utf-8") as file:
+                    file.write(text)
             except OSError as error:
                 wrong.append(f"{path}: cannot write: {error.strerror or error}")
         return wrong

@@ -35,12 +35,12 @@ def table(records: Sequence[Record]) -> list[str]:
     return [line({head: head for head in shown}), *map(line, cells)]
 
 
-def markdown(records: Sequence[Record], failed: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+def markdown(records: Sequence[Record], without: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
     """A heading, a table with the outcome of each test, and what else there is to say: for a summary or a comment.
 
-    ``failed``: tests that were to measure something, measured nothing and failed.
+    ``without``: tests that failed before they had measured anything.
     """
-    tests = {each["test"]: each["outcome"] for each in records} | dict.fromkeys(failed, "failed")
+    tests = {each["test"]: each["outcome"] for each in records} | dict.fromkeys(without, "failed")
     passed = sum(outcome == "passed" for outcome in tests.values())
     lines = [f"### Competitive ratios: {passed} of {len(tests)} tests passed", ""]
     if records:
@@ -54,11 +54,11 @@ def markdown(records: Sequence[Record], failed: Sequence[str] = (), notes: Seque
             lines += ["", "To a bound: the optimum is not proven, and the true ratio may be smaller."]
     else:
         lines.append("No ratio was measured.")
-    said = [f"{test}: failed before anything was measured" for test in failed] + list(notes)
+    said = [f"{test}: failed before anything was measured" for test in without] + list(notes)
     return "\n".join(lines + [""] * bool(said) + [f"* {_escaped(each)}" for each in said]) + "\n"
 
 
-def document(records: Sequence[Record], failed: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+def document(records: Sequence[Record], without: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
     """The same as JSON, with every instance."""
     kept = ("test", "outcome", "policy", "suite", "objective", "worst", "worst_instance", "mean", "limit", "before")
     named = {"before": "baseline"}
@@ -67,15 +67,15 @@ def document(records: Sequence[Record], failed: Sequence[str] = (), notes: Seque
         | {"instances": each["instances"]}
         for each in records
     ]
-    whole = {"format": FORMAT, "ratios": rows, "failed": list(failed), "notes": list(notes)}
+    whole = {"format": FORMAT, "ratios": rows, "not_measured": list(without), "notes": list(notes)}
     return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
 
-def badge(records: Sequence[Record], failed: Sequence[str] = ()) -> str:
-    """The worst ratio of all, as https://shields.io/badges/endpoint-badge reads it; red where a test failed."""
+def badge(records: Sequence[Record], without: Sequence[str] = ()) -> str:
+    """The worst ratio of all, as https://shields.io/badges/endpoint-badge reads it; red where something failed."""
     ratios = [each["worst"] for each in records if each["worst"] is not None]
     message = f"{max(ratios):.3f} at worst" if ratios else "not measured"
-    good = not failed and all(each["outcome"] != "failed" for each in records)
+    good = not without and all(each["outcome"] != "failed" for each in records)
     color = "red" if not good else "brightgreen" if ratios else "lightgrey"
     shown = {"schemaVersion": 1, "label": "competitive ratio", "message": message, "color": color}
     return json.dumps(shown) + "\n"

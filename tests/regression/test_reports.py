@@ -57,7 +57,7 @@ def test_all_reports_of_a_session(project: pytest.Pytester, session: Session, mo
 
     made = json.loads((project.path / "made" / "ratios.json").read_text())
     assert made["format"] == "optsched-ratio-report/1"
-    assert made["failed"] == ["test_ratios.py::test_nobody"]
+    assert made["not_measured"] == ["test_ratios.py::test_nobody"]
     (policy,) = [each for each in made["ratios"] if each["test"] == "test_ratios.py::test_policy"]
     assert (policy["worst"], policy["limit"], policy["baseline"]) == (pytest.approx(174 / 156), 2, 1.11538462)
     first = {"instance": "cases/rigid-06-1.json", "value": 174, "bound": 156, "ratio": policy["worst"]}
