@@ -37,8 +37,9 @@ class KeptInstance(Document):
 
     @model_validator(mode="after")
     def _either(self) -> KeptInstance:
-        # What came from the first format has no digest, and no value.
-        if (self.ratio is not None) + (self.value is not None) != 1 and (self.digest or self.value is not None):
+        known = [each for each in (self.ratio, self.value) if each is not None]
+        from_first_format = self.digest is None and self.value is None
+        if len(known) != 1 and not from_first_format:
             raise ValueError("either ratio or, where there is none, value must be a number")
         return self
 

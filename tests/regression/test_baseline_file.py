@@ -207,8 +207,9 @@ def _mutated(text: str, random: random.Random) -> str:
         return json.dumps(document)
 
 
-def _attack(path: Path, text: str, seeds: range) -> int:
-    worse, refused = part(110.0, 300.0, 125.0), 0
+def _attack(path: Path, worse: PolicyRatios, kept_as: str, enough: float, seeds: range) -> int:
+    """How many damaged copies are refused; all others complain of what is worse, or keep ``enough`` as a number."""
+    text, refused = path.read_text(), 0
     for seed in seeds:
         path.write_text(_mutated(text, random.Random(seed)), encoding="utf-8", errors="surrogateescape")
         try:
@@ -218,12 +219,19 @@ def _attack(path: Path, text: str, seeds: range) -> int:
             continue
         if found is None or found["instances"].keys() != {"i0", "i1", "i2"}:
             continue  # no entry, or of other instances: the test fails and says so
-        ratios = [each["ratio"] for each in found["instances"].values() if each["ratio"] is not None]
+        numbers = [each[kept_as] for each in found["instances"].values() if each.get(kept_as) is not None]
         complaints = compared(worse, DIGESTS, found, baseline.WORSE)
-        assert complaints or max(ratios, default=math.inf) > 2.9, (seed, found)
+        assert complaints or max(numbers, default=math.inf) > enough, (seed, found)
     return refused
 
 
 @pytest.mark.parametrize("count", [300, studied(5000)])
 def test_damaged_baselines_are_refused_or_compared(count: int, kept: Path) -> None:
-    assert 0.5 < _attack(kept, kept.read_text(), range(count)) / count < 1
+    assert 0.5 < _attack(kept, part(110.0, 300.0, 125.0), "ratio", 2.9, range(count)) / count < 1
+
+
+@pytest.mark.parametrize("count", [300, studied(5000)])
+def test_damaged_baselines_of_values_are_refused_or_compared(count: int, tmp_path: Path) -> None:
+    kept_of(tmp_path / "kept.json", part(10.0, 20.0, 30.0, bound=ZERO))
+    worse = part(10.0, 199920.0, 30.0, bound=ZERO)
+    assert 0.4 < _attack(tmp_path / "kept.json", worse, "value", 190000.0, range(count)) / count < 1

@@ -88,7 +88,9 @@ def test_without_a_ratio_no_limit_is_kept(settings: GuardSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", ["1.2", None, True, 0.99, -1, 0, float("nan"), float("inf"), 10**400, [2], 1j], ids=lambda each: str(each)[:9]
+    "limit",
+    ["1.2", None, True, 0.99, -1, 0, float("nan"), float("inf"), 10**400, [2], 1j],
+    ids=lambda each: str(each)[:9],
 )
 def test_a_limit_is_a_number_that_a_ratio_can_reach(settings: GuardSettings, limit: Any) -> None:
     guard = guarded(guarded_subject("sjf"), "rigid-06-1", settings=settings)
