@@ -136,8 +136,9 @@ READERS.register("load")(load)
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
     """As `load`, and says how many rows were left out."""
     loaded = _load(source, request)
-    for line in not_modelled(loaded.instance) if request.say is not None else ():
-        request.say(f"{os.fspath(source)}: {line}")
+    if request.say is not None:
+        for line in not_modelled(loaded.instance):
+            request.say(f"{os.fspath(source)}: {line}")
     return loaded
 
 

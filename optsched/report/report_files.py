@@ -84,11 +84,11 @@ def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None 
         raise InputError(
             message, file=place, legal="a folder; optsched plot draws pictures and pages of the files in it"
         )
-    for source in sorted(sources()) if written is not None and place.is_dir() else ():
-        if re.fullmatch(written.pattern, source.name, re.IGNORECASE) and source.parent.samefile(place):
-            raise InputError(
-                f"would replace its own source, {source.name} in this folder", file=place, legal="another folder"
-            )
+    if written is not None and place.is_dir():
+        for source in sorted(sources()):
+            if re.fullmatch(written.pattern, source.name, re.IGNORECASE) and source.parent.samefile(place):
+                message = f"would replace its own source, {source.name} in this folder"
+                raise InputError(message, file=place, legal="another folder")
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:

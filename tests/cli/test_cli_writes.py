@@ -139,6 +139,13 @@ def test_a_sweep_writes_over_no_source_of_its_grid(
     grid.write_text(GRID.format(small))
     assert "would replace its own source" in command("sweep", grid, "--workers", 1, "--store", small).mistake
     assert small.read_text().startswith("{")
+    failed = tmp_path / "grid.sqlite.failed"
+    failed.mkdir()
+    small.rename(failed / "1.json")
+    grid.write_text(GRID.format(failed / "1.json"))
+    line = command("sweep", grid, "--workers", 1).mistake
+    assert "instances of cells that fail would replace a source in grid.sqlite.failed" in line
+    assert not (tmp_path / "grid.sqlite").exists()
 
 
 def test_a_file_beside_a_trace_is_one_that_is_read(command: Any, written: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,12 @@ def test_first_jobs_of_a_published_trace(written: Any, dialect: str, name: str, 
     found = osd.load(f"{dialect}:{written(change(text), name)}", cluster="2x4:X", say=lambda _: None)
     columns = ("id", "gpus", "arrival", "duration", "iterations", "model")
     assert found.table.select(columns).rows() == expected
+
+
+def test_commands_name_nobody() -> None:
+    """The published ones begin with people's home folders; a command is data that no reader looks at."""
+    texts = (GAVEL_6, GAVEL_7, GAVEL_10, SHOCKWAVE_12)
+    assert {name for text in texts for name in re.findall(r"/(?:home|users)/([^/ ]+)", text, re.IGNORECASE)} == {"user"}
 
 
 def test_gavel_s_columns_are_not_taken_for_others(written: Any) -> None:
