@@ -288,9 +288,9 @@ def ratio(
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
-        from optsched.report.report_files import make_folder
+        from optsched.report.report_files import make_ratios_folder
 
-        make_folder(folder)
+        make_ratios_folder(folder)
     curves, done = None, deque["RatioTable"](maxlen=1)
     with (
         bars() as shown,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli.interrupt import shield_processes, telling, tidying
-from optsched.cli.options import AsJson, Workers, argument, option, output as output_to
+from optsched.cli.options import AsJson, Workers, argument, keep_sources, option, output as output_to
 from optsched.cli.output import print_json, say, show
 from optsched.problem.files import check_writable, suffix_of, write_atomic
 
@@ -56,12 +56,15 @@ def sweep(
     """
     from optsched.cli.tables import duration
     from optsched.progress import bars
+    from optsched.sweeps.grid import Grid
     from optsched.sweeps.run import estimate, sweep as run_sweep
 
     check_writable(output, "a table of a sweep", SUFFIXES)
+    grid, store = Grid.read(file), store or file.with_suffix(".sqlite")
+    keep_sources()  # those that the grid names
     shield_processes()
     if dry_run:
-        cost = estimate(file, store)
+        cost = estimate(grid, store)
         known = f"some {duration(cost.cpu_seconds)} of CPU time"
         return _say_cost(cost, f"{cost.cells:,} cells, {cost.left:,} to be run: {known}", as_json=as_json)
     reached = [0, 0]
@@ -72,7 +75,7 @@ def sweep(
 
     with bars() as shown, telling(tell):
         heard = _hearing("cell", reached, shown.step(f"running the sweep {file.stem}"))
-        table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
+        table = run_sweep(grid, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
         from optsched.problem.parquet import write_parquet
 

@@ -17,6 +17,7 @@ from optsched.guarantees.evaluate import RatioTable
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.optimum_bounds import KNOWN
 from optsched.guarantees.robustness import Robustness
+from optsched.io.traces.dialect import not_modelled
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
 from optsched.report.comparison import Report
@@ -101,6 +102,7 @@ def report_view(report: Report) -> Group:
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes += map(printable, not_modelled(report.instance))
     notes += [*_bound_notes(report), *_unfinished_notes(report)]
     return Group(sheet, *(Text(note) for note in notes))
 

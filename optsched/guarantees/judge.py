@@ -23,7 +23,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import Specification
-from optsched.problem.files import file_name
+from optsched.problem.files import file_name, is_source
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
@@ -156,7 +156,8 @@ def save_violation(instance: Instance, judgement: Judgement, folder: str | os.Pa
     ``optsched run FILE -p POLICY`` repeats the run. The same violation gives the same file.
     """
     path = Path(folder) / f"violated-{judgement.id}-{file_name(judgement.policy)}-{instance.digest[:8]}.json"
-    instance.save(path)
+    if not is_source(path):  # the run was that of a saved violation: there it is
+        instance.save(path)
     return path
 
 

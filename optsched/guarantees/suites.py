@@ -22,6 +22,7 @@ from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import generate
 from optsched.problem.contention import Contention
+from optsched.problem.files import note_source
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.registry import near_matches
@@ -177,6 +178,8 @@ def suite(text: str) -> Suite:
         files = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in INSTANCE_SUFFIXES)
         if not files:
             raise InputError("no instances in this folder", file=text, legal=f"files {' or '.join(INSTANCE_SUFFIXES)}")
+        for file in files:
+            note_source(file)
         return Suite(text, tuple(files))
     names = [each.name for each in entries()]
     if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:

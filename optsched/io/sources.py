@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
-from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, whole_limit
+from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, not_modelled, whole_limit
 from optsched.io.traces.generate import generate, settings
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
@@ -100,7 +101,8 @@ def load(
         ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace those of
         an instance file that have the same names.
     job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
-    say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
+    say : hears a line about every rule by which a rate was derived, about models whose interference nobody measured, and
+        about what a trace says of its jobs and no instance can (without it that is a warning).
 
     Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
     cluster, or an option that does not apply.
@@ -122,7 +124,10 @@ def load(
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
     request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
-    return load_counted(source, request).instance
+    instance = load_counted(source, request).instance
+    for line in not_modelled(instance) if say is None else ():
+        warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
+    return instance
 
 
 READERS.register("load")(load)
@@ -130,6 +135,14 @@ READERS.register("load")(load)
 
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
     """As `load`, and says how many rows were left out."""
+    loaded = _load(source, request)
+    if request.say is not None:
+        for line in not_modelled(loaded.instance):
+            request.say(f"{os.fspath(source)}: {line}")
+    return loaded
+
+
+def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     cluster, limit, say = request.cluster, whole_limit(request.limit), request.say
     interference, throughputs = request.interference, request.throughputs
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster

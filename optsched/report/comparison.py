@@ -11,6 +11,7 @@ from optsched.bounds import Certificate
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, several
 from optsched.guarantees.judge import Judgement, judgements, violated
 from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed
+from optsched.io.traces.dialect import NOT_MODELLED, not_modelled
 from optsched.policies.simulate import specify
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance, Source, instance_of
@@ -99,12 +100,14 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``run --json``."""
+        notes = not_modelled(self.instance)
         return {
             "instance": {
                 "name": self.instance.name,
                 "jobs": self.instance.n,
                 "gpus": self.instance.cluster.gpus,
                 "skipped_rows": self.skipped_rows,
+                **({NOT_MODELLED: notes} if notes else {}),
             },
             "objective": self.objective,
             "runs": [line.to_json() for line in self.lines],

@@ -14,10 +14,11 @@ own names must be the fields' names.
 field       needed      unit
 ==========  ==========  ======================================================================================
 arrival     yes         seconds >= 0, kept as they stand; or a date-time (2024-05-01 08:00:00, also with T, a
-                        fraction, all or none with an offset), or Unix seconds (>= 1e9): then counted from the earliest job
+                        fraction, all or none with an offset), or Unix seconds (>= 1e9): then counted from the earliest job;
+                        one that is not on the clock of the others is a bad row (`optsched.io.traces.one_clock`)
 gpus        yes         integer >= 1
 duration    yes, or     seconds > 0
-iterations  with        number > 0
+iterations  with        number > 0; with a duration and without a profile data that nothing reads, 0 is not known
 profile     profile     name of the rate profile that says how long an iteration takes
 id                      text, unique; else jobs are numbered from 1, in the order of the file
 weight                  number >= 0; an empty field is 1
@@ -37,6 +38,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.one_clock import are_unix_seconds
 from optsched.io.traces.rows import DATE_TIME_LEGAL, Rows, seconds_of_date_times
 from optsched.io.traces.text_table import read_text_table
 from optsched.registry import check_known
@@ -45,9 +47,18 @@ NEEDED = ("arrival", "gpus", "duration")
 BY_RATE = ("iterations", "profile")
 TEXTS = ("user", "group", "model")
 FIELDS = (*NEEDED, *BY_RATE, "id", "weight", "due", "gpu_memory", "restart", "checkpoint", *TEXTS)
-UNIX_SECONDS = 1e9  # no log counted from its own beginning runs for 31 years
 UNIX_MILLISECONDS = 1e11
-SECONDS_LEGAL = f"seconds >= 0 and < {UNIX_MILLISECONDS:g} (divide Unix milliseconds by 1000)"
+SECONDS_LEGAL = "seconds >= 0, or Unix seconds"
+MILLISECONDS_LEGAL = f"seconds < {UNIX_MILLISECONDS:g} (divide Unix milliseconds by 1000)"
+UNREAD = "a date-time in a form that is not read"
+DATE_TIMES_LEGAL = (
+    "2017-10-09 07:01:55, also with T, without seconds or without a time, and with Z or +02:00 behind it in all rows or in "
+    "none; or Unix seconds"
+)
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+# 2026/03/02, 3/2/2026, 02.03.2026; 2 Mar 2026; Mar 2; 9:00, also behind an ISO date and before a zone's name; 20260302T0900
+_DATES = (r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}", rf"\d{{1,2}}[\s./-]{_MONTH}", rf"\b{_MONTH}[a-z]*\.?\s+\d", r"\d:\d\d")
+_LIKE_A_DATE_TIME = "(?i)" + "|".join((*_DATES, r"^\d{8}T\d{4}"))
 
 
 @dialect("csv", takes_columns=True)
@@ -61,9 +72,11 @@ def read(request: TraceRequest) -> TraceRead:
     date_times = int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
     arrival = _times(rows, columns["arrival"], date_times, required=True)
     jobs = {"arrival": arrival, "gpus": rows.gang(columns["gpus"])}
-    for field, unit in (("duration", " of seconds"), ("iterations", "")):
-        if field in columns:
-            jobs[field] = rows.number(columns[field], above=0, legal=f"a finite number{unit} > 0")
+    if "duration" in columns:
+        jobs["duration"] = rows.number(columns["duration"], above=0, legal="a finite number of seconds > 0")
+    if "iterations" in columns:
+        known = "duration" in columns and "profile" not in columns
+        jobs["iterations"] = (rows.count_for_information if known else rows.positive)(columns["iterations"])
     if "profile" in columns:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
@@ -76,7 +89,7 @@ def read(request: TraceRequest) -> TraceRead:
     if "due" in columns:
         jobs["due"] = _times(rows, columns["due"], date_times, required=False)
     jobs |= {field: rows.text(columns[field], required=False) for field in TEXTS if field in columns}
-    shifted = date_times or float(arrival.min() or 0.0) >= UNIX_SECONDS  # type: ignore[arg-type]
+    shifted = date_times or are_unix_seconds(arrival)
     clock = tuple(name for name in ("arrival", "due") if name in jobs) if shifted else ()
     notes = {"clock": "from the earliest job" if shifted else "as in the file"}
     return finish(request, rows, jobs, from_earliest=clock, notes=notes)
@@ -102,14 +115,24 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
 
 def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.Series:
     text = rows.text(column, required=False)
-    moment, number = seconds_of_date_times(text).is_not_null(), text.cast(pl.Float64, strict=False).is_not_null()
+    moment, value = seconds_of_date_times(text).is_not_null(), text.cast(pl.Float64, strict=False)
+    number = value.is_not_null()
+    unread = (~moment & ~number & text.str.contains(_LIKE_A_DATE_TIME)).fill_null(False)
+    if unread.any() and not moment.any() and not number.any():
+        where = {"row": rows.line.filter(unread)[0], "field": column, "value": text.filter(unread)[0]}
+        raise InputError(UNREAD, file=rows.file, **where, legal=DATE_TIMES_LEGAL)
+    rows.reject(unread, column, DATE_TIMES_LEGAL, UNREAD)
     other, same = (number, moment) if date_times else (moment, number)
-    legal: str | pl.Series = DATE_TIME_LEGAL if date_times else SECONDS_LEGAL
+    legal = pl.lit(DATE_TIME_LEGAL)
+    if not date_times:
+        legal = pl.lit(SECONDS_LEGAL if number.any() else f"{SECONDS_LEGAL}, or {DATE_TIME_LEGAL}")
+        legal = pl.when(value >= UNIX_MILLISECONDS).then(pl.lit(MILLISECONDS_LEGAL)).otherwise(legal)
     if other.any() and same.any():
         kinds = ("a date-time", "a number") if date_times else ("a number", "a date-time")
         line, like = rows.line.filter(same)[0], text.filter(same)[0]
         mixed = f"{kinds[0]} as row {line} has, {like!r}, and not {kinds[1]}: one clock for the whole column"
-        legal = pl.select(pl.when(other).then(pl.lit(mixed)).otherwise(pl.lit(legal))).to_series()
+        legal = pl.when(other).then(pl.lit(mixed)).otherwise(legal)
+    said = pl.DataFrame({"row": rows.line}).select(legal.alias("legal"))["legal"]
     if date_times:
-        return rows.date_times(column, legal=legal, required=required).alias(column)
-    return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=legal, required=required)
+        return rows.date_times(column, legal=said, required=required).alias(column)
+    return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=said, required=required)

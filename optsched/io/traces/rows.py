@@ -58,6 +58,11 @@ class Rows:
             for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
 
+    def place(self, field: str, position: int) -> str:
+        """A value as it stands, and the row: of the ``position``-th row read."""
+        text = f"{self._fields[field][position]!r} " if field in self.columns else ""
+        return f"{text}(row {self.line[position]})"
+
     def text(self, field: str, *, required: bool = True) -> pl.Series:
         """Text without surrounding blanks; null where it is empty, which is bad only when ``required``."""
         text = self._fields[field].str.strip_chars().to_frame()
@@ -97,6 +102,11 @@ class Rows:
         wrong = ~fine.fill_null(False) & text.is_not_null()
         self.reject(wrong, field, expected)
         return number.to_frame().select(pl.when(~wrong).then(pl.col(field)).alias(field))[field]
+
+    def count_for_information(self, field: str) -> pl.Series:
+        """Finite numbers >= 0 that nothing reads, f64[rows]; 0 says nothing and becomes null."""
+        number = self.number(field, least=0)
+        return number.to_frame().select(pl.when(pl.col(field) > 0).then(pl.col(field)).alias(field))[field]
 
     def positive(self, field: str) -> pl.Series:
         """Finite numbers > 0, f64[rows]."""
