@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A mean of ``count`` values and its interval; ``low`` and ``high`` are None where there is none.
+    """A mean of ``n`` values and its interval; ``low`` and ``high`` are None where there is none.
 
     ``equal``: all of several values are the same. They say nothing of how far others may lie, so that there is no interval.
     """
@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
     mean: float
     low: float | None
     high: float | None
-    count: int
+    n: int
     equal: bool
 
 

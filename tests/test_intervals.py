@@ -17,7 +17,7 @@ def test_an_interval_by_hand() -> None:
     # mean 3, variance (4 + 1 + 0 + 1 + 4) / 4 = 2.5, t_{0.975, 4} = 2.776445: 3 exp(-+2.776445 sqrt(2.5 / 5) / 3)
     found = estimate([1, 2, 3, 4, 5])
     factor = math.exp(2.776445 * math.sqrt(0.5) / 3)
-    assert (found.mean, found.count, found.equal) == (3.0, 5, False)
+    assert (found.mean, found.n, found.equal) == (3.0, 5, False)
     assert (found.low, found.high) == pytest.approx((3 / factor, 3 * factor), rel=1e-6)
 
 

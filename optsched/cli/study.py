@@ -92,5 +92,4 @@ def cell(value: Estimate | None, scale: float = 1.0, side: Side = "nearest") -> 
     shown = fixed(mean, decimals, side)
     if value.low is None or value.high is None:
         return f"{shown} (all equal)" if value.equal else shown
-    low, high = (fixed(end * scale, decimals, rounded) for end, rounded in ((value.low, "down"), (value.high, "up")))
-    return f"{shown} [{low}, {high}]"
+    return f"{shown} [{fixed(value.low * scale, decimals, 'down')}, {fixed(value.high * scale, decimals, 'up')}]"

@@ -36,7 +36,7 @@ WIDTHS = {"column": 3.33, "page": 7.0}  # inches: one and two columns of a confe
 NARROWEST, WIDEST = 2.5, 40.0
 PAPER_FONT, SCREEN_FONT = 7.0, 4.5  # points of the smallest text
 # Text stays text: in a PDF as TrueType (Type 3 is refused by many publishers), in an SVG as <text>. One file, one content.
-TEXT = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "optsched"}
+TEXT: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "optsched"}
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
 

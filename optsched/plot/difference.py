@@ -78,14 +78,18 @@ def compare(
     names = short_ids(ids)
     _draw_moves(moves, [(names[j], float(before[j]), float(after[j])) for j in shown])
     time_axis(moves, min(line.span[0] for line in lines), max(line.span[1] for line in lines))
-    set_title(moves, _in_words(*_names(first.policy, second.policy), change) if title is None else title)
+    said = _in_words(_names(first.policy, second.policy), change)
+    set_title(moves, said if title is None else title)
     key = {"earlier in the second": GAIN, "later in the second": LOSE}
     key_below(moves, [Line2D([], [], color=colour, lw=3, label=name) for name, colour in key.items()])
     return figure
 
 
-def _names(first: str, second: str) -> list[str]:
-    return [first, second] if first == second else policy_labels([first, second])
+def _names(first: str, second: str) -> tuple[str, str]:
+    if first == second:
+        return first, second
+    one, other = policy_labels([first, second])
+    return one, other
 
 
 def _read(given: Any, instance: Source | None) -> Schedule:
@@ -115,7 +119,8 @@ def _draw_moves(ax: Axes, moves: list[tuple[str, float, float]]) -> None:
     ax.set_ylabel("completion of job", fontsize=8)
 
 
-def _in_words(first: str, second: str, change: np.ndarray[Any, Any]) -> str:
+def _in_words(names: tuple[str, str], change: np.ndarray[Any, Any]) -> str:
+    first, second = names
     earlier, later = -change[change < 0], change[change > 0]
     if not earlier.size and not later.size:
         return f"{second} instead of {first}: every job completes when it did"

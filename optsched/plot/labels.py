@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from optsched.policies import POLICIES
 from optsched.policies.simulate import names_a_class
-
-R = TypeVar("R")
 
 
 def policy_labels(policies: Sequence[str]) -> list[str]:
@@ -33,7 +31,7 @@ def policy_labels(policies: Sequence[str]) -> list[str]:
     return labels
 
 
-def by_label(runs: Mapping[str, R] | Iterable[R]) -> dict[str, R]:
+def by_label(runs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     """Runs by the names that somebody gave them, else by those of their policies (`policy_labels`)."""
     if isinstance(runs, Mapping):
         return dict(runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -58,7 +59,7 @@ class TimeLocator(Locator):
 
     def _most(self) -> int:
         """As many intervals as a narrow axis has room for labels."""
-        ax = getattr(self.axis, "axes", None)
+        ax: Any = getattr(self.axis, "axes", None)
         figure = None if ax is None else ax.get_figure(root=True)
         if figure is None:
             return MAX_INTERVALS

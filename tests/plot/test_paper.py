@@ -104,7 +104,7 @@ def texts(figure: Figure) -> list[Text]:
     """What is written in a figure; of tick labels those within the axes, the others are not drawn."""
     axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
     labels = {id(tick.label1) for axis in axes for tick in (*axis.majorTicks, *axis.minorTicks)}
-    drawn = {id(tick.label1) for axis in axes for tick in axis._update_ticks()}  # type: ignore[attr-defined]
+    drawn = {id(tick.label1) for axis in axes for tick in axis._update_ticks()}
     found = [each for each in figure.findobj(Text) if isinstance(each, Text) and each.get_visible()]
     return [each for each in found if each.get_text().strip() and (id(each) in drawn or id(each) not in labels)]
 
