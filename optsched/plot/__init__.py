@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from optsched.plot.bars_and_lines import bars, lines
 from optsched.plot.canvas import save
-from optsched.plot.curves import bars, error_histogram, jct_cdf, lines
+from optsched.plot.curves import error_histogram, jct_cdf
 from optsched.plot.difference import compare
 from optsched.plot.files import plot_file
 from optsched.plot.gantt import gantt

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.robustness import FORMAT
+from optsched.plot.bars_and_lines import cut
 from optsched.plot.canvas import (
     INK,
     NARROW,
@@ -34,7 +35,7 @@ from optsched.plot.canvas import (
     wide_on_paper,
 )
 from optsched.plot.colours import CURVES, MARKS
-from optsched.plot.curves import cut, excess_axis, log_axis
+from optsched.plot.curves import excess_axis, log_axis
 from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.labels import policy_labels
 from optsched.plot.time_axis import number
