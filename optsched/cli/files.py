@@ -112,12 +112,16 @@ def plot(
         str | None, option("--from TIME", "only what happens from then on: seconds, 90min, 2h, 1d")
     ] = None,
     until: Annotated[str | None, option("--to TIME", "and until then")] = None,
+    width: Annotated[
+        str | None, option("--width WIDTH", "for paper: column (3.33 inches), page (7), or a number of inches")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a schedule by GPU and node, or a run's ratios. All of a schedule, or a window of time.
 
     \b
     optsched plot result/result.json -o ratios.png
+    optsched plot result/result.json --width column -o ratios.pdf
     optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.html
     """
     if instance is not None:
@@ -125,7 +129,7 @@ def plot(
     from optsched.plot.files import plot_file
 
     about = None if instance is None else reading.load(instance).instance
-    plot_file(file, picture, about, start=since, end=until)
+    plot_file(file, picture, about, start=since, end=until, width=width)
     if as_json:
         print_json({"file": str(picture)})
     else:

@@ -6,8 +6,9 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
+from optsched.intervals import Estimate
 from optsched.rounding import Side, fixed
-from optsched.studies.experiment import Estimate, RunOutcome
+from optsched.studies.experiment import RunOutcome
 from optsched.studies.findings import change_text, findings
 from optsched.studies.study import Reproduction
 
@@ -80,10 +81,15 @@ def _workload_line(outcome: RunOutcome) -> str:
 
 
 def cell(value: Estimate | None, scale: float = 1.0, side: Side = "nearest") -> str:
-    """Mean and half width of the interval, in as many decimals as the mean has three digits for."""
+    """Mean and interval, [low, high], in as many decimals as the mean has three digits for.
+
+    The mean is rounded to ``side``, the interval outwards. Where all seeds gave one number there is no interval.
+    """
     if value is None:
         return "-"
     mean = value.mean * scale
     decimals = 3 if abs(mean) < 10 else 2 if abs(mean) < 100 else 1 if abs(mean) < 1000 else 0
     shown = fixed(mean, decimals, side)
-    return shown if value.half_width is None else f"{shown} ± {fixed(value.half_width * scale, decimals, side)}"
+    if value.low is None or value.high is None:
+        return f"{shown} (all equal)" if value.equal else shown
+    return f"{shown} [{fixed(value.low * scale, decimals, 'down')}, {fixed(value.high * scale, decimals, 'up')}]"

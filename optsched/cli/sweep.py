@@ -121,7 +121,7 @@ def summary(table: pl.DataFrame) -> Sheet:
     import polars as pl
 
     from optsched.cli.layout import Sheet
-    from optsched.cli.tables import number
+    from optsched.rounding import number
 
     axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
     names = table.columns[table.columns.index("cpu_seconds") + 1 :]

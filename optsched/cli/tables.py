@@ -21,7 +21,7 @@ from optsched.io.traces.dialect import not_modelled
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
 from optsched.report.comparison import Report
-from optsched.rounding import Side, fixed, ratio, significant
+from optsched.rounding import Side, fixed, number, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
@@ -34,17 +34,6 @@ if TYPE_CHECKING:
 
 
 SHORTEST = 1e-12  # of a duration; what is shorter is the rounding of clocks
-
-
-def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
-    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
-    if value is None or value != value:
-        return "-"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
-    text = fixed(value, decimals, side)
-    return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
 
 
 def duration(seconds: float) -> str:

@@ -38,11 +38,11 @@ from string import Template
 from typing import Any
 
 from optsched.errors import InputError, check_legal
+from optsched.intervals import CONFIDENCE
 from optsched.policies.simulate import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
 from optsched.studies.experiment import (
-    CONFIDENCE,
     Experiment,
     Numbers,
     Published,
@@ -59,10 +59,10 @@ from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
 METHOD = (
-    "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
-    "compared on the same workloads, by the geometric mean of their ratios of mean JCT (sum C moves in the same direction) "
-    "and its interval, not corrected for the number of comparisons; every schedule was accepted by the referee, every bound "
-    "was proved again"
+    "each seed is one workload, shared by all rows of a column; intervals: 95 % over the seeds, on a log scale, none of "
+    "fewer than three seeds or of equal numbers; rows are compared on the same workloads, by the geometric mean of their "
+    "ratios of mean JCT (sum C moves in the same direction) and its interval, not corrected for the number of comparisons; "
+    "every schedule was accepted by the referee, every bound was proved again"
 )
 
 
