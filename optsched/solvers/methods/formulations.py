@@ -75,9 +75,11 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
     outcome = session.solve(time_limit=state.left, objective_step=step, progress=listen)
     size, grid = program.size, getattr(model, "grid", None)
     names = partial(part_name, sets=formulation.sets, instance=state.instance, grid=grid, epoch=state.epoch)
-    if outcome.status.endswith("infeasible") and state.horizon is None:
+    if outcome.status == "unbounded":
+        raise OptschedError("the program is unbounded, which proves nothing")
+    if outcome.status == "infeasible" and state.horizon is None:
         raise OptschedError(ROUNDED_AWAY)
-    if outcome.status.endswith("infeasible"):
+    if outcome.status == "infeasible":
         note = f"no schedule completes by {state.horizon_shown} s: {conflict_in_words(session, names)}"
         return MethodReport(Session.solver, size, outcome.nodes, note=note, status="infeasible")
     if outcome.x is not None:
