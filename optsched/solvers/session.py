@@ -321,7 +321,8 @@ class Session:
                     f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}"
                 )
         bound: float | None = None
-        if self.is_mip and math.isfinite(info.mip_dual_bound):
+        # of an LP HiGHS says 0.0, of an infeasible program 0.0 or an infinity, before the first bound of a MIP an infinity
+        if self.is_mip and status in ("optimal", "limit") and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
             bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, self.program.sense))
         elif not self.is_mip and status == "optimal":
@@ -331,7 +332,7 @@ class Session:
             value=value,
             bound=bound,
             x=x,
-            nodes=int(info.mip_node_count) if self.is_mip else 0,
+            nodes=max(0, int(info.mip_node_count)) if self.is_mip else 0,
             iterations=int(info.simplex_iteration_count),
             seconds=seconds,
         )
