@@ -328,7 +328,7 @@ def test_added_rows_and_new_coefficients_are_those_of_a_rebuilt_program() -> Non
 
 
 def test_a_value_that_is_not_that_of_the_solution_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # HiGHS 1.16.0 with a start: of a program in which presolve fixes columns it tells the value of the rest
+    # HiGHS 1.16.0 with a start may return another solution than the one whose value it tells
     session = Session(knapsack())
     assert session.solve().status == "optimal"
     told = session.highs.getInfo()
