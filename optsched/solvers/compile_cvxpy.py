@@ -25,8 +25,9 @@ from cvxpy.error import DCPError, SolverError
 from cvxpy.reductions.solution import Solution
 from cvxpy.reductions.solvers import utilities
 
+from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import Binding, LinearProgram, NotLinearError
+from optsched.solvers.linear_program import Binding, LinearProgram
 
 
 @dataclass
@@ -83,14 +84,27 @@ def reads(model: Any) -> bool:
     return isinstance(model, cp.Problem)
 
 
-def read(problem: Any) -> LinearProgram:
-    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+def is_linear(problem: Any) -> bool:
+    """Is a CVXPY problem a linear program, with integers or without?"""
+    try:
+        return bool(_data(problem))
+    except InputError:
+        return False
+
+
+def _data(problem: Any) -> tuple[Any, Any, Any]:
     try:
         data, chain, inverse = problem.get_problem_data(cp.HIGHS)
     except (DCPError, SolverError) as error:
-        raise NotLinearError(f"the problem is not a linear program: {error}") from None
+        raise InputError(f"the problem is not a linear program: {error}") from None
     if "c" not in data:  # CVXPY took the method to HiGHS's quadratic solver
-        raise NotLinearError("the problem is not a linear program: its objective is quadratic")
+        raise InputError("the problem is not a linear program: its objective is quadratic")
+    return data, chain, inverse
+
+
+def read(problem: Any) -> LinearProgram:
+    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+    data, chain, inverse = _data(problem)
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)
     lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)

@@ -28,7 +28,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import ROUNDING, Binding, LinearProgram, NotLinearError
+from optsched.solvers.linear_program import ROUNDING, Binding, LinearProgram
 
 
 @dataclass
@@ -80,7 +80,7 @@ def read(model: Any) -> LinearProgram:
     except InfeasibleConstraintException as error:
         raise InfeasibleError(f"{model.name}: {error}") from None
     except (InvalidConstraintError, InvalidExpressionError) as error:
-        raise NotLinearError(f"the model is not linear: {error}", value=model.name) from None
+        raise InputError(f"the model is not linear: {error}", value=model.name) from None
     except InvalidValueError as error:
         said = str(error).splitlines()[-1].strip()
         raise InputError(f"a value that is no number: {said}", value=model.name, legal="a finite number") from None

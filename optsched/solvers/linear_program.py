@@ -36,10 +36,6 @@ ROUNDING = 1e-5  # an integer column this close to an integer is that integer (H
 WHOLE = 1e-9  # a bound of an integer column this close to an integer is that integer
 
 
-class NotLinearError(InputError):
-    """A model that is no linear program; a convex one may be solved all the same."""
-
-
 @dataclass
 class Binding:
     """What knows the model behind the arrays: puts values back on it, and reads them from it.

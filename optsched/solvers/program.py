@@ -32,7 +32,7 @@ from optsched.problem.schedule import Schedule
 from optsched.registry import near_matches
 from optsched.solvers.compile_model import compile
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
-from optsched.solvers.linear_program import LinearProgram, NotLinearError, Size
+from optsched.solvers.linear_program import LinearProgram, Size
 from optsched.solvers.method import METHODS, there
 from optsched.solvers.round_packing import FINE, pack_rounds
 from optsched.solvers.session import AGREES, Progress, Session
@@ -166,8 +166,8 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
         found = _linear(made, model, compile(model), time_limit)
     except InfeasibleError as error:
         found = _Optimum("infeasible", Session.solver, note=str(error))
-    except NotLinearError:
-        if not is_cvxpy(model) or not model.is_dcp():
+    except InputError:
+        if not _convex_only(model):
             raise
         found = _convex(made, model, time_limit)
     changed = made.changes(model)
@@ -252,6 +252,15 @@ def _prices(made: Formulated, model: Any) -> dict[str, float]:
         if isinstance(made.of, Program) and made.of.duals is not None:
             return dict(made.of.duals(model, made.data, made.instance.relative))
     return {}
+
+
+def _convex_only(model: Any) -> bool:
+    """Is it a convex program that is no linear one?"""
+    if not is_cvxpy(model) or not model.is_dcp():
+        return False
+    from optsched.solvers.compile_cvxpy import is_linear
+
+    return not is_linear(model)
 
 
 def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
