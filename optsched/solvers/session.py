@@ -277,8 +277,10 @@ class Session:
         """Which of both a program without an optimum is: unbounded if there is any solution at all (of a MIP, too: Meyer,
         On the existence of optimal solutions to integer and mixed-integer programming problems, Math. Prog. 7, 1974)."""
         self._change("changeColsCost", self._cost.size, None, np.zeros(self._cost.size))
-        status = self._run(deadline, node_limit)
-        self._change("changeColsCost", self._cost.size, None, self._cost)
+        try:
+            status = self._run(deadline, node_limit)
+        finally:
+            self._change("changeColsCost", self._cost.size, None, self._cost)
         return "unbounded" if status == "optimal" else status
 
     @contextlib.contextmanager
@@ -350,7 +352,7 @@ class Session:
         """
         deadline = Deadline.after(time_limit)
         outcome = self.solve(time_limit=time_limit)
-        if self.is_mip or outcome.status != "optimal":
+        if self.is_mip or outcome.status != "optimal" or not self.program.A.nnz:  # without rows there are no duals
             return outcome
         terms = abs(self.program.A).multiply(np.abs(self._solution().row_dual)[:, None]).tocsc()
         size = np.frexp(terms.max(axis=0).toarray().ravel())[1][np.diff(terms.indptr) > 0]

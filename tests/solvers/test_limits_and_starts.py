@@ -108,6 +108,12 @@ def test_a_program_whose_second_solve_runs_out_of_time_has_a_value_and_no_bound(
     assert found.gap is None
 
 
+def test_a_model_without_rows_has_nothing_to_refine() -> None:
+    alone = osd.Instance([osd.Job("a", gpus=1, duration=3)], "1x1")
+    found = osd.solve_model(alone, osd.formulate(alone, "disjunctive", "total_completion_time"))
+    assert (found.status, found.value, found.bound) == ("optimal", 3, 3)
+
+
 LIMITS = (0.0, 0.0005, 0.002, 0.01, 0.05)
 
 
