@@ -117,9 +117,11 @@ def test_a_model_without_rows_has_nothing_to_refine() -> None:
 LIMITS = (0.0, 0.0005, 0.002, 0.01, 0.05)
 
 
-def never_false(program: LinearProgram, optimum: float, limit: float) -> str:
+def never_false(program: LinearProgram, optimum: float, limit: float, start: Any = None) -> str:
     """Solve within a limit: what comes back is the optimum, or an interval around it."""
-    session, off = Session(program), 1e-6 * (1 + abs(optimum))
+    session, off = Session(program), 1e-7 * abs(optimum)
+    if start is not None:
+        session.mip_start(*start)
     found = session.solve_finely(limit)
     assert found.status in ("optimal", "limit")
     if found.status == "optimal":
@@ -162,9 +164,20 @@ def test_live_lps_all_end_well_under_a_limit_that_they_reach_together() -> None:
 @pytest.mark.parametrize("limit", [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
 def test_no_limit_from_a_twentieth_of_a_second_to_ten_makes_a_false_status(limit: float) -> None:
     for seed in range(3):
-        for program in (shares(seed, 300), knapsack(seed, n=34, m=10), knapsack(seed, n=40, m=20), ordered(seed, 8)):
-            optimum = _optima(program)
-            never_false(program, optimum, limit)
+        for program in (shares(seed, 2000), knapsack(seed, n=34, m=10), knapsack(seed, n=40, m=20)):
+            never_false(program, _optima(program), limit)
+        program = ordered(seed, 8)
+        never_false(program, _optima(program), limit)
+        never_false(program, _optima(program), limit, partial_start(program, seed))
+
+
+@pytest.mark.study
+def test_no_part_of_the_seconds_that_a_first_solve_takes_makes_a_false_status() -> None:
+    for seed in range(3):
+        program = shares(seed, 600)
+        seconds = 0.02 + Session(program).solve().seconds
+        for part in (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4, 1.6, 2, 3):
+            never_false(program, _optima(program), part * seconds)
 
 
 _known: dict[bytes, float] = {}
