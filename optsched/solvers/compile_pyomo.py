@@ -23,7 +23,8 @@ from pyomo.common.errors import (
     InvalidExpressionError,
     InvalidValueError,
 )
-from pyomo.environ import Block, Suffix, Var, maximize
+from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variables
+from pyomo.environ import Block, Constraint, Objective, Suffix, Var, maximize
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
@@ -83,7 +84,17 @@ def read(model: Any) -> LinearProgram:
         raise InputError(f"the model is not linear: {error}", value=model.name) from None
     except InvalidValueError as error:
         said = str(error).splitlines()[-1].strip()
-        raise InputError(f"a value that is no number: {said}", value=model.name, legal="a finite number") from None
+        field = _part_with(model, said)
+        raise InputError(f"a value that is no number: {said}", field=field, legal="a finite number") from None
+
+
+def _part_with(model: Any, said: str) -> str:
+    """The first row, or the objective, with a parameter or fixed variable whose name is in what Pyomo said."""
+    for part in model.component_data_objects((Constraint, Objective), active=True):
+        held = (*identify_mutable_parameters(part.expr), *identify_variables(part.expr, include_fixed=True))
+        if any(f"'{each.name}'" in said for each in held):
+            return f"the objective {part.name}" if part.ctype is Objective else f"row {part.name}"
+    return str(model.name)
 
 
 def _program(model: Any, form: Any) -> LinearProgram:

@@ -53,6 +53,12 @@ def goal(make: Callable[[Any], Any]) -> Callable[[Any], None]:
     return changed
 
 
+def table(model: Any) -> None:
+    """A row with a parameter of which a value is missing."""
+    model.price = pyo.Param([1, 2], mutable=True, within=pyo.Any, initialize={1: 2.0, 2: NAN})
+    model.c = pyo.Constraint(expr=model.price[1] * model.x + model.price[2] * model.i >= 1)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -75,7 +81,8 @@ def goal(make: Callable[[Any], Any]) -> Callable[[Any], None]:
         (lambda m: m.i.setlb(INF), "i: a bound that is no finite number (expected: a finite number or None)"),
         (lambda m: m.b.fix(0.5, True), "b = 0.5: an integer variable is fixed (expected: an integer)"),
         (lambda m: m.b.fix(NAN, True), "b = nan: an integer variable is fixed (expected: an integer)"),
-        (lambda m: m.x.fix(NAN, True), "'small': a value that is no number: 'x' evaluated to a nonnumeric value 'nan'"),
+        (lambda m: m.x.fix(NAN, True), "row r: a value that is no number: 'x' evaluated to a nonnumeric value 'nan'"),
+        (table, "row c: a value that is no number: 'price[2]' evaluated to a nonnumeric value 'nan'"),
     ],
 )
 def test_what_is_no_number_in_a_pyomo_model_is_refused_by_name(change: Callable[[Any], Any], said: str) -> None:
