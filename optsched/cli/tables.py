@@ -247,10 +247,8 @@ def program_view(solution: Solution, instance: Instance) -> Group:
     """The table of ``solve --model`` for a program without a schedule: its optimum, and what its duals say."""
     lines = [f"value: {solution.meaning}", *filter(None, [solution.note])]
     if solution.opposite is not None:
-        lines.append(
-            f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}, "
-            f"{number(100 * (solution.gap or 0.0), 3)} % apart"
-        )
+        apart = "" if solution.gap is None else f", {number(100 * solution.gap, 3)} % apart"
+        lines.append(f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}{apart}")
     gap = None if solution.gap is None else round(solution.gap, 9)  # rounding is no gap
     parts: list[Any] = [solution_view({**solution.to_json(), "gap": gap}, instance, *lines)]
     if solution.duals:

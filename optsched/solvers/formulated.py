@@ -6,13 +6,14 @@ of jobs and slots, completion times as expressions, names of rows.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, OptschedError
 from optsched.models.formulation import Formulation
 from optsched.models.program import Program
 from optsched.problem.instance import Instance
@@ -146,7 +147,9 @@ def part_name(part: Any, sets: Mapping[str, str], instance: Instance, grid: Any,
 
 def conflict_in_words(session: Session, name: Callable[[Any], str]) -> str:
     """Rows and bounds of an infeasible program that cannot all hold, by the names that ``name`` gives them."""
-    (rows, columns), program = session.iis(), session.program
+    program, rows, columns = session.program, tuple[int, ...](), tuple[int, ...]()
+    with contextlib.suppress(OptschedError):  # HiGHS may find none; that the program is infeasible stays
+        rows, columns = session.iis()
     parts = [name(program.rows[i]) for i in rows] + [f"the bounds of {name(program.columns[j])}" for j in columns]
     # of families with many members a few are enough; the caller's own row is no such
     family = [part.partition("[")[0] for part in parts]

@@ -8,6 +8,7 @@ both, and what lies between them is told.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from optsched.check.referee import check_schedule
 from optsched.deadline import Deadline
@@ -142,9 +144,10 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     that cannot all hold.
 
     An LP or MIP is ``optimal`` with a bound that HiGHS proved; a convex program is so to the tolerances of Clarabel, without
-    a bound, else ``feasible``. ``limit``: time was up. Raises `InputError` for a model of something else, for one that is
-    neither linear nor convex, and for one that has lost what makes its solutions schedules; `OptschedError` where a solver
-    gives up.
+    a bound, else ``feasible``. ``limit``: time was up; what an LP then has is a value and no bound. ``unbounded``: the
+    objective has no limit; there is neither value nor bound. Raises `InputError` for a model of something else, for one that
+    is neither linear nor convex, for one with NaN or an infinite coefficient, by the name of the row, and for one that has
+    lost what makes its solutions schedules; `OptschedError` where a solver gives up.
 
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")
@@ -159,15 +162,15 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     if instance_of(instance) != made.instance:
         raise InputError("the model is one of another instance", value=made.instance.name or "instance")
     began = time.perf_counter()
-    changed = made.changes(model)
     try:
         found = _linear(made, model, compile(model), time_limit)
     except InfeasibleError as error:
-        found = _Optimum("infeasible", "HiGHS", note=str(error))
+        found = _Optimum("infeasible", Session.solver, note=str(error))
     except InputError:
-        if not is_cvxpy(model) or not model.is_dcp():
+        if not _convex_only(model):
             raise
         found = _convex(made, model, time_limit)
+    changed = made.changes(model)
     return replace(_solution(made, changed, found), seconds=made.seconds + time.perf_counter() - began)
 
 
@@ -204,6 +207,9 @@ def solve_program(
     return replace(found, opposite=solve_model(made.instance, other.model, time_limit))
 
 
+UNBOUNDED = "its objective has no limit: a row or a bound is missing"
+
+
 @dataclass
 class _Optimum:
     """What a solver found; the values of the variables, if any, are in the model."""
@@ -222,8 +228,10 @@ def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: flo
     session = Session(linear)
     outcome = session.solve_finely(time_limit)
     found = _Optimum(outcome.status, session.solver, outcome.value, outcome.bound, linear.size, outcome.nodes)
-    if outcome.status.endswith("infeasible"):
-        found.status, found.note = "infeasible", conflict_in_words(session, made.name)
+    if outcome.status == "unbounded":
+        found.note = UNBOUNDED
+    if outcome.status == "infeasible":
+        found.note = conflict_in_words(session, made.name)
         if isinstance(made.of, Formulation):
             found.note = f"no schedule that ends by {made.horizon + made.instance.epoch:.12g} s: {found.note}"
     if outcome.x is not None:
@@ -246,12 +254,27 @@ def _prices(made: Formulated, model: Any) -> dict[str, float]:
     return {}
 
 
+def _convex_only(model: Any) -> bool:
+    """Is it a convex program that is no linear one?"""
+    if not is_cvxpy(model) or not model.is_dcp():
+        return False
+    from optsched.solvers.compile_cvxpy import is_linear
+
+    return not is_linear(model)
+
+
 def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
     import cvxpy as cp
 
+    for part in (*model.constraints, model.objective):
+        for number in (*part.constants(), *part.parameters()):
+            values = number.value.data if issparse(number.value) else number.value
+            if values is not None and np.isnan(values).any():
+                where = "the objective" if part is model.objective else f"row {made.name((part, 0))}"
+                raise InputError("invalid", field=f"{where}, a constant", value=math.nan, legal="a finite number")
     try:
         model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
-    except cp.error.SolverError as error:
+    except (cp.error.SolverError, ValueError) as error:  # ValueError: of an infinite coefficient
         raise OptschedError(f"Clarabel: {made.of.name}: {str(error).splitlines()[0]}") from None
     # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
     known = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}
@@ -260,7 +283,8 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
     if status is None:
         raise OptschedError(f"Clarabel: {made.of.name} ended {model.status}")
     size = Size(sum(row.size for row in model.constraints), sum(variable.size for variable in model.variables()))
-    found = _Optimum(status, "Clarabel", size=size, note="no values obey all rows" if status == "infeasible" else "")
+    notes = {"infeasible": "no values obey all rows", "unbounded": UNBOUNDED}
+    found = _Optimum(status, "Clarabel", size=size, note=notes.get(status, ""))
     if status in ("optimal", "feasible"):
         found.value = float(model.value)
     if status == "optimal":

@@ -31,8 +31,9 @@ from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.method import EXCLUSIVE, SHARING
+from optsched.solvers.outcome import BOUND_TOLERANCE
 from optsched.solvers.placed_list import best_placed_schedule
-from optsched.solvers.session import BOUND_TOLERANCE, Progress
+from optsched.solvers.session import Progress
 from optsched.speeds.duration import fixed_durations
 
 # What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion

@@ -72,12 +72,17 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
         state.listen(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
 
     step = state.step / clock.unit if formulation.exact and state.step is not None else None
-    outcome = session.solve(time_limit=state.left, objective_step=step, progress=listen)
+    if program.is_mip:
+        outcome = session.solve(time_limit=state.left, objective_step=step, progress=listen)
+    else:
+        outcome = session.solve_finely(state.left)
     size, grid = program.size, getattr(model, "grid", None)
     names = partial(part_name, sets=formulation.sets, instance=state.instance, grid=grid, epoch=state.epoch)
-    if outcome.status.endswith("infeasible") and state.horizon is None:
+    if outcome.status == "unbounded":
+        raise OptschedError("the program is unbounded, which proves nothing")
+    if outcome.status == "infeasible" and state.horizon is None:
         raise OptschedError(ROUNDED_AWAY)
-    if outcome.status.endswith("infeasible"):
+    if outcome.status == "infeasible":
         note = f"no schedule completes by {state.horizon_shown} s: {conflict_in_words(session, names)}"
         return MethodReport(Session.solver, size, outcome.nodes, note=note, status="infeasible")
     if outcome.x is not None:
@@ -90,7 +95,9 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
         return MethodReport(
             Session.solver, size, outcome.nodes, note=f"the time limit came after {outcome.nodes} nodes"
         )
-    duals = {} if program.is_mip else dict(zip(map(names, program.rows), session.duals().tolist(), strict=True))
+    duals = dict[str, float]()
+    if outcome.status == "optimal" and not program.is_mip:
+        duals = dict(zip(map(names, program.rows), session.duals().tolist(), strict=True))
     if formulation.exact:
         return MethodReport(Session.solver, size, outcome.nodes, duals, note="" if state.closed else TOLERANCES)
     note = f"{formulation.name} is a relaxation: it gives a bound, the schedule is a list schedule"
