@@ -10,8 +10,8 @@ rate        a segment does no more iterations (of the job's own batch) than its 
 =========== ==========================================================================================================
 
 An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
-from `optsched.speeds.goodput` (which describes the model). Restarts cost nothing in the class: how long a gang idles is the
-policy's affair.
+from `optsched.speeds.goodput` (which describes the model). A job that is resized pays what it says that resuming it costs
+(`optsched.check.restarts`); how long the gang of any other idles is the policy's affair.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ type, memory   the GPUs are of a type the job may use (not one at which its thro
                have the memory that it needs
 rate           a segment does not end before its start, nor does more work than its length allows: at rate 1, or for a job
                with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order, and
-               longer beside others on its network interfaces where jobs contend; none where it has no speed
-               (`optsched.check.speed_rules`)
+               longer beside others on its network interfaces where jobs contend; none where it has no speed, and none
+               in the seconds for which a job that was stopped is resumed, where it says how many
+               (`optsched.check.speed_rules`, `optsched.check.restarts`)
 work           the work of a job adds up to its duration (its iterations), and none of it is negative
 preemption     (where it is forbidden) a job runs in one piece: no gaps, always on the same GPUs, and not in copies
 ============== =======================================================================================================

@@ -9,7 +9,8 @@ memory         a GPU has what the job needs at its largest sub-batch (that is wh
                not run together never share
 rate           a segment does no more work than its partners leave it: at every moment a unit of work takes
                pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs, and longer beside
-               others on its network interfaces where jobs contend (`optsched.check.interfaces`). Less is legal: a
+               others on its network interfaces where jobs contend (`optsched.check.interfaces`); nothing while a job
+               is resumed, for as long as it says (`optsched.check.restarts`). Less is legal: a
                job may idle on GPUs that it holds, and slows its partners meanwhile (bounds of the class hold for that)
 gang           a job is never in two places at once
 preemption     (where it is forbidden) a job is one segment, from start to completion
@@ -36,7 +37,8 @@ import numpy as np
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import in_sum, judge_gangs, one_place, overspent_together
 from optsched.check.interfaces import Slow, slow_on_interfaces
-from optsched.check.speed_rules import backwards, within_worth
+from optsched.check.restarts import restarts
+from optsched.check.speed_rules import backwards, less_paid, seconds_at_work, within_worth
 from optsched.check.tolerance import RELATIVE, number, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.speeds.duration import SubSteps, segment_sub_steps
@@ -220,23 +222,25 @@ def _memory(context: CheckContext, together: _Together, sub_steps: SubSteps, fou
 
 
 def _rate(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:
-    document = context.document
+    document, paid = context.document, restarts(context)
     backwards(context, found)
     length = document.end - document.start
-    gained = length.copy()  # seconds alone that the stay is worth
+    at_work = seconds_at_work(context, paid)
+    gained = at_work.copy()  # seconds alone that the stay is worth
     pace = context.pace * sub_steps.stretch
     steps = np.ones(length.size, dtype=np.int64) if document.steps is None else document.steps
     network, meetings = slow_on_interfaces(context, pace, steps), dict(_by_segment(context, together))
     for s in {*network, *meetings}:
-        start, end = float(document.start[s]), float(document.end[s])
+        start, end = float(document.start[s] + paid[s]), float(document.end[s])
         gained[s] = _seconds_alone(start, end, meetings.get(s, []), network.get(s, []))
 
     def most(s: int) -> str:
         if not np.isfinite(pace[s]):
             return "none: the job has no speed on these GPUs"
         units = number(gained[s] / pace[s]) if pace[s] > 0 else "any number of"
-        partners = "alone" if gained[s] == length[s] else "beside its partners"
-        return f"at most {units}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
+        partners = "alone" if gained[s] == at_work[s] else "beside its partners"
+        seconds = f"{number(length[s])} s{less_paid(paid[s])}"
+        return f"at most {units}, what its {seconds} {partners} are worth at {number(pace[s])} s a unit"
 
     within_worth(context, found, pace, gained, most)
 
