@@ -32,6 +32,11 @@ ALIKE = 1e-9  # relative: closer than this, two batches are equally good
 
 def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
     """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
+    return judge(context, preemptive=preemptive, resized=resize(context))
+
+
+def resize(context: CheckContext) -> dict[int, float]:
+    """Give the segments of elastic jobs their own gangs and paces, and return their shares of communication."""
     widths = np.diff(context.document.offset)
     elastic = np.isin(context.document.job, context.instance.jobs_at("scalings"))
     shares: dict[int, float] = {}
@@ -39,7 +44,7 @@ def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violatio
         nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
         context.pace[s], shares[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
     context.gang[elastic] = np.where(np.isfinite(context.pace), widths, context.gang)[elastic]
-    return judge(context, preemptive=preemptive, resized=shares)
+    return shares
 
 
 def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def one_place(context: CheckContext, found: Violations) -> None:
     """The rule gang where a job does not run in copies: it is never in two places at once."""
     document, rule = context.document, "gang"
     rows = np.flatnonzero(context.sound)
-    later, earlier, both, each = _overlaps(document.job[rows], document.start[rows], document.end[rows])
+    later, earlier, both, each = overlaps_of(document.job[rows], document.start[rows], document.end[rows])
     alone, over = overspent(document.job[rows[later]], both, each, tolerance_of_jobs(context))
 
     def overlaps(i: int) -> str:
@@ -148,7 +148,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     document, rule = context.document, "capacity"
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
-    later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
+    later, earlier, both, each = overlaps_of(context.gpu[pairs], document.start[rows], document.end[rows])
     # Two gangs meet on many GPUs; that is one violation, reported for the first of them.
     meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
@@ -263,7 +263,7 @@ def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:
     return moved
 
 
-def _overlaps(key: Ints, start: Floats, end: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+def overlaps_of(key: Ints, start: Floats, end: Floats) -> tuple[Ints, Ints, Floats, Floats]:
     """(rows that start while another row of the same key is still running, that other row, seconds, what is forgiven).
 
     Rows of no length occupy nothing. Every row is compared with the one that ends last among those that started

@@ -15,8 +15,11 @@ from optsched.check.tolerance import slack
 from optsched.problem.arrays import Bools, Floats, Ints
 
 
-def restarts(context: CheckContext) -> Floats:
-    """Seconds that every segment spends on resuming its job, f64[S]; 0 where it resumes none, or for nothing. O(K log K)."""
+def restarts(context: CheckContext, *, exactly: bool = False) -> Floats:
+    """Seconds that every segment spends on resuming its job, f64[S]; 0 where it resumes none, or for nothing. O(K log K).
+
+    ``exactly``: without tolerance, to go on is to begin at the very moment.
+    """
     document, cost = context.document, np.nan_to_num(context.instance.restart)
     found = np.zeros(document.job.size)
     rows = np.flatnonzero(ran(context) & (context.per_segment(cost) > 0))
@@ -24,7 +27,7 @@ def restarts(context: CheckContext) -> Floats:
         first = np.full(context.instance.n, np.inf)
         np.minimum.at(first, document.job[rows], document.start[rows])
         found[rows] = cost[document.job[rows]] * (document.start[rows] > first[document.job[rows]])
-        found[continuations(context, rows)[1]] = 0.0
+        found[continuations(context, rows, exactly=exactly)[1]] = 0.0
     return found
 
 
@@ -34,7 +37,7 @@ def ran(context: CheckContext) -> Bools:
     return np.asarray(context.sound & ((document.end > document.start) | (document.work > 0)))
 
 
-def continuations(context: CheckContext, rows: Ints) -> tuple[Ints, Ints]:
+def continuations(context: CheckContext, rows: Ints, *, exactly: bool = False) -> tuple[Ints, Ints]:
     """(segment, the one that goes on where it ends, on the same GPUs with the same sub-steps) among the ``rows``."""
     document = context.document
     group = _alike(context, rows)
@@ -45,7 +48,7 @@ def continuations(context: CheckContext, rows: Ints) -> tuple[Ints, Ints]:
     before, after = before[same], after[same]
     stop, resume = document.end[before], document.start[after]
     length = np.minimum(stop - document.start[before], document.end[after] - resume)
-    goes_on = np.abs(resume - stop) <= slack(length, stop, resume)
+    goes_on = np.abs(resume - stop) <= (0.0 if exactly else slack(length, stop, resume))
     return before[goes_on], after[goes_on]
 
 

@@ -3,8 +3,8 @@
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
 no speed - a throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal,
-and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`). Nobody works
-while a job is resumed: where it says what that costs, so many of the first seconds are worth nothing
+and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`). Nobody
+works while a job is resumed: where it says what that costs, so many of the first seconds are worth nothing
 (`optsched.check.restarts`).
 """
 
@@ -35,11 +35,17 @@ from optsched.problem.arrays import Floats, Ints
 def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] | None = None) -> None:
     """The rule rate where a segment has its GPUs alone; ``resized``: see `optsched.check.interfaces`."""
     backwards(context, found)
-    document, paid = context.document, restarts(context)
-    worth = seconds_at_work(context, paid)
+    paid = restarts(context)
+    worth = worth_alone(context, paid, resized)
+    within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s], paid[s]))
+
+
+def worth_alone(context: CheckContext, paid: Floats, resized: Mapping[int, float] | None = None) -> Floats:
+    """Seconds at full speed that every segment is worth which has its GPUs alone, f64[S]; ``resized`` as in `rate`."""
+    document, worth = context.document, seconds_at_work(context, paid)
     for s, slow in slow_on_interfaces(context, context.pace, resized=resized).items():
         worth[s] = worth_beside(float(document.start[s] + paid[s]), float(document.end[s]), slow)
-    within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s], paid[s]))
+    return worth
 
 
 def seconds_at_work(context: CheckContext, paid: Floats) -> Floats:

@@ -63,7 +63,7 @@ class OneGang:
 
 
 class Copies(OneGang):
-    """Jobs that run in copies of their gang; ``restart`` seconds a copy, or what a job says of its own where that is more."""
+    """Jobs that run in copies of their gang; ``restart`` seconds a copy, or what a job says itself where that is more."""
 
     def __init__(self, view: View, restart: float) -> None:
         super().__init__(view, False, restart)

@@ -101,7 +101,9 @@ def truth(world: World, jobs: list[dict[str, Any]], models: list[Model], documen
         _shared(world, models, jobs, rows, found)
     else:
         _exclusive(rows, found)
-        worth = [_meet(row, row) - (since - row[2]) for row, since in zip(rows, _works_from(rows, jobs, found), strict=True)]
+        worth = [
+            _meet(row, row) - (since - row[2]) for row, since in zip(rows, _works_from(rows, jobs, found), strict=True)
+        ]
         _rates(rows, [_pace(world, models, row, elastic) for row in rows], worth, found)
     return found
 
