@@ -45,18 +45,17 @@ def exact_value(instance: Instance, completion: Times, objective: str) -> Fracti
     if instance.n == 0:
         return Fraction(0)
     arrival, weight = instance.arrival.tolist(), instance.weight.tolist()
+    ends: list[float | Fraction] = list(completion)
     if objective == UTILITY:
-        rows = zip(
-            *(map(Fraction, each) for each in (weight, instance.work.tolist(), completion, arrival)), strict=True
-        )
+        rows = zip(*(map(Fraction, each) for each in (weight, instance.work.tolist(), ends, arrival)), strict=True)
         return Fraction(sum(int(w * work * UTILITY_UNIT / (c - r)) for w, work, c, r in rows), UTILITY_UNIT)
     if objective == FAIR:
-        shares = zip(completion, arrival, equal_share_times(instance), strict=True)
+        shares = zip(ends, arrival, equal_share_times(instance), strict=True)
         return max((Fraction(c) - Fraction(r)) / d for c, r, d in shares)
     term, weighted = TERMS[objective]
     # a job without a due date is never late
-    due = [d if np.isfinite(d) else c for d, c in zip(instance.due.tolist(), completion, strict=True)]
-    (c, r, d), unit = _in_common_unit(completion, arrival, due)
+    due = [d if np.isfinite(d) else c for d, c in zip(instance.due.tolist(), ends, strict=True)]
+    (c, r, d), unit = _in_common_unit(ends, arrival, due)
     terms = map(term, c, r, d)
     if not weighted:
         return Fraction(max(terms) if objective in MAXIMA else sum(terms), unit)
