@@ -12,7 +12,7 @@ from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
-from optsched.check.certain_times import CertainTimes
+from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift
@@ -46,14 +46,16 @@ class BoundShown:
     gain: bool = False
 
     def ratio(self, value: float) -> float | None:
-        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
+        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0.
+
+        A value that is better than the bound by what the referee forgives has the ratio 1.
+        """
         if math.isnan(value):
             return None
-        if self.gain:
-            return self.value / value if value > 0 else None
-        if self.value <= 0:
-            return 1.0 if value == 0 else None
-        return value / self.value
+        over, under = (self.value, value) if self.gain else (value, self.value)
+        if under <= 0:
+            return 1.0 if over == 0 and not self.gain else None
+        return 1.0 if 1 - float(MOST_FORGIVEN) <= over / under < 1 else over / under
 
     @property
     def ratio_to(self) -> str:

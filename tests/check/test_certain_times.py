@@ -17,7 +17,7 @@ from check import exact_referee, forged_schedules
 from optsched.check.certain_times import certain_value
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.contract.instances import random_sharing_instance, random_task_instance
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds
 from optsched.io.library import best_known, check_submission
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -165,3 +165,10 @@ def test_a_schedule_beside_the_file_whose_times_were_rounded_down_is_worth_the_w
     early.save(tmp_path / "i.schedule.json")
     proven = OptimumBounds(osd.load(path))
     assert proven.upper("makespan", "gang-nonpreemptive") == 1 + Fraction(1, 2**31)
+
+
+@pytest.mark.parametrize(("gain", "value", "wrong"), [(False, 290.9999998776, 289.0), (True, 291.0000001, 293.0)])
+def test_no_ratio_is_below_one_by_what_is_forgiven(gain: bool, value: float, wrong: float) -> None:
+    bound = BoundShown(291.0, "known-optimum", "gang-nonpreemptive", True, gain)
+    assert bound.ratio(value) == 1.0
+    assert (bound.ratio(wrong) or 1.0) < 1  # a bound that is false shows
