@@ -16,7 +16,8 @@ from optsched.check.referee import check_file, check_schedule
 from optsched.check.restarts import restarts
 from optsched.check.schedule_document import document_of
 from optsched.contract.instances import random_instance
-from optsched.policies.simulate import simulate
+from optsched.guarantees.guarantee import GUARANTEES
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -85,6 +86,15 @@ def test_copies_that_begin_later_pay() -> None:
     assert [each.rule for each in found(instance, (0, first, 0, 7, 7), (0, second, 0.5, 4, 3), forking=True)] == [
         "rate"
     ]
+
+
+@pytest.mark.parametrize(("restart", "serves"), [(None, True), (10, True), (11, False)])
+def test_the_theorem_on_copies_asks_what_resuming_costs(restart: float | None, serves: bool) -> None:
+    # Rounds of 360 s, of which a copy takes 10 to begin, or what the job says where that is more: then a third one begins.
+    instance = Instance([Job("a", duration=700, restart=restart)], "1x1")
+    chosen = specify("hadar-e")
+    assert simulate(instance, "hadar-e").schedule.completion.tolist() == [720 if serves else 733]
+    assert (not GUARANTEES.get("hadar-e").assumptions(chosen.policy, chosen.placement, instance)) is serves
 
 
 def test_a_job_that_is_resized_pays() -> None:
