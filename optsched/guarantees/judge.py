@@ -105,7 +105,8 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
         factor = Fraction(ratio) * (1 + Fraction(0 if isinstance(ratio, Fraction | int) and integral else ROUNDING))
         kept = lower is not None and (factor * value >= lower if gain else meant <= factor * lower)
         if not kept:
-            best = proven.upper(theorem.objective, theorem.schedule_class)
+            beyond = factor * value if gain else meant / factor
+            best = proven.upper(theorem.objective, theorem.schedule_class, beyond + moved)
             upper = None if best is None else best - moved
             if upper is not None and (factor * value < upper if gain else meant > factor * upper):
                 missed = _missed_by(gain, float(value), float(ratio), float(upper))
