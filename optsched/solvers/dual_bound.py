@@ -6,7 +6,7 @@ For a minimisation and any y the value of every solution is at least
 
 which is the optimum for optimal y (weak duality). A solver's prices are optimal to its tolerances only: reduced costs that
 should be 0 are a little below, and what it calls the optimum may be above it. Where such a column has no upper bound, one
-follows from a row of numbers that are not negative, or from the solver's value: only solutions of at most that are asked for.
+follows from a row of numbers that are not negative, or from the solver's value: no solution above that is asked for.
 
 Reference: Neumaier and Shcherbina, Safe bounds in linear and mixed-integer linear programming, Math. Program. 99 (2004),
 283-296.
@@ -33,9 +33,9 @@ def dual_bound(program: LinearProgram, row_dual: Floats, value: float) -> float 
     of `MARGIN` above it. O(nonzeros).
     """
     A, c = program.A, program.c
-    priced = np.where(row_dual > 0, program.row_lower, program.row_upper)
-    dual = np.where(np.isfinite(priced), row_dual, 0.0)  # of the wrong sign, by rounding
-    priced = np.where(dual != 0, priced * dual, 0.0)
+    side = np.where(row_dual > 0, program.row_lower, program.row_upper)
+    dual = np.where(np.isfinite(side), row_dual, 0.0)  # one of the wrong sign is rounding
+    priced = dual * np.where(np.isfinite(side), side, 0.0)
     entries, sizes = np.diff(A.indptr) + 2, np.abs(c) + abs(A).T @ np.abs(dual)
     reduced, error = c - A.T @ dual, entries * sizes * (2 * ULP)
     worst = reduced - error  # of what x_j > 0 costs at least
@@ -55,10 +55,10 @@ def dual_bound(program: LinearProgram, row_dual: Floats, value: float) -> float 
 
 
 def _product(x: Floats, cost: Floats, error: Floats) -> Floats:
-    """The least that cost x may be, of costs that are off by an error; 0 where x is 0."""
+    """The least that cost x may be, of costs that are off by an error; 0 where either is."""
+    least = cost - np.sign(x) * (error + ULP * np.abs(cost))
     with np.errstate(invalid="ignore"):
-        low = cost * x - (error + ULP * np.abs(cost)) * np.abs(x)
-    return np.where(x == 0, 0.0, np.where(np.isnan(low), -np.inf, low))
+        return np.where((x == 0) | (least == 0), 0.0, least * x)
 
 
 def _least_cost(program: LinearProgram, upper: Floats) -> Floats:

@@ -7,8 +7,8 @@ columns meet: the sum of |a_ij| times the largest |x_j| (of big-M rows about 3 M
   taken for infeasible, and the solver's bound is above the optimum. So the tolerance is ``A 2^-42``, at least 1e-9;
 * an integer column may be `INTEGRALITY` off, and a row with M then hides a time of ``A INTEGRALITY``. A node with such a
   solution counts as solved. Where every job is longer, the integers still say the order of the jobs, and putting their times
-  right moves n jobs by no more than n times that: the solver's bound may be too high by what this costs (`doubt`). A job that
-  is not longer may stand anywhere: no bound is believed.
+  right moves n jobs by no more than n times that: the solver's bound may be too high by what this costs (`doubt`). A job
+  that is not longer may stand anywhere: no bound is believed.
 
 Both are parts of the latest time, so times are taken in units of a power of two with which A is about 2^`FIT`: that rounds
 nothing. A program without such rows is solved as it is.

@@ -146,7 +146,7 @@ class LinearProgram:
 
     @cached_property
     def tolerance(self) -> float:
-        """How far rows may be off so that float64 can tell it: what rows of integers and times are off by rounding is less."""
+        """How far rows may be off: by more than rounding moves those in which integers and times meet."""
         return max(FEASIBILITY, self.magnitude * 2.0**-42)
 
     def coarse(self, step: Fraction | float | None) -> bool:

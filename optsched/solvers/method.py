@@ -27,8 +27,8 @@ def there(found: T | None) -> T:
 class MethodReport:
     """What a method says at its end, beside what it has given to the state.
 
-    ``unproved``: neither the time nor the class of its schedules ended the proof, but the solver's tolerances: another method
-    may know more.
+    ``unproved``: neither the time nor the class of its schedules ended the proof, but the solver's tolerances: another
+    method may know more.
     """
 
     solver: str

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.bounds.certificate import rounded_down
 from optsched.deadline import Deadline
 from optsched.errors import InfeasibleError, InputError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
@@ -38,8 +39,6 @@ from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import begin
 from optsched.speeds.duration import fixed_durations, seconds_alone
-
-ROUNDED = 1e-12  # relative: sums of times in float64
 
 
 def is_program(text: str) -> bool:
@@ -93,7 +92,7 @@ def formulate(
     reason = formulation.applies(given.relative, goal.name)
     if reason is not None:
         raise InputError(f"it does not apply: {reason}", field="model", value=model)
-    latest = _one_by_one(given.relative) if horizon is None else horizon - given.epoch
+    latest = -rounded_down(-_one_by_one(given.relative)) if horizon is None else horizon - given.epoch
     asked = None if horizon is None and not formulation.exact else latest
     made = formulation.build(given.relative, goal.name, horizon=asked, relax=relax, cut=False)
     made = _on_clock(made, float(goal.clock_part(given)))
@@ -119,20 +118,20 @@ def _on_clock(model: Any, part: float) -> Any:
     return model
 
 
-def _one_by_one(instance: Instance) -> float:
+def _one_by_one(instance: Instance) -> Fraction:
     """A horizon that is long enough: all jobs one after another, where each is slowest, after the last arrival; seconds.
 
     **Lemma** Of every class of schedules, and for every objective that does not fall when a job ends later, some optimal
     schedule ends by then. *Proof.* Cut out of an optimal schedule every time after the last arrival at which no job runs:
     what comes later moves to the left, all jobs have arrived, and what ran together still does. No job ends later, and the
-    rest is over when the jobs have run, one at least at any time. *Rounded up*: times are sums of float64.
+    rest is over when the jobs have run, one at least at any time.
     """
     if speed_depends_on_placement(instance):
         modes = MappedModes.of(instance)
-        longest = np.maximum.reduceat(modes.seconds, modes.offset[:-1]).sum()
+        longest = np.maximum.reduceat(modes.seconds, modes.offset[:-1])
     else:
-        longest = fixed_durations(instance).sum()
-    return float(instance.arrival.max() + longest) * (1 + ROUNDED)
+        longest = fixed_durations(instance)
+    return Fraction(float(instance.arrival.max())) + sum(map(Fraction, longest.tolist()), Fraction(0))
 
 
 def solve_model(instance: Source, model: Any, time_limit: float | None = None) -> Solution:
@@ -149,20 +148,21 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     of jobs as short as a known schedule leaves them, times in units that fit, schedule and value as `solve` says; where the
     solver's tolerances leave its proof open another method closes it, and ``note`` says so. The model gets the schedule.
 
-    Of a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say: neither an
-    optimum nor a bound of the instance. Its integers are made whole, all else is solved anew for them, the referee judges
+    Of a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say: neither
+    an optimum nor a bound of the instance. Its integers are made whole, all else is solved anew for them, the referee judges
     the schedule, and every row is checked in fractions; the value, unless the objective is another one, is that of the
-    schedule. It is ``optimal`` if that is what HiGHS proved; where HiGHS cannot have computed it (times and weights too far
-    apart for its tolerances) it is ``feasible``, with the bound that is left, and ``note`` says why.
+    schedule. It is ``optimal`` if that is what HiGHS proved; where HiGHS cannot have computed it (times or weights too far
+    apart for its tolerances) it is ``feasible``, with the bound that is left, or ``limit`` without a value; ``note`` says
+    why.
 
-    A model without schedules (relaxed, or a program) has a value and no schedule; what a relaxed LP bounds is proved from its
-    prices. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds, ``"once[job 7]"``,
+    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is what its
+    prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds, ``"once[job 7]"``,
     ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a program the prices that it names, and the duals of
     added rows. ``infeasible``: ``note`` names rows that cannot all hold.
 
-    A convex program is ``optimal`` to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time was up.
-    Raises `InputError` for a model of something else, for one that is neither linear nor convex, and for one that has lost
-    what makes its solutions schedules; `OptschedError` where a solver gives up.
+    A convex program is ``optimal`` to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time was
+    up. Raises `InputError` for a model of something else, for one that is neither linear nor convex, and for one that has
+    lost what makes its solutions schedules; `OptschedError` where a solver gives up.
 
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")

@@ -6,15 +6,19 @@ whole numbers.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
 from fractions import Fraction
 
+import pyomo.environ as pyo
 from brute_force import optimum
 
 import optsched as osd
 from optsched.models import FORMULATIONS
+from optsched.models.formulation import REGULAR
+from optsched.problem.objectives import get_objective
 
 SECOND, MINUTE, HOUR, DAY = 1, 60, 3600, 86400
 UNITS = (SECOND, MINUTE, HOUR, DAY)
@@ -88,3 +92,57 @@ def _fits(instance: osd.Instance, name: str, objective: str) -> bool:
     times = [int(time) for time in (*instance.relative.arrival, *instance.duration)]
     slots = sum(times) // math.gcd(*times)
     return of.in_seconds or slots * instance.n * max(times) // math.gcd(*times) <= LARGE
+
+
+def judged_changed(seed: int, seen: Counter[str]) -> list[str]:
+    """The same of a model of one GPU with a row more: one job before another, or one not before a time.
+
+    Either is an instance of its own: an order that is left out, or a later arrival.
+    """
+    rng = random.Random(seed)
+    instance = next(one for one in map(drawn, itertools.count(7 * seed)) if one.cluster.gpus == 1)
+    objective = rng.choice(sorted(REGULAR))
+    if not _fits(instance, "disjunctive", objective):
+        return []
+    first, second = rng.sample(instance.ids, 2)
+    j, k = instance.ids.index(first), instance.ids.index(second)
+    duration = instance.duration.tolist()
+    late = float(instance.arrival.max()) + 2 * sum(duration)  # enough for a job that waits as long as all others take
+    model = osd.formulate(instance, "disjunctive", objective, horizon=late)
+    release, before = [int(time) for time in instance.arrival], (j, k)
+    if kind := rng.random() < 0.5:
+        model.row = pyo.Constraint(expr=model.end(first) <= model.end(second) - duration[k])
+    else:
+        wait, before = rng.randint(1, int(sum(duration))), None
+        release[j] = min(max(release) + int(sum(duration)) - int(duration[j]), release[j] + wait)
+        model.row = pyo.Constraint(expr=model.end(first) >= release[j] + duration[j])
+    about = f"seed {seed}, {objective}, {'order' if kind else 'wait'}"
+    best = _best_order(instance, objective, release, before)
+    try:
+        found = osd.solve_model(instance, model)
+    except (osd.OptschedError, ArithmeticError) as error:
+        return [f"{about}: {error}"]
+    seen[f"changed: {found.status}"] += 1
+    wrong = []
+    if found.status == "infeasible":
+        wrong.append(f"{about}: infeasible, {found.note}")
+    value = found.value_exact
+    if value is not None and (value < best or (found.status == "optimal" and value != best)):
+        wrong.append(f"{about}: {found.status} {found.value!r}, the optimum is {float(best)!r}")
+    if found.bound_exact is not None and found.bound_exact > best:
+        wrong.append(f"{about}: bound {found.bound!r} above the optimum {float(best)!r}")
+    return wrong
+
+
+def _best_order(instance: osd.Instance, objective: str, release: list[int], before: tuple[int, int] | None) -> Fraction:
+    """The least value over all orders, each job as early as it can; ``release`` in place of the arrivals."""
+    goal, values = get_objective(objective), []
+    for order in itertools.permutations(range(instance.n)):
+        if before is not None and order.index(before[0]) > order.index(before[1]):
+            continue
+        now, end = 0, [0.0] * instance.n
+        for j in order:
+            now = max(now, release[j]) + int(instance.duration[j])
+            end[j] = float(now)
+        values.append(goal.exact_of(instance, end))
+    return min(values)
