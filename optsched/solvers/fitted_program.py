@@ -5,7 +5,7 @@ columns meet: the sum of |a_ij| times the largest |x_j| (of big-M rows about 3 M
 
 * no row can be computed better than to ``A 2^-52``. Where that comes near the tolerance for rows, nodes with solutions are
   taken for infeasible, and the solver's bound is above the optimum. So the tolerance is ``A 2^-42``, at least 1e-9;
-* an integer column may be `INTEGRALITY` off, and a row with M then hides a time of ``A INTEGRALITY``. A node with such a
+* an integer column may be that far from an integer, and a row with M then hides A times as much. A node with such a
   solution counts as solved. Where every job is longer, the integers still say the order of the jobs, and putting their times
   right moves n jobs by no more than n times that: the solver's bound may be too high by what this costs (`doubt`). A job
   that is not longer may stand anywhere: no bound is believed.
@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optsched.problem.arrays import Bools, Floats
-from optsched.solvers.linear_program import COARSE, INTEGRALITY, ROUNDING, LinearProgram
+from optsched.solvers.linear_program import COARSE, ROUNDING, LinearProgram
 from optsched.solvers.session import Outcome, Session
 
 FIT = 12
@@ -75,7 +75,7 @@ class FittedProgram:
         program = self.program
         if not program.is_mip:
             return Fraction(0)
-        integrality = COARSE if program.coarse(step) else INTEGRALITY
+        integrality = COARSE if program.coarse(step) else program.tolerance
         used = 1.0 if outcome.x is None else float(np.abs(outcome.x[program.integrality]).sum())
         dearest = float(np.max(np.abs(program.c[program.integrality]), initial=0.0))
         doubt = integrality * dearest * used

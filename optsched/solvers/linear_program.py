@@ -32,8 +32,9 @@ class Size:
 
 
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
-# HiGHS's tolerances where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`.
-INTEGRALITY, FEASIBILITY = 1e-10, 1e-9
+# HiGHS's tolerance where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. No finer
+# one for integers: a row that is off by this moves an integer as far, and HiGHS then takes solutions for none.
+FEASIBILITY = 1e-9
 COARSE = 1e-6  # its own for integers
 USED = 100  # columns that a solution may use of those that are not 0: as many may be that far from an integer
 
@@ -146,7 +147,7 @@ class LinearProgram:
 
     @cached_property
     def tolerance(self) -> float:
-        """How far rows may be off: by more than rounding moves those in which integers and times meet."""
+        """How far rows and integers may be off: by more than rounding moves rows in which integers and times meet."""
         return max(FEASIBILITY, self.magnitude * 2.0**-42)
 
     def coarse(self, step: Fraction | float | None) -> bool:

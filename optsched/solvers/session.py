@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from optsched.deadline import Deadline
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.linear_program import FEASIBILITY, INTEGRALITY, LinearProgram
+from optsched.solvers.linear_program import FEASIBILITY, LinearProgram
 
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
@@ -247,11 +247,8 @@ class Session:
             mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale,
         )
         if self.is_mip and not self.program.coarse(step):
-            self.set_options(
-                mip_feasibility_tolerance=INTEGRALITY,
-                primal_feasibility_tolerance=self.program.tolerance,
-                dual_feasibility_tolerance=FEASIBILITY,
-            )
+            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+            self.set_options(**dict.fromkeys(names, self.program.tolerance), dual_feasibility_tolerance=FEASIBILITY)
         if self._start is not None and self.is_mip:
             x, known = self._start
             indices = np.flatnonzero(known).astype(np.int32)

@@ -43,6 +43,7 @@ PLACED = "the speed of its jobs depends on their placement"
 JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
 MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
+FLOAT = 2.0**-40  # of a value: what a solver's sums in float64 may be off
 DOUBTFUL = 1e-8  # of what is at stake: a bound on no grid gives way to a doubt that is more
 
 
@@ -222,17 +223,17 @@ class SolveState:
         doubt: Fraction = Fraction(0),
         up_to_value: bool = False,
     ) -> None:
-        """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one.
+        """A proven lower bound to keep if it is higher; a solver's is rounded up to the grid of values, if there is one.
 
-        ``doubt``: as far as a solver's float may be too high. ``up_to_value``: it speaks of schedules better than the
+        ``doubt``: how far a solver's may be too high. ``up_to_value``: it speaks of schedules better than the
         incumbent, so that what is above the value says no more than that there is none. Any other bound that is above by
         more than rounding shows that the method went wrong: `refuted` says so, and nothing of its bounds is kept.
         """
         if self.method in self.refuted:
             return
-        if isinstance(bound, float):
-            if not math.isfinite(bound):  # a solver that was stopped before it had one
-                return
+        if isinstance(bound, float) and not math.isfinite(bound):  # a solver that was stopped before it had one
+            return
+        if isinstance(bound, float) or doubt:
             bound = self._on_grid(Fraction(bound), doubt)
         if self.value is not None and bound > self.value:
             if not up_to_value and bound > self.value + max(self._rounding, doubt):
@@ -245,10 +246,13 @@ class SolveState:
                 self.report()
 
     def _on_grid(self, bound: Fraction, doubt: Fraction) -> Fraction:
-        # The least value on the grid that a float still proves: it gives way 1e-6 of what is at stake, where steps can tell.
-        if self.step is not None:
-            slack = max(Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times, doubt)
-            return self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
+        # The least value on the grid that a solver's float still proves: it gives way 1e-6 of what is at stake, where steps
+        # can tell, else its own doubt and what float64 leaves open.
+        step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
+        if step is None and doubt:
+            step, slack = self.finest_step, Fraction(FLOAT) * abs(bound) + self.rounding_of_times
+        if step is not None:
+            return self.values_from + math.ceil((bound - slack - doubt - self.values_from) / step) * step
         return bound - doubt if doubt > Fraction(DOUBTFUL) * self.at_stake else bound
 
     def _refute(self, bound: Fraction) -> None:
