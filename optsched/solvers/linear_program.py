@@ -34,6 +34,11 @@ class Size:
 
 ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
 WHOLE = 1e-9  # a bound of an integer column this close to an integer is that integer
+# HiGHS's tolerance where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. No finer
+# one for integers: a row that is off by this moves an integer as far, and HiGHS then takes solutions for none.
+FEASIBILITY = 1e-9
+COARSE = 1e-6  # its own for integers
+USED = 100  # columns that a solution may use of those that are not 0: as many may be that far from an integer
 
 
 @dataclass
@@ -176,6 +181,32 @@ class LinearProgram:
     def is_mip(self) -> bool:
         """Has any column to be an integer?"""
         return bool(self.integrality.any())
+
+    @cached_property
+    def magnitude(self) -> float:
+        """The largest sum of |a_ij| max |x_j| over rows in which integer and continuous columns meet; 0: there are none.
+
+        A column without a bound counts as the largest that any continuous one has.
+        """
+        A = sp.csr_array(abs(self.A))
+        mixed = (A @ self.integrality.astype(np.float64) > 0) & (A @ (~self.integrality).astype(np.float64) > 0)
+        if not mixed.any():
+            return 0.0
+        most = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        bounded = np.isfinite(most)
+        longest = float(np.max(most[bounded & ~self.integrality], initial=1.0))
+        return float((A[mixed] @ np.where(bounded, most, longest)).max())
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How far rows and integers may be off: by more than rounding moves rows in which integers and times meet."""
+        return max(FEASIBILITY, self.magnitude * 2.0**-42)
+
+    def coarse(self, step: Fraction | float | None) -> bool:
+        """Are HiGHS's own tolerances fine enough for a proof? Values are multiples of ``step``, and no row holds times."""
+        if step is None or self.magnitude:
+            return False
+        return COARSE * USED * float(np.max(np.abs(self.c), initial=0.0)) < float(step)
 
     def value(self, x: Floats) -> float:
         """The model's objective at ``x``."""

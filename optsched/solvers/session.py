@@ -26,13 +26,12 @@ import scipy.sparse as sp
 from optsched.deadline import Deadline
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.linear_program import LinearProgram, whole_bounds
+from optsched.solvers.linear_program import FEASIBILITY, LinearProgram, whole_bounds
 from optsched.solvers.outcome import Outcome, round_bound
 
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
 AGREES = 1e-6  # relative: what HiGHS says a solution is worth, and what it is
-FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
 # `Session.solve_finely`, powers of two: the largest term of a reduced cost, and how much smaller the least is that counts.
 LARGEST, DIGITS = 20, 40
 DUAL, PRIMAL = 1, 4  # HiGHS's simplex_strategy
@@ -205,16 +204,16 @@ class Session:
         objective_step : all solutions' values are multiples of it (plus the offset). Found by itself when all columns
             with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the bound is
             rounded. Give it where the model cannot show it but the theory can (integer instances have integer optima).
-            Without a step the proof ends at a gap of 0, with a solution feasible to 1e-9.
+            Without a step the proof ends at a gap of 0, with a solution feasible to `LinearProgram.tolerance`.
         progress : called from within the solve on every new incumbent and every line HiGHS would log.
         """
         step = objective_step if objective_step is not None else self.program.objective_step
         step = step if self.is_mip else None
         began, deadline = time.perf_counter(), Deadline.after(time_limit)
         self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
-        if self.is_mip and step is None:
-            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
-            self.set_options(**dict.fromkeys(names, FEASIBILITY))
+        if self.is_mip and not self.program.coarse(step):
+            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+            self.set_options(**dict.fromkeys(names, self.program.tolerance), dual_feasibility_tolerance=FEASIBILITY)
         self._give_start(deadline)
         with self._reporting(progress, began):
             status = self._run(deadline, node_limit)

@@ -325,7 +325,7 @@ class Search:
         bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
         if finest is not None:  # from the least value of all on, values are multiples of it
             bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
-        self.state.raise_bound(bound, "solver", tell=False)
+        self.state.raise_bound(bound, "solver", tell=False, up_to_value=True)
         self.state.report(self.passes)
 
     def certificate(self, bounds: StartBounds) -> Certificate:
