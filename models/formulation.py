@@ -61,7 +61,7 @@ class Formulation:
     schedule_class: str = "gang-nonpreemptive"
     exact: bool = True
     schedule: Callable[[Any, Instance], Schedule] | None = None
-    warm_start: Callable[[Any, Schedule], None] | None = None
+    warm_start: Callable[..., None] | None = None
     in_seconds: bool = False
     sets: Mapping[str, str] = field(default_factory=dict)
     end: Callable[[Any, int], Any] | None = None

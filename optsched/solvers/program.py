@@ -375,9 +375,8 @@ def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) 
             solution, notes = with_schedule(made, of, model, found, solution)
             within = _horizon_matters(made, changed, solution)
     if changed and solution.value is not None:
-        notes.append(
-            f"the optimum of the changed model{within}: neither an optimum nor a bound of the instance as it is"
-        )
+        what = "the optimum" if solution.status == "optimal" else "value and bound are those"
+        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance as it is")
     return replace(solution, note="; ".join(filter(None, [solution.note, *notes]))).named()
 
 

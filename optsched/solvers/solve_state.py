@@ -45,7 +45,7 @@ JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fr
 MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
 FLOAT = 2.0**-40  # of a value: what a solver's sums in float64 may be off
-DOUBTFUL = 1e-8  # of what is at stake: a bound on no grid gives way to a doubt that is more
+DOUBTFUL = 1e-7  # of what is at stake: a bound on no grid gives way to a doubt that is more
 
 
 def common_step(parts: Iterable[Fraction]) -> Fraction:
@@ -249,11 +249,13 @@ class SolveState:
     def _on_grid(self, bound: Fraction, doubt: Fraction) -> Fraction:
         # The least value on the grid that a solver's float still proves: it gives way 1e-6 of what is at stake, where steps
         # can tell, else its own doubt and what float64 leaves open.
-        step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
+        step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times + doubt
         if step is None and doubt:
-            step, slack = self.finest_step, Fraction(FLOAT) * abs(bound) + self.rounding_of_times
+            finer = Fraction(FLOAT) * abs(bound) + self.rounding_of_times + doubt
+            if self.finest_step is not None and finer < self.finest_step:
+                step, slack = self.finest_step, finer
         if step is not None:
-            return self.values_from + math.ceil((bound - slack - doubt - self.values_from) / step) * step
+            return self.values_from + math.ceil((bound - slack - self.values_from) / step) * step
         return bound - doubt if doubt > Fraction(DOUBTFUL) * self.at_stake else bound
 
     def _refute(self, bound: Fraction) -> None:

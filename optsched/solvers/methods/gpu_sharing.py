@@ -16,7 +16,6 @@ from optsched.models.formulation import COMPLETION, objective_reason
 from optsched.models.gpu_sharing import NAME as PROGRAM, build, schedule
 from optsched.models.shared_jobs import SharedJobs, one_gang_set
 from optsched.solvers.compile_model import compile
-from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.method import SHARING, MethodReport, add_method
 from optsched.solvers.session import Session
 from optsched.solvers.sharing_orders import MOST as MOST_ORDERS, NAME as ORDERS, best_shared_order, choices
@@ -52,14 +51,13 @@ def _search(state: SolveState, nodes: int) -> SharingOptimum:
 def _solve_program(state: SolveState) -> MethodReport:
     found = _search(state, FIRST_NODES)
     program = compile(model := build(found.jobs, value=found.value))
-    fitted = FittedProgram.of(program)
-    outcome = Session(fitted.program).solve(time_limit=state.left)
+    session = Session(program)
+    outcome = session.solve(time_limit=state.left)
     if outcome.x is not None:
-        program.load(outcome.x * fitted.unit)
+        program.load(outcome.x)
         state.offer(schedule(model))
-    doubt = fitted.doubt(outcome, None, float(min(found.jobs.least_seconds)) / model.unit)
-    if outcome.bound is not None and doubt is not None:
-        state.raise_bound(Fraction(outcome.bound) - _before(state), "solver", doubt=doubt)
+    if outcome.bound is not None:
+        state.raise_bound(Fraction(outcome.bound) - _before(state), "solver")
     note = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else ""
     return MethodReport(Session.solver, program.size, outcome.nodes, note=note)
 
