@@ -14,6 +14,7 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from optsched.errors import InputError, check_legal
@@ -21,15 +22,19 @@ from optsched.errors import InputError, check_legal
 T = TypeVar("T")
 P = ParamSpec("P")
 LISTED = 5  # names that a message lists
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
-def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
+def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapping[str, str] = NOTHING) -> str:
     """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`.
 
-    Without a word all of them.
+    Without a word all of them. ``meant``: of words that people know from elsewhere, what is meant here, as in "fifo? why".
     """
+    elsewhere = word.lower().replace("_", "-")
+    if elsewhere in meant:
+        return f"did you mean {meant[elsewhere]}"
     plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
@@ -51,16 +56,32 @@ def check_known(name: str, known: Collection[str], kind: str, message: str, **wh
         raise InputError(message, **where, legal=near_matches(str(name), list(known), kind=kind))
 
 
+def known_name(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> str:
+    """The one of the ``known`` names that is meant, whatever its case; `InputError` with near matches for none."""
+    lower = name.lower()
+    found = name if name in known else next((each for each in known if each.lower() == lower), name)
+    check_known(found, known, kind, message, **where)
+    return found
+
+
 class Registry(Generic[T]):
     """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
     that name, or all.
 
     Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it. ``tables``: modules
-    of the package that register many things; they are looked through before all others are imported.
+    of the package that register many things; they are looked through before all others are imported. ``meant``: see
+    `near_matches`.
     """
 
-    def __init__(self, kind: str, package: str | None = None, *, tables: tuple[str, ...] = ()) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        kind: str,
+        package: str | None = None,
+        *,
+        tables: tuple[str, ...] = (),
+        meant: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.kind, self.meant = kind, meant
         self._package = package
         self._tables = tables
         self._things: dict[str, T] = {}
@@ -95,10 +116,17 @@ class Registry(Generic[T]):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
-        """The thing of that name; `InputError` with near matches when there is none."""
-        if name not in self:
-            check_known(name, self.names(), self.kind, f"there is no {self.kind} named {name!r}")
-        return self._things[name]
+        """The thing of that name, whatever its case; `InputError` with near matches when there is none."""
+        filed = self.canonical(name)
+        if filed not in self:
+            legal = near_matches(str(name), self.names(), kind=self.kind, meant=self.meant)
+            raise InputError(f"there is no {self.kind} named {name!r}", legal=legal)
+        return self._things[filed]
+
+    def canonical(self, name: str) -> str:
+        """The name as it is filed: people may write it in any case. One that nobody knows stays as it is."""
+        lower = str(name).lower()
+        return name if name in self or lower not in self else lower
 
     def names(self) -> list[str]:
         """All names, sorted."""

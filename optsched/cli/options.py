@@ -15,7 +15,8 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from optsched.cli.output import say
-from optsched.errors import InputError
+from optsched.deadline import DURATION, seconds_in
+from optsched.errors import InputError, check_legal
 
 if TYPE_CHECKING:
     from optsched.io.sources import Loaded
@@ -107,6 +108,15 @@ Strong = Annotated[bool, option("--strong", "of rigid gangs also the bound that 
 AsJson = Annotated[bool, option("--json", "exactly one JSON document on stdout")]
 Seed = Annotated[int, option("--seed S", "seed of everything random")]
 Workers = Annotated[int | None, option("--workers N", "processes; default: one a processor")]
+
+
+def how_long(text: str | None, name: str, *, zero: bool = False) -> float | None:
+    """Seconds > 0 (``zero``: >= 0) that an option of this name says, None where it is not given; `InputError` for others."""
+    if text is None:
+        return None
+    seconds = seconds_in(text, name)
+    check_legal(seconds > 0 or (zero and seconds == 0), name, text, f"a time > 0: {DURATION}")
+    return seconds
 
 
 def output(metavar: str, what: str) -> Any:

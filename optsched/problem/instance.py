@@ -133,7 +133,7 @@ class Instance(JobColumns):
             _needs=needs,
             cluster=cluster,
             name=name,
-            objective=objective,
+            objective=None if objective is None else get_objective(objective).name,
             recipe=dict(recipe) if recipe else None,
             optimum=dict(optimum) if optimum else None,
             models=tuple(model.used_by(names) for model in models),
@@ -144,8 +144,6 @@ class Instance(JobColumns):
         )
         for model in self.models:
             model.check(self)
-        if objective is not None:
-            get_objective(objective)
 
     def _set(self, arrays: dict[str, Any] | None = None, epoch: float | None = None, **parts: Any) -> None:
         self.__dict__.update(parts)
