@@ -23,7 +23,7 @@ from optsched.cli.compile_all import warm_up
 from optsched.cli.files import convert, fit, generate, library, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.output import OutputError, refused, say, silence
-from optsched.cli.parser import SETTINGS, Command, Program
+from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand
 from optsched.cli.run import bound, ratio, run, solve
 from optsched.cli.sweep import reproduce, sweep
 from optsched.errors import InputError, OptschedError
@@ -44,7 +44,7 @@ Names of policies, instances, recipes, dialects, ...: optsched list
 
 app = typer.Typer(
     name="optsched",
-    cls=Program,
+    cls=CommandGroup,
     help="How far is a schedule from the best possible one, and can you prove it?",
     epilog=EXAMPLES,
     add_completion=True,
@@ -73,9 +73,9 @@ def _bare(
 
 
 for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
-    app.command(cls=Command, context_settings=SETTINGS)(_command)
+    app.command(cls=StrictCommand, context_settings=SETTINGS)(_command)
 for _name, _command in (("check-policy", check_policy), ("list", list_names), ("warm-up", warm_up)):
-    app.command(name=_name, cls=Command, context_settings=SETTINGS)(_command)
+    app.command(name=_name, cls=StrictCommand, context_settings=SETTINGS)(_command)
 
 
 @app.command(name="version", hidden=True)

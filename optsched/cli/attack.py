@@ -62,6 +62,8 @@ def attack(
 
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
+        if report is not None:
+            say(f"{report}: not written, there is no proof to show; give a larger budget")
 
     def late() -> int:
         unconfirmed()

@@ -12,10 +12,10 @@ from optsched.cli.options import SourceKeepingCommand, names
 from optsched.errors import InputError, OptschedError
 
 _CLUSTER = re.compile(r"[0-9]+x[0-9]+(:.*)?", re.ASCII)
-SETTINGS = {"allow_extra_args": True}  # of a `Command`: what is too much, it says itself
+SETTINGS = {"allow_extra_args": True}  # of a `StrictCommand`: what is too much, it says itself
 
 
-class Program(TyperGroup):
+class CommandGroup(TyperGroup):
     """All commands. Somebody's code may end the program while one of them runs; before, the parser does, for completion."""
 
     def invoke(self, ctx: Context) -> Any:
@@ -25,7 +25,7 @@ class Program(TyperGroup):
             raise OptschedError("somebody's code ended the program (SystemExit)") from None
 
 
-class Command(SourceKeepingCommand):
+class StrictCommand(SourceKeepingCommand):
     """A command that says where words belong that follow its arguments."""
 
     def invoke(self, ctx: Context) -> Any:
