@@ -123,7 +123,9 @@ def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline
 
 
 MEANT = {
-    **dict.fromkeys(("preemptive", "preemption"), "gang? its schedules may preempt; those of gang-nonpreemptive may not"),
+    **dict.fromkeys(
+        ("preemptive", "preemption"), "gang? its schedules may preempt; those of gang-nonpreemptive may not"
+    ),
     **dict.fromkeys(("nonpreemptive", "non-preemptive"), "gang-nonpreemptive? its schedules may not preempt"),
     "sharing": "gpu-sharing? or task-sharing, where jobs have tasks",
 }

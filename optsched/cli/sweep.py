@@ -143,7 +143,9 @@ def summary(table: pl.DataFrame) -> Group:
     }
     texts = len(axes) + 1
     shown, letters = rows.columns[:texts], {name: _letters(table, name) for name in objectives}
-    sheet = Sheet([*shown, "knowledge", *(heads.get(name, name) for name in rows.columns[texts:])], [*shown, "knowledge"])
+    sheet = Sheet(
+        [*shown, "knowledge", *(heads.get(name, name) for name in rows.columns[texts:])], [*shown, "knowledge"]
+    )
     for row in rows.iter_rows(named=True):
         words = ["" if row[name] is None else str(row[name]) for name in shown]
         cells = []

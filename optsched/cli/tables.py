@@ -200,7 +200,7 @@ def _marked(value: float | None, mark: str, *, exact: bool) -> str:
 
 
 def _letters(rows: Sequence[PolicyRatios], letters: Sequence[str]) -> list[str]:
-    """The line that says which letter is which class of schedules, and that they cannot be compared; none without letters."""
+    """The line that says which letter is which class of schedules; none without letters."""
     known: dict[str, dict[str, None]] = {}
     for row, letter in zip(rows, letters, strict=True):
         known.setdefault(letter, {}).update(dict.fromkeys(row.classes.values()))
@@ -228,7 +228,9 @@ def _bound_notes(report: Report) -> list[str]:
             continue
         if shown.kind == KNOWN:
             methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
-            notes.append(f"{letter}optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
+            notes.append(
+                f"{letter}optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})"
+            )
             continue
         what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
         value = number(shown.value, 12, "up" if shown.gain else "down")

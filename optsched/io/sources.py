@@ -16,6 +16,7 @@ from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
+from optsched.io.traces.columns_csv import NEEDED, guessed_columns
 from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, whole_limit
 from optsched.io.traces.generate import generate, settings
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
@@ -32,6 +33,7 @@ from optsched.speeds.scaling_files import read_scalings
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
+LONGEST_HEADER = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -281,10 +283,31 @@ def made(known: LibraryEntry) -> Instance:
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
 
 
+def _as_trace(path: Path) -> str:
+    """What to type for a table of text with a header; "" where the file does not look like one."""
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        first = lines.readline(LONGEST_HEADER).strip()
+    separator = max(",;\t|", key=first.count)
+    there = [name.strip().strip('"') for name in first.split(separator)]
+    if len(there) < 2 or not all(there) or "\ufffd" in first:
+        return ""
+    fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(there)]
+    if fitting:
+        return f"{max(fitting, key=lambda name: len(DIALECTS.get(name).header))}:{path} --cluster NODESxGPUS"
+    if not any(name.isidentifier() for name in there):  # numbers: there is no header
+        return ""
+    guessed = guessed_columns(there)
+    columns = ",".join(f"{field}={guessed.get(field, '...')}" for field in NEEDED)
+    return f"csv:{path} --columns {columns} --cluster NODESxGPUS"
+
+
 def _not_a_source(text: str, names: list[str]) -> InputError:
     path = Path(text)
     prefix, colon, _ = text.partition(":")
     if path.is_file():
+        legal = _as_trace(path)
+        if legal:
+            return InputError("a trace is named with its dialect", file=text, legal=legal)
         legal = f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}"
         return InputError("not an instance file; a trace is named with its dialect", file=text, legal=legal)
     if path.is_dir():

@@ -75,7 +75,7 @@ def in_unit(seconds: float, least: float = 2.0) -> str:
 
 
 def moment(text: float | str | None, field: str) -> float | None:
-    """Seconds from a number, or from text as `seconds_in` reads it: ``90``, ``"90s"``, ``"1.5 h"``; `InputError` for others."""
+    """Seconds from a number, or from text as `seconds_in` reads it: ``90``, ``"90s"``, ``"1.5 h"``."""
     return None if text is None else seconds_in(text, field)
 
 

@@ -25,7 +25,7 @@ from optsched.problem.contention import Contention
 from optsched.problem.documents import short_number
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
-from optsched.problem.instance_file import document, read_parts, write_parts
+from optsched.problem.instance_file import document, naming_jobs, read_parts, write_parts
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import (
     COLUMNS,
@@ -376,7 +376,7 @@ class Instance(JobColumns):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
-        with naming(path):
+        with naming(path), naming_jobs(path):
             instance = Instance(**read_parts(path), file=path)
         instance.__dict__["file"] = os.fspath(path)
         return instance

@@ -21,7 +21,9 @@ def marks(bounds: Sequence[Mapping[str, Hashable]]) -> list[str]:
     first: list[Mapping[str, Hashable]] = []
     groups = []
     for row in bounds:
-        alike = (k for k, other in enumerate(first) if all(row[name] == other[name] for name in row.keys() & other.keys()))
+        alike = (
+            k for k, other in enumerate(first) if all(row[name] == other[name] for name in row.keys() & other.keys())
+        )
         group = next(alike, len(first))
         if group == len(first):
             first.append(row)
