@@ -70,6 +70,8 @@ def test_a_name_like_nothing_lists_what_is_legal() -> None:
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="thing") == "things: alpha, beta"
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="class") == "classes: alpha, beta"
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="policy") == "policies: alpha, beta"
+    assert near_matches("zzzzzz", ["alpha", "beta"], kind="method of attack") == "methods of attack: alpha, beta"
+    assert near_matches("zzzzzz", [], kind="class") == "there are no classes"
 
 
 def test_discovery_imports_every_module_of_the_package(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from optsched.cli.compile_all import warm_up
 from optsched.cli.files import convert, fit, generate, library, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.output import OutputError, refused, say, silence
-from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand
+from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand, parsers_words
 from optsched.cli.run import bound, ratio, run, solve
 from optsched.cli.sweep import reproduce, sweep
 from optsched.errors import InputError, OptschedError
@@ -161,7 +161,7 @@ def _run(arguments: list[str] | None) -> int:
         # The command-line parser's own errors: unknown options, missing arguments, wrong types.
         if not hasattr(error, "format_message"):
             return _of_a_policy(error, arguments)
-        say(f"{' '.join(error.format_message().split())} (see optsched --help)")
+        say(parsers_words(error))
         return 2
 
 

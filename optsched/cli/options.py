@@ -189,10 +189,10 @@ class Reading:
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""
         prefix, colon, place = source.partition(":")
-        if colon and prefix in names("dialects"):
+        if colon and prefix.lower() in names("dialects"):
             there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         else:
-            there = Path(source).exists() or source in names("instances")
+            there = Path(source).exists() or source.lower() in names("instances")
         if not there:
             self.load(source)  # which says so, with what is legal
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from optsched.cli.options import SourceKeepingCommand, names
 from optsched.errors import InputError, OptschedError
 
+_JARGON = re.compile(r"Input should be (an? (?:valid )?\w+)(, .*)?$")
 _CLUSTER = re.compile(r"[0-9]+x[0-9]+(:.*)?", re.ASCII)
 SETTINGS = {"allow_extra_args": True}  # of a `StrictCommand`: what is too much, it says itself
 
@@ -35,6 +36,14 @@ class StrictCommand(SourceKeepingCommand):
             meant = _meant(ctx.args[0], options) or f"optsched {ctx.info_name} {taken}".rstrip()
             raise InputError("an argument too many", value=ctx.args[0], legal=meant)
         return super().invoke(ctx)
+
+
+def parsers_words(error: Any) -> str:
+    """What the parser says of a mistake, in one line, with the command whose help says more."""
+    said = _JARGON.sub(r"\1 is expected", " ".join(error.format_message().split()))
+    where = getattr(error, "ctx", None)
+    command = f"{where.info_name} " if where is not None and where.parent is not None else ""
+    return f"{said} (see optsched {command}--help)"
 
 
 def _meant(word: str, options: set[str]) -> str:

@@ -142,6 +142,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
+    prefix = DIALECTS.canonical(prefix) if colon else prefix
     if colon and prefix in DIALECTS:
         loaded = _load_trace(DIALECTS.get(prefix), place, where, request, table)
         instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
@@ -250,7 +251,7 @@ def _instance_of(text: str) -> Instance:
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
     names = {each.name: each for each in entries()}
-    known = names.get(text)
+    known = names.get(text, names.get(text.lower()))
     if known is None:
         raise _not_a_source(text, list(names))
     # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
@@ -270,10 +271,10 @@ def _instance_of(text: str) -> Instance:
 def check_there(source: str) -> None:
     """`InputError` for a source that is neither a file or folder that exists nor a shipped instance; nothing is read."""
     prefix, colon, place = source.partition(":")
-    if colon and prefix in DIALECTS:
+    if colon and DIALECTS.canonical(prefix) in DIALECTS:
         there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         check_legal(there, "source", source, "a file that exists")
-    elif not Path(source).exists() and all(each.name != source for each in entries()):
+    elif not Path(source).exists() and all(each.name != source.lower() for each in entries()):
         _instance_of(source)  # says so, with what is legal
 
 
