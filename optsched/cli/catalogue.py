@@ -404,6 +404,6 @@ def list_names(
         answer(as_json, lambda: {kind: [found.to_json()]}, lambda tables: tables.entry_view(found))
         return
     facts = KINDS[kind].facts
-    every = [Entry(name, text, facts=facts(name)) for name, text in catalogue(kind)]
-    lines = [{"name": each.name, "text": each.text, **dict(each.facts)} for each in every]
-    answer(as_json, lambda: {kind: lines}, lambda tables: tables.names_view(kind, every))
+    listed = [Entry(name, text, facts=facts(name)) for name, text in catalogue(kind)]
+    lines = [{"name": each.name, "text": each.text, **dict(each.facts)} for each in listed]
+    answer(as_json, lambda: {kind: lines}, lambda tables: tables.names_view(kind, listed))

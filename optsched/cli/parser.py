@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer import Context
 from typer.core import TyperGroup
 
 from optsched.cli.options import SourceKeepingCommand, names
@@ -19,7 +18,7 @@ SETTINGS = {"allow_extra_args": True}  # of a `StrictCommand`: what is too much,
 class CommandGroup(TyperGroup):
     """All commands. Somebody's code may end the program while one of them runs; before, the parser does, for completion."""
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except SystemExit:
@@ -29,7 +28,7 @@ class CommandGroup(TyperGroup):
 class StrictCommand(SourceKeepingCommand):
     """A command that says where words belong that follow its arguments."""
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         if ctx.args:
             taken = " ".join(each.metavar or "" for each in self.params if not each.opts[0].startswith("-"))
             options = {option for each in self.params for option in each.opts}

@@ -176,9 +176,12 @@ class RatioTable:
         return f"RatioTable({self.suite}, worst ratio: {worst})"
 
     def frame(self) -> Table:
-        """A polars table, one row a policy and instance: value, bound, ratio, what it is to (``optimum`` or ``bound``)."""
+        """A polars table, one row a policy and instance: knowledge, value, bound, ratio, and what that is to (``optimum``
+        or ``bound``).
+        """
         rows = [
-            {"policy": each.policy, **each.to_json(), "bound": each.bound.value if each.bound else None}
+            {"policy": each.policy, "knowledge": each.knowledge, **each.to_json()}
+            | {"bound": each.bound.value if each.bound else None}
             for policy in self.policies
             for each in policy.measured
         ]

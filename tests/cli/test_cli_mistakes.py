@@ -153,7 +153,7 @@ def test_a_schedule_of_another_instance_is_told_in_one_line(command: Callable[..
     assert [each["rule"] for each in rules] == ["instance"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--show-completion"]], ids=["a word", "the script"])
+@pytest.mark.parametrize("arguments", [[], ["--show-completion", "bash"]], ids=["a word", "the script"])
 def test_completion_says_nothing_else(arguments: list[str]) -> None:
     asked = {"_OPTSCHED_COMPLETE": "complete_bash", "COMP_WORDS": "optsched run rigid-06", "COMP_CWORD": "2"}
     script = f"import sys; from optsched.cli import main; sys.argv = ['optsched', *{arguments}]; main()"
