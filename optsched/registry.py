@@ -133,7 +133,7 @@ class Registry(Generic[T]):
     def canonical(self, name: str) -> str:
         """The name as it is filed: people may write it in any case. One that nobody knows stays as it is."""
         lower = str(name).lower()
-        return name if name in self or lower not in self else lower
+        return name if name in self._things or lower not in self else lower
 
     def names(self) -> list[str]:
         """All names, sorted."""

@@ -286,8 +286,11 @@ def made(known: LibraryEntry) -> Instance:
 
 def _as_trace(path: Path) -> str:
     """What to type for a table of text with a header; "" where the file does not look like one."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        first = lines.readline(LONGEST_HEADER).strip()
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            first = lines.readline(LONGEST_HEADER).strip()
+    except OSError:
+        return ""
     separator = max(",;\t|", key=first.count)
     there = [name.strip().strip('"') for name in first.split(separator)]
     if len(there) < 2 or not all(there) or "\ufffd" in first:
