@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.resources
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.problem.instance import READERS, Instance
+from optsched.problem.instance_file import naming_jobs
 from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
@@ -163,7 +165,8 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     if table is not None:  # an instance file whose models get the speeds of another table
         read = TraceRead(instance.table, instance.name, cluster=where or instance.cluster)
         strict, others = request.strict_throughputs, instance.profiles
-        read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
+        with naming_jobs(text) if limit is None else nullcontext():  # of the first jobs only positions are others
+            read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
         if read.throughputs is None:
             raise InputError("no job of this instance runs at the speeds of a table", file=text, field="throughputs")
         instance = instance.replace(cluster=read.cluster, throughputs=read.throughputs)
