@@ -45,6 +45,9 @@ TOLD = {
     "check-policy math:Mine": "there is no 'Mine' in math (expected: there are no classes)",
     "run log.csv": "csv:log.csv --columns arrival=submit_time,gpus=num_gpus,duration=run_seconds --cluster NODESxGPUS",
     "run csv:log.csv --cluster 1x4": "--columns arrival=submit_time,gpus=num_gpus,duration=run_seconds with columns of the",
+    "run csv:log.csv --cluster 1x4 --columns submit_time=arrival,num_gpus=gpus,run_seconds=duration": (
+        "columns = 'submit_time=arrival': the other way round (expected: FIELD=COLUMN: arrival=submit_time)"
+    ),
     "run csv:log.csv --cluster 1x4 --columns arrival=submit_time,gpus=num_gpus,duration=state": (
         "columns = 'duration=state': the column holds no number, but words such as 'finished' (expected: a column of "
         "numbers: submit_time, num_gpus, run_seconds)"

@@ -101,6 +101,9 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     there = rows.columns
     columns = dict(wanted) if wanted else {field: field for field in FIELDS if field in there}
     for field, column in columns.items():
+        if field not in FIELDS and field in there and column in FIELDS:
+            where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
+            raise InputError("the other way round", **where, legal=f"FIELD=COLUMN: {column}={field}")
         why, where = "there is no such field of a job", {"file": rows.file, "field": "columns", "value": field}
         check_known(field, FIELDS, "field", why, **where)
         check_known(column, there, "column", "the file has no such column", **where | {"field": field, "value": column})
