@@ -127,8 +127,8 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
 
 def _as_filed(known: Registry[Any], text: str) -> str:
     """``text`` with the name of a registered thing as it is filed, so that a run is called the same whatever was typed."""
-    name, colon, rest = text.partition(":")
-    return text if names_a_class(text) else f"{known.canonical(name.strip())}{colon}{rest}"
+    name = text.partition(":")[0].strip()
+    return text if names_a_class(text) else text.replace(name, known.canonical(name), 1)
 
 
 def _require_one(text: str) -> None:
