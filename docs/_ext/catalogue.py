@@ -97,7 +97,8 @@ def _about(kind: str, name: str) -> str:
         objectives = ", ".join(sorted(bound.objectives or ())) or "sums of costs"
         parts.append(f"; {objectives}; classes {', '.join(bound.classes)}")
     parts.append(_parameters(each))
-    parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in each.facts]
+    facts = () if kind == "policies" else each.facts  # theirs are said above, with links
+    parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in facts]
     if kind == "policies":
         return "".join([*parts, _documentation(kind, name), _guaranteed(name), "\n"])
     return "".join(parts) + _documentation(kind, name) + "\n"

@@ -18,12 +18,13 @@ import typer
 from optsched.cli.interrupt import shield_processes, telling, tidying
 from optsched.cli.options import AsJson, Workers, argument, keep_sources, option, output as output_to
 from optsched.cli.output import print_json, say, show
+from optsched.errors import OptschedError
 from optsched.problem.files import check_writable, suffix_of, write_atomic
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Group
 
-    from optsched.cli.layout import Sheet
     from optsched.studies.study import Reproduction
     from optsched.sweeps.cell import CellResult
     from optsched.sweeps.run import Cost
@@ -113,14 +114,18 @@ def _say_cost(cost: Cost, words: str, *, as_json: bool) -> None:
         show(words)
 
 
-def summary(table: pl.DataFrame) -> Sheet:
+def summary(table: pl.DataFrame) -> Group:
     """What people look at: for every instance and policy cells, and of each objective mean value, mean and worst ratio.
 
-    Of a sweep with a measure: the mean of each of its numbers.
+    Of a sweep with a measure: the mean of each of its numbers. Every policy stands with its knowledge; ratios to bounds of
+    different classes of schedules are marked.
     """
     import polars as pl
+    from rich.console import Group
+    from rich.text import Text
 
     from optsched.cli.layout import Sheet
+    from optsched.report.classes import UNLIKE
     from optsched.rounding import number
 
     axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
@@ -140,13 +145,43 @@ def summary(table: pl.DataFrame) -> Sheet:
         f"{name}{end}": head for name in objectives for end, head in (("_ratio", "over bound"), ("_worst", "worst"))
     }
     texts = len(axes) + 1
-    sheet = Sheet([heads.get(name, name) for name in rows.columns], texts=rows.columns[:texts])
+    shown, letters = rows.columns[:texts], {name: _letters(table, name) for name in objectives}
+    sheet = Sheet(
+        [*shown, "knowledge", *(heads.get(name, name) for name in rows.columns[texts:])], [*shown, "knowledge"]
+    )
     for row in rows.iter_rows(named=True):
-        words = ["" if row[name] is None else str(row[name]) for name in rows.columns[:texts]]
-        # a ratio to a bound is one that the true ratio is at most
-        above = {name: name.endswith(("_ratio", "_worst")) for name in rows.columns[texts:]}
-        sheet.add(*words, *(number(row[name], 5, "up" if up else "nearest") for name, up in above.items()))
-    return sheet
+        words = ["" if row[name] is None else str(row[name]) for name in shown]
+        cells = []
+        for name in rows.columns[texts:]:
+            of = name.removesuffix("_ratio").removesuffix("_worst")
+            is_ratio = of in letters and of != name
+            # a ratio to a bound is one that the true ratio is at most
+            mark = letters[of].get(row["policy"], "") if is_ratio and row[name] is not None else ""
+            cells.append(f"{number(row[name], 5, 'up' if is_ratio else 'nearest')} {mark}".rstrip())
+        sheet.add(*words, _knowledge(row["policy"]), *cells)
+    return Group(sheet, *[Text(UNLIKE)] * any(mark for of in letters.values() for mark in of.values()))
+
+
+def _letters(table: pl.DataFrame, objective: str) -> dict[str, str]:
+    """Of every policy the letter of its ratios: on an instance those of one letter are to the same bound."""
+    from optsched.report.classes import marks
+
+    at = table.columns.index("seed") + 1
+    bounds: dict[str, dict[str, float]] = {policy: {} for policy in table["policy"].unique(maintain_order=True)}
+    for row in table.iter_rows(named=True):
+        if row[f"{objective}_ratio"] is not None:
+            where = str([row[name] for name in table.columns[:at]])
+            bounds[row["policy"]][where] = row[f"{objective}_bound"]
+    return dict(zip(bounds, marks(list(bounds.values())), strict=True))
+
+
+def _knowledge(policy: str) -> str:
+    from optsched.policies.simulate import specify
+
+    try:
+        return str(specify(policy).policy.knowledge)
+    except OptschedError:  # somebody's own, which this machine has no more
+        return "-"
 
 
 def reproduce(
