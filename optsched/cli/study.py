@@ -32,7 +32,7 @@ def summary_view(reproduction: Reproduction) -> Group:
     sheet = Sheet(("claim", "paper", "measured", "verdict"), texts=("verdict",), tells=("verdict",))
     for row in reproduction.claims[:SCREEN]:
         sheet.add(row.label, row.published, row.spread, row.verdict)
-    note = "measured: the least and the greatest over all rivals and workloads; why they differ is in the file"
+    note = "measured: from the least to the greatest over rivals and workloads\nreached: as published, or more; why is in the file"
     return Group(Text(head), sheet, Text(note))
 
 

@@ -62,7 +62,12 @@ def _theorem(table: Mapping[str, Any], outcomes: tuple[RunOutcome, ...]) -> Clai
 
 
 def _claim(table: Mapping[str, Any], outcomes: tuple[RunOutcome, ...]) -> Claim | None:
-    mine = [(each, one) for each in outcomes for one in each.experiment.published if one.of(table)]
+    mine = [
+        (outcome, one)
+        for outcome in outcomes
+        for one in outcome.experiment.published
+        if one.of(table) and set(one.against) & set(table["against"])  # the same may be claimed of others, by another number
+    ]
     every = [one for other in table["against"] for one in _ratios(mine, other)]
     if not every:
         return None
@@ -107,10 +112,10 @@ def _in_words(every: list[_Measured]) -> list[str]:
 
 
 def overall(verdicts: list[str]) -> str:
-    """All verdicts of a claim in a few words: the one that all share, or in how many of them it came out as published."""
+    """All verdicts of a claim in a few words: the one that all share, or in how many the published number is reached."""
     if len(set(verdicts)) == 1:
         return verdicts[0] or "no number to compare"
-    return f"as published or more in {sum(each in ENOUGH for each in verdicts)} of {len(verdicts)}"
+    return f"reached in {sum(each in ENOUGH for each in verdicts)} of {len(verdicts)}"
 
 
 def _as_published(table: Mapping[str, Any], ratio: float) -> str:

@@ -1,6 +1,7 @@
 """`Study`: a paper's experiments, declared in a TOML file, that can be run again as one sweep.
 
-summary = "..."                          # and method, seeds: how the numbers come about, usual workloads of every kind
+summary = "..."                          # and title, paper, for pages
+method = "..."                           # how the numbers come about; seeds: usual workloads of every kind
 [words]                                  # $gpus in a text of this file means
 gpus = "64"
 [lists]                                  # what rows, shown and remarks may name
@@ -18,7 +19,8 @@ axis = { parameter = "load", values = [0.5, 0.9], label = "load {:g}" }         
 columns."x 4" = { workload = "usual", nic_bandwidth = 1e9, policy = "{}+x" }     # also what a row's policy becomes; one of
                                          # the two takes the place of both in what is like, or in every
 keep = ["x 4"]                           # the only columns
-[[claim]]                                # `optsched.studies.experiment.Published`, and the experiments it is measured in
+[[claim]]                                # `optsched.studies.experiment.Published`, the experiments it is measured in, and a
+label = "..."                            # short for a line of the summary
 [[figure]]                               # `optsched.studies.figures`
 [cost]                                   # CPU seconds a cell, by experiment; others: usual
 [small]                                  # laid over all this for a quick look

@@ -186,8 +186,9 @@ def test_the_summary_of_every_study_is_a_screen(study: str) -> None:
     lines = console.export_text().splitlines()
     assert len(lines) <= 22, "\n".join(lines)
     assert max(map(len, lines)) <= 80
-    for claim in chosen.sized(True)["claim"]:
-        assert any(claim["label"] in line for line in lines), claim["label"]
+    done = Reproduction(chosen, True, seeds, outcomes(experiments, seeds, numbers))
+    for claim in done.claims:
+        assert any(claim.label in line for line in lines), claim.label
 
 
 def _numbers_of(document: Any) -> Any:
