@@ -2,8 +2,8 @@
 
 Its sources are put together in build/docs/source: the pages of docs/ with links that fit, the notebooks, CONTRIBUTING.md
 and CHANGELOG.md, what `_ext` writes from the registries (`catalogue.py`, `api_pages.py`), from the records of the studies
-(`study_pages.py`), and of all pictures (`gallery.py`). Pages are plain Markdown, so that they can be read without a site: the
-list of links of a page that has sections below it *is* its table of contents.
+(`study_pages.py`), and of all pictures (`gallery.py`). Pages are plain Markdown, so that they can be read without a site:
+the list of links of a page that has sections below it *is* its table of contents.
 """
 
 from __future__ import annotations

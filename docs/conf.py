@@ -50,7 +50,9 @@ html_title = "optsched"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
-copybutton_selector = "div.highlight-sh pre, div.highlight-bash pre, div.highlight-python pre, div.highlight-ipython3 pre"
+copybutton_selector = (
+    "div.highlight-sh pre, div.highlight-bash pre, div.highlight-python pre, div.highlight-ipython3 pre"
+)
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {name: [] for name in ("index", "first-steps", "glossary", "gallery", "cite")}
@@ -74,7 +76,8 @@ html_math_renderer = "mathml"
 
 def _formula(self, node):
     text = tex2mathml(node.astext(), as_block=node.tagname == "math_block")
-    self.body.append(f'<div class="formula">{text}</div>' if node.tagname == "math_block" else text)
+    around = "div" if node.tagname == "math_block" else "span"
+    self.body.append(f'<{around} class="formula">{text}</{around}>')
     raise SkipNode
 
 
@@ -92,7 +95,9 @@ def _after_napoleon(app, what, name, obj, options, lines):
 
 
 def _signature(app, what, name, obj, options, signature, returned):
-    if signature == "(*args, **kwargs)" or name == VIEW:  # that of a protocol, which nobody makes; the engine makes views
+    if (
+        signature == "(*args, **kwargs)" or name == VIEW
+    ):  # that of a protocol, which nobody makes; the engine makes views
         return "", None
     return (signature.replace("<factory>", "..."), returned) if signature else None
 

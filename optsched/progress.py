@@ -60,7 +60,11 @@ class _Left(ProgressColumn):
         if task.total is None or task.total <= 1:
             return Text("")
         done = task.completed - task.fields["begun"]
-        left = f", {_short(task.fields['clock'].seconds / done * task.remaining)} left" if done > 0 and task.remaining else ""
+        left = (
+            f", {_short(task.fields['clock'].seconds / done * task.remaining)} left"
+            if done > 0 and task.remaining
+            else ""
+        )
         return Text(f"{task.completed:,.0f} of {task.total:,.0f}{left}", style="progress.remaining")
 
 

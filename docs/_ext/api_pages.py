@@ -94,11 +94,14 @@ def pages() -> dict[str, str]:
             rows.append((name, f"| {{py:obj}}`osd.{name} <optsched.{name}>` | {plain(about.replace('`', ''))} |"))
         found[f"api/{task}.md"] = "\n".join(parts)
         tasks.append(f"* [{heading}]({task}.md): {purpose[0].lower() + purpose[1:]}")
-    found["api/view.md"] = f"# The view of a policy\n\nWhat a policy is handed.\n\n{rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
+    found["api/view.md"] = (
+        f"# The view of a policy\n\nWhat a policy is handed.\n\n{rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
+    )
     table = "\n".join(["| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
     tree = "\n".join([*TASKS, "view"])
     found["api/index.md"] = (
-        "# API by task\n\n`import optsched as osd`\n\n" + "\n".join([*tasks, "* [The view of a policy](view.md)"])
+        "# API by task\n\n`import optsched as osd`\n\n"
+        + "\n".join([*tasks, "* [The view of a policy](view.md)"])
         + f"\n\n## Every name\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
     return found

@@ -39,7 +39,12 @@ def shown(sources: dict[str, str | bytes], notebooks: dict[str, str]) -> str:
 def _of_pages(sources: dict[str, str | bytes], folder: str) -> list[str]:
     shots = []
     for name, text in sources.items():
-        if isinstance(text, str) and name.endswith(".md") and name.startswith(folder) and folder.count("/") == name.count("/"):
+        if (
+            isinstance(text, str)
+            and name.endswith(".md")
+            and name.startswith(folder)
+            and folder.count("/") == name.count("/")
+        ):
             heading = re.search(r"^# (.*)$", text, re.MULTILINE)
             for file, what in _pictures(text):
                 caption = what if folder or heading is None else f"{what} ({heading[1]})"
@@ -72,7 +77,7 @@ def _grid(shots: list[str]) -> str:
 def _link_to_copy(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
-        link = f'<p class="executed"><a href="executed/{name}.ipynb" download>This notebook with its results</a> (.ipynb)</p>'
+        link = f'<p class="executed"><a href="executed/{name}.ipynb" download>This notebook with its results</a></p>'
         context["body"] = link + context["body"]
 
 
@@ -138,7 +143,8 @@ def bibtex(file: Path) -> str:
 
     cff = yaml.safe_load(file.read_text(encoding="utf-8"))
     authors = " and ".join(
-        "{" + each["name"] + "}" if "name" in each else f"{each['family-names']}, {each['given-names']}" for each in cff["authors"]
+        "{" + each["name"] + "}" if "name" in each else f"{each['family-names']}, {each['given-names']}"
+        for each in cff["authors"]
     )
     fields = {
         "title": "{" + cff["title"] + "}",

@@ -13,11 +13,23 @@ from functools import cache
 
 from docutils.utils.math.latex2mathml import tex2mathml
 
-GREEK = dict.fromkeys("alpha beta gamma delta theta kappa mu nu xi rho sigma tau eta phi psi omega pi".split())
-GREEK = {name: f"\\{name}" for name in GREEK} | {"lam": "\\lambda", "lambda": "\\lambda", "eps": "\\varepsilon"}
+LETTERS = (
+    *("alpha", "beta", "gamma", "delta", "theta", "kappa", "mu", "nu", "xi", "rho", "sigma", "tau", "eta"),
+    *("phi", "psi", "omega", "pi"),
+)
+GREEK = {name: f"\\{name}" for name in LETTERS} | {"lam": "\\lambda", "lambda": "\\lambda", "eps": "\\varepsilon"}
 FUNCTIONS = {name: f"\\{name}" for name in ("sum", "min", "max", "log", "ln", "exp")} | {"log2": "\\log_2"}
 NAMES = {name: f"\\mathrm{{{name}}}" for name in ("OPT", "ALG", "size", "pmtn", "online")}
-OPERATORS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne", "<": "<", ">": ">", "*": "\\cdot", "||": "\\parallel", "|": "\\mid"}
+OPERATORS = {
+    "<=": "\\le",
+    ">=": "\\ge",
+    "!=": "\\ne",
+    "<": "<",
+    ">": ">",
+    "*": "\\cdot",
+    "||": "\\parallel",
+    "|": "\\mid",
+}
 RELATIONS = ("<=", ">=", "!=", "<", ">", "=")
 TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>\d+(?:\.\d+)?(?![\d]|[A-Za-z][A-Za-z\d]))"
@@ -25,7 +37,10 @@ TOKEN = re.compile(
     r"|(?P<operator><=|>=|!=|\|\||\.\.\.?|[-+*/^=<>|(){}\[\],])|(?P<other>.)",
     re.DOTALL,
 )
-GRAHAM = re.compile(r"(?:^|(?<=\s))(?P<machines>1|P\d?|Q|R)\s*\|(?P<jobs>[^|]*)\|\s*(?P<goal>[^:|]*?)(?=(?:: |\.\s|[.,]?$|; |, in | and | \())")
+GRAHAM = re.compile(
+    r"(?:^|(?<=\s))(?P<machines>1|P\d?|Q|R)\s*\|(?P<jobs>[^|]*)\|"
+    r"\s*(?P<goal>[^:|]*?)(?=(?:: |\.\s|[.,]?$|; |, in | and | \())"
+)
 CLOSE = {")": "(", "}": "{", "]": "["}
 
 
@@ -42,10 +57,12 @@ def tex(formula: str) -> str:
             continue
         beside = [tokens[k] for k in (at - 1, at + 1) if 0 <= k < len(tokens)]
         # an operator has its own distance from what stands beside it, a bracket has none
-        near = any(k == "operator" and not t.strip("(){}") == "" for k, t in beside)
+        near = any(k == "operator" and t.strip("(){}") for k, t in beside)
         parts.append(" " if kind == "space" and near and len(text) == 1 else _piece(kind or "", text))
         at += 1
-    return re.sub(r"(\\(?:sum|max|min|ln|log)(?:_\{[^}]*\})?) \\, ", r"\1 ", re.sub(r"\s+", " ", "".join(parts)).strip())
+    return re.sub(
+        r"(\\(?:sum|max|min|ln|log)(?:_\{[^}]*\})?) \\, ", r"\1 ", re.sub(r"\s+", " ", "".join(parts)).strip()
+    )
 
 
 def _argument(tokens: list[tuple[str | None, str]], at: int) -> tuple[str, int]:
@@ -148,7 +165,9 @@ def _graham(found: re.Match[str]) -> str:
     name = found["machines"]
     machines = name if len(name) == 1 else f"{name[0]}_{name[1]}"
     goal, between = _field(found["goal"].strip()), ",\\ "
-    return f"{machines} \\mid {between.join(map(_field, jobs))} \\mid {goal}" if jobs else f"{machines} \\parallel {goal}"
+    return (
+        f"{machines} \\mid {between.join(map(_field, jobs))} \\mid {goal}" if jobs else f"{machines} \\parallel {goal}"
+    )
 
 
 def _field(text: str) -> str:
@@ -159,7 +178,9 @@ def _field(text: str) -> str:
     for word in re.split(r"(?<=[\s-])", text):
         symbol = word.strip(" ,")
         apart = "\\ " if parts and not parts[-1].startswith("\\text") and not parts[-1].endswith("-") else ""
-        parts.append(f"{apart}\\text{{{word}}}" if _words(symbol) or not symbol.strip("-") else word.replace(symbol, tex(symbol)))
+        parts.append(
+            f"{apart}\\text{{{word}}}" if _words(symbol) or not symbol.strip("-") else word.replace(symbol, tex(symbol))
+        )
     return "".join(parts).replace("}\\text{", "")
 
 
@@ -217,13 +238,33 @@ def _is_symbol(tokens: list[re.Match[str]], at: int, inside: bool) -> bool:
     """
     word = tokens[at].group().rstrip("'")
     name, _, sub = word.partition("[")[0].partition("_")
-    if name in GREEK or name in FUNCTIONS or name in NAMES and (sub or name in ("OPT", "ALG")) or name in ("sqrt", "ceil"):
+    if name in ("sum", "min", "max") and not sub and not _of_symbols(tokens, at):
+        return False  # the English word
+    if (
+        name in GREEK
+        or name in FUNCTIONS
+        or (name in NAMES and (sub or name in ("OPT", "ALG")))
+        or name in ("sqrt", "ceil")
+    ):
         return True
     if sub:
-        return len(name) <= 2 and len(sub.strip("{}")) <= 6 or len(name) <= 8 and len(sub) == 1
+        return (len(name) <= 2 and len(sub.strip("{}")) <= 6) or (len(name) <= 8 and len(sub) == 1)
     if len(name) != 1:
         return False
     return name not in "aAI" or inside or any(_operator(tokens, at, step) for step in (-1, 1))
+
+
+def _of_symbols(tokens: list[re.Match[str]], at: int) -> bool:
+    """Does a bracket, a function or a symbol with a subscript follow a word?"""
+    after = tokens[at + 1 :]
+    if after and after[0].group() == "(":
+        return True
+    word = after[1] if len(after) > 1 and after[0].lastgroup == "space" else None
+    if word is None or word.lastgroup != "word":
+        return word is not None and word.group() == "(" and tokens[at].group() == "sum"
+    name, _, sub = word.group().partition("_")
+    behind = next((each.group() for each in after[2:] if each.lastgroup != "space"), "")
+    return bool(sub) or name in ("sum", "min", "max") or (len(name) == 1 and behind in ("-", "+", "/", ")", "<=", ">="))
 
 
 def _operator(tokens: list[re.Match[str]], at: int, step: int) -> bool:
@@ -237,4 +278,4 @@ def _operator(tokens: list[re.Match[str]], at: int, step: int) -> bool:
 def _is_strong(word: str) -> bool:
     """Says a word that it is a formula?"""
     name, _, sub = word.partition("_")
-    return bool(sub) or name in GREEK and name not in ("pi", "mu", "nu") or name in ("OPT", "sum")
+    return bool(sub) or (name in GREEK and name not in ("pi", "mu", "nu")) or name in ("OPT", "sum")

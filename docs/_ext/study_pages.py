@@ -22,6 +22,7 @@ from optsched.studies.study import METHOD, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "docs" / "measured"
+OVER_BOUND = {"total_time_ratio": "total_time", "fork_ratio": "total_time", "jct_ratio": "mean_jct"}  # measure, of what
 CODE = ("optsched/plot", "optsched/studies")  # what draws; a picture is kept until these or the record change
 
 
@@ -76,7 +77,15 @@ def page(record: StudyRecord, pictures: dict[str, bytes]) -> str:
 def listed() -> str:
     """The list of the papers' pages, and their claims in one table, for the page that they are below."""
     pages = [f"* [{study.document['title']}](papers/{name}.md)" for name, study in STUDIES.items()]
-    rows = ["", *pages, "", "## Claimed and measured", "", "| paper | claim | published | measured | verdict |", "|---|---|---|---|---|"]
+    rows = [
+        "",
+        *pages,
+        "",
+        "## Claimed and measured",
+        "",
+        "| paper | claim | published | measured | verdict |",
+        "|---|---|---|---|---|",
+    ]
     for name, study in STUDIES.items():
         link = f"[{study.document['title'].partition(':')[0]}](papers/{name}.md)"
         for claim in record_of(name).reproduction.claims:
@@ -105,7 +114,10 @@ def _claims(claims: list[Claim]) -> str:
     for one in claims:
         claimed = f"{plain(one.claim)} ({plain(one.source)})"
         rows.append(f"| {claimed} | {one.published} | {one.spread} | {plain(one.verdict)} | {plain(one.why)} |")
-    rows += ["", "*Measured* is from the least to the greatest over rivals and columns; *reached* means as published, or more."]
+    rows += [
+        "",
+        "*Measured* is from the least to the greatest over rivals and columns; *reached* means as published, or more.",
+    ]
     rows += ["", "Of every rival, ratios of geometric means over the seeds (in how many columns):", ""]
     rows += ["| claim | compared | measured |", "|---|---|---|"]
     for one in claims:
@@ -127,14 +139,23 @@ def _figure(record: StudyRecord, figure: dict[str, object]) -> str:
     shown = [outcome for outcome in done.outcomes if outcome.experiment.name in figure["experiments"]]
     names = {outcome.experiment.name for outcome in shown}
     rows = [f"### {plain(str(figure['title']))}", f"![{figure['title']}]({done.study.name}-{figure['file']})"]
-    about = [claim for claim in done.claims if names & set(claim.experiments)]
+    about = [
+        claim for claim in done.claims if names & set(claim.experiments) and claim.measure in _shown_by(figure, shown)
+    ]
     rows += [
         f"* Claimed: {plain(claim.claim)}. Measured: {claim.spread} ({plain(claim.verdict)}). Why: {plain(claim.why)}."
         for claim in about
-    ] or ["* Claimed: nothing with a number in the abstract."]
+    ] or ["* Claimed: no number for this in the abstract."]
     rows += [f"* Here, {plain(findings(outcome)[0])}." for outcome in shown]
     rows.append("* From: " + ", ".join(f"[{name}](#{name})" for name in names))
     return "\n\n".join(rows[:2]) + "\n\n" + "\n".join(rows[2:])
+
+
+def _shown_by(figure: dict[str, object], shown: list[RunOutcome]) -> set[str]:
+    """The measures that a picture shows, as they are or over their bounds."""
+    if figure["y"] == "change":
+        return {outcome.experiment.measurement.compared for outcome in shown}
+    return {str(figure["y"]), OVER_BOUND.get(str(figure["y"]), "")}
 
 
 def _experiment(outcome: RunOutcome) -> str:
@@ -150,10 +171,11 @@ def _experiment(outcome: RunOutcome) -> str:
             against = "" if row == e.reference else f"<br>{change_text(outcome.changes[row, column])}"
             cells.append(text + plain(against.replace("<br>", "\n")).replace("\n", "<br>"))
         lines.append(f"| {plain(row)} | {' | '.join(cells)} |")
-    told = "\n".join(f"* {_sentence(plain(said))}" for said in findings(outcome))
+    told = "\n".join(f"* {plain(said)}" for said in findings(outcome))
+    question = e.question if e.question.endswith(("?", ".", "!")) else e.question + "."
     seeds = f"{len(outcome.seeds)} workload{'s' * (len(outcome.seeds) > 1)} a column"
     return (
-        f"### {e.name}\n\n{plain(e.question)} {_sentence(measure.head)}{unit} of {seeds}, and below it the change against "
+        f"### {e.name}\n\n{plain(question)} {_sentence(measure.head)}{unit} of {seeds}, and below it the change against "
         f"{plain(e.reference)}.\n\n" + "\n".join(lines) + f"\n\n{told}"
     )
 

@@ -32,7 +32,7 @@ def summary_view(reproduction: Reproduction) -> Group:
     sheet = Sheet(("claim", "paper", "measured", "verdict"), texts=("verdict",), tells=("verdict",))
     for row in reproduction.claims[:SCREEN]:
         sheet.add(row.label, row.published, row.spread, row.verdict)
-    note = "measured: from the least to the greatest over rivals and workloads\nreached: as published, or more; why is in the file"
+    note = "measured: from the least to the greatest over rivals and workloads\nreached: as published, or more"
     return Group(Text(head), sheet, Text(note))
 
 
@@ -42,7 +42,9 @@ def _winners(reproduction: Reproduction) -> Sheet:
     for each in reproduction.outcomes[:SCREEN]:
         column = list(each.experiment.columns)[-1]
         first, beside = best(each, column)
-        told = ", ".join(first) + (f"; no difference shown to {len(beside)} of {len(each.experiment.rows)}" * bool(beside))
+        told = ", ".join(first) + (
+            f"; no difference shown to {len(beside)} of {len(each.experiment.rows)}" * bool(beside)
+        )
         sheet.add(each.experiment.name, column, told, each.compared)
     if len(reproduction.outcomes) > SCREEN:
         sheet.add(f"and {len(reproduction.outcomes) - SCREEN} more, in the file")

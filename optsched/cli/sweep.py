@@ -160,7 +160,7 @@ def reproduce(
     dry_run: Annotated[bool, option("--dry-run", "how many runs, and their CPU time")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiments of a study again: what the paper claimed, what is measured.
+    """Run a paper's experiments again: claimed, and measured.
 
     Prints a summary; every table, with means and intervals over seeds and what they say, goes to a file.
     With -o it goes on by itself from wherever it was stopped.

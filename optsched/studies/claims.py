@@ -1,4 +1,4 @@
-"""`Claim`: what a paper claimed, what was measured here, and why the two differ: a row for every ``[[claim]]`` of a study."""
+"""`Claim`: what a paper claimed, what was measured, and why the two differ: a row for every ``[[claim]]`` of a study."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Claim:
 
     ``label`` and ``published`` (the number, "-" where there is none), ``spread`` (from the least to the greatest that was
     measured, as ``published`` is written) and ``verdict`` are short enough for a line of a table; ``measured`` says it of
-    every rival. ``experiments`` are those that it was measured in; none for a theorem, which is judged in every run.
+    every rival. ``measure`` is what was compared, in ``experiments``; none for a theorem, which is judged in every run.
     """
 
     claim: str
@@ -30,6 +30,7 @@ class Claim:
     published: str
     spread: str
     verdict: str
+    measure: str = ""
     experiments: tuple[str, ...] = ()
 
 
@@ -66,7 +67,8 @@ def _claim(table: Mapping[str, Any], outcomes: tuple[RunOutcome, ...]) -> Claim 
         (outcome, one)
         for outcome in outcomes
         for one in outcome.experiment.published
-        if one.of(table) and set(one.against) & set(table["against"])  # the same may be claimed of others, by another number
+        if one.of(table)
+        and set(one.against) & set(table["against"])  # the same may be claimed of others, by another number
     ]
     every = [one for other in table["against"] for one in _ratios(mine, other)]
     if not every:
@@ -80,6 +82,7 @@ def _claim(table: Mapping[str, Any], outcomes: tuple[RunOutcome, ...]) -> Claim 
         _as_published(table, mine[0][1].ratio),
         _spread(table, [one.ratio for one in every]),
         overall([one.verdict for one in every]),
+        table["measure"],
         tuple(outcome.experiment.name for outcome, _ in mine),
     )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import optsched
+from optsched import __version__
 from optsched.errors import InputError
 from optsched.problem.files import write_atomic
 from optsched.studies.experiment import Experiment, Workload
@@ -57,7 +57,7 @@ def write_record(done: Reproduction, seeds: int | None, file: str | os.PathLike[
     document = {
         "format": FORMAT,
         "study": done.study.name,
-        "version": optsched.__version__,
+        "version": __version__,
         "date": datetime.date.today().isoformat(),
         "size": "small" if done.small else "default",
         "seeds": seeds,

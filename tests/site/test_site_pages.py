@@ -1,4 +1,4 @@
-"""What a visitor looks for is there: cards, pictures, formulas, the API by task, results of the papers, notebooks with results."""
+"""What a visitor looks for is there: cards, pictures, formulas, the API by task, results of papers, executed notebooks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,11 @@ def test_theorems_and_catalogues_have_formulas(site: Path) -> None:
     assert theorems.count("<math") > 200
     for left in ("sum C_j", "sum w_j", "r_j", "&lt;="):
         assert left not in shown(theorems), left
-    for page in ("catalogue/models/rigid-time-indexed.html", "catalogue/policies/alpha-points.html", "api/simulate.html"):
+    for page in (
+        "catalogue/models/rigid-time-indexed.html",
+        "catalogue/policies/alpha-points.html",
+        "api/simulate.html",
+    ):
         assert "<math" in text_of(site, page), page
     assert "sum_t start" not in shown(text_of(site, "catalogue/models/rigid-time-indexed.html").partition("<pre>")[0])
 
@@ -98,6 +102,7 @@ def test_formulas_are_found_and_words_stay(extension: object) -> None:
         "`sum C_j` stays, and ``r_j <= 3``",
         "seconds / batch, |x| and a | b",
         "I ask A for n jobs",
+        "the sum n (3 - 2/m), the max n of them",
     ):
         assert marked(text) == text
 

@@ -232,7 +232,9 @@ def test_a_record_says_the_same_and_no_less_than_the_study_asks_for(file: Path, 
     for each, again in zip(done.to_json()["experiments"], read.reproduction.to_json()["experiments"], strict=True):
         assert again["findings"] == each["findings"]
         for cell, same in zip(each["cells"], again["cells"], strict=True):
-            assert same["measures"]["mean_jct"]["values"] == pytest.approx(cell["measures"]["mean_jct"]["values"], rel=1e-8)
+            assert same["measures"]["mean_jct"]["values"] == pytest.approx(
+                cell["measures"]["mean_jct"]["values"], rel=1e-8
+            )
     assert read.reproduction.claims == done.claims
     file.write_text(STUDY.replace("values = [0.5, 1.0]", "values = [0.5, 1.1]"))
     with pytest.raises(InputError, match=r"experiment\.load.*not in the record|not in the record.*experiment\.load"):
