@@ -207,7 +207,7 @@ class Reproduction:
         return [*draw(self.figures, self.outcomes, folder), page]
 
     @property
-    def figures(self) -> list[dict[str, Any]]:
+    def figures(self) -> list[Mapping[str, Any]]:
         """The ``[[figure]]`` tables of the size."""
         return list(self.study.sized(self.small).get("figure", []))
 
