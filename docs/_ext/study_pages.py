@@ -129,8 +129,8 @@ def _claims(claims: list[Claim]) -> str:
 
 def _about_figures() -> str:
     return (
-        "Claimed is what the abstracts say; numbers within the figures of the papers are not repeated here, and the workloads "
-        "behind them are not public. Each picture says which of the claims it is about. Bars and bands are 95 % intervals."
+        "Claimed is what the abstracts say; numbers within the papers' figures are not repeated here, and the workload "
+        "behind each is not public. Every picture says which of the claims it is about. Bars and bands are 95 % intervals."
     )
 
 
