@@ -6,6 +6,7 @@ Both go on from where they were stopped.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -197,14 +198,16 @@ def reproduce(
     dry_run: Annotated[bool, option("--dry-run", "how many runs, and their CPU time")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiments of a study again. Means and intervals over seeds, and what they say.
+    """Run a paper's experiments again: claimed, and measured.
 
+    Prints a summary; every table, with means and intervals over seeds and what they say, goes to a file.
     With -o it goes on by itself from wherever it was stopped.
 
     optsched reproduce a-srpt --small -o a-srpt
     """
     from optsched.cli.tables import duration
     from optsched.progress import bars
+    from optsched.studies.record import write_record
     from optsched.studies.study import Study
 
     chosen = Study.named(study)
@@ -225,7 +228,7 @@ def reproduce(
             if output is not None:
                 say("they are kept; the same command goes on from there")
             if reached[0] and not as_json:  # stdout is for a whole document
-                _show(chosen.so_far(store, seeds, small=small))
+                _show(chosen.so_far(store, seeds, small=small), output)
 
         with bars() as shown, telling(tell):
             heard = _hearing("run", reached, shown.step(f"running the study {chosen.name}"))
@@ -233,11 +236,14 @@ def reproduce(
                 seeds, small=small, store=store, backend=backend, address=address, workers=workers, heard=heard
             )
         files = [] if output is None else done.write(folder)
+        if output is not None:
+            write_record(done, seeds, folder / RECORD)
+            files.append(folder / RECORD)
     if as_json:
         return print_json(done.to_json())
-    _show(done)
-    for file in files:
-        say(f"wrote {file}")
+    _show(done, output)
+    if files:
+        say(f"wrote to {output}: {', '.join(file.name for file in files)}")
 
 
 @contextlib.contextmanager
@@ -251,7 +257,19 @@ def _place(output: Path | None) -> Iterator[Path]:
         yield Path(nowhere)
 
 
-def _show(done: Reproduction) -> None:
-    from optsched.cli.study import reproduction_view
+TABLES, RECORD = "tables.txt", "record.json"
 
-    show(reproduction_view(done))
+
+def _show(done: Reproduction, output: Path | None) -> None:
+    """The summary on the screen, every table in a file: in the folder, else among the temporary files."""
+    from optsched.cli.study import summary_view, tables_text
+
+    if output is None:
+        handle, name = tempfile.mkstemp(prefix=f"optsched-{done.study.name}-", suffix=".txt")
+        os.close(handle)
+        file, kept = Path(name), " (-o DIR keeps runs, figures and a record, too)"
+    else:
+        file, kept = output / TABLES, ""
+    write_atomic(file, tables_text(done))
+    show(summary_view(done))
+    say(f"every table: {file}{kept}")
