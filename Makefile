@@ -18,7 +18,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup extras lint types unit compiled release bench coverage study library install-check clusters pages docs site clean
+.PHONY: run test setup extras lint types unit compiled release bench coverage study library install-check clusters pages study-pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -131,6 +131,10 @@ library: $(STAMP)
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m pages.refresh
+
+# what the pages of the four papers show, measured again in the size and on the seeds of docs/measured: 15 CPU minutes
+study-pages: $(STAMP)
+	$(BIN)/python docs/measure.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build/docs build/library

@@ -16,7 +16,8 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from optsched.cli.output import say
-from optsched.errors import InputError
+from optsched.deadline import DURATION, seconds_in
+from optsched.errors import InputError, check_legal
 from optsched.problem.files import keeping_sources, note_named, refuse_source, sources
 
 if TYPE_CHECKING:
@@ -111,6 +112,15 @@ Seed = Annotated[int, option("--seed S", "seed of everything random")]
 Workers = Annotated[int | None, option("--workers N", "processes; default: one a processor")]
 
 
+def how_long(text: str | None, name: str, *, zero: bool = False) -> float | None:
+    """Seconds > 0 (``zero``: >= 0) that an option of this name says, None where it is not given; `InputError` for others."""
+    if text is None:
+        return None
+    seconds = seconds_in(text, name)
+    check_legal(seconds > 0 or (zero and seconds == 0), name, text, f"a time > 0: {DURATION}")
+    return seconds
+
+
 def output(metavar: str, what: str) -> Any:
     """The option ``-o``."""
     return option(f"-o,--output {metavar}", what, show_default=False)
@@ -201,10 +211,10 @@ class Reading:
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""
         prefix, colon, place = source.partition(":")
-        if colon and prefix in names("dialects"):
+        if colon and prefix.lower() in names("dialects"):
             there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         else:
-            there = Path(source).exists() or source in names("instances")
+            there = Path(source).exists() or source.lower() in names("instances")
         if not there:
             self.load(source)  # which says so, with what is legal
 

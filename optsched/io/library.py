@@ -28,7 +28,7 @@ from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
-from optsched.registry import check_known
+from optsched.registry import known_name
 
 ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # the classes in which nobody is preempted
 # Of the classes of the library those that contain it: a bound for one of them is a bound for it.
@@ -63,7 +63,7 @@ def library(suite: str | None = None, solved: bool | None = None) -> Table:
     suites = frame["suite"].unique(maintain_order=True).to_list()
     if suite is not None:
         message = "there is no suite of this name in the library"
-        check_known(suite, suites, "suite", message, field="suite", value=suite)
+        suite = known_name(suite, suites, "suite", message, field="suite", value=suite)
         frame = frame.filter(suite=suite)
     chosen = frame.filter(solved=solved) if solved is not None else frame
     value, bound = pl.col("value"), pl.col("bound")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, Locator
 
-from optsched.errors import InputError
+from optsched.deadline import seconds_in
 
-_MOMENT = re.compile(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*([a-z]*)", re.ASCII)
 MAX_INTERVALS, LEAST_INTERVALS = 10, 3  # between two labelled ticks of one axis
 APART = 0.45  # inches between two such ticks, at least
 
@@ -88,14 +86,8 @@ def in_unit(seconds: float, least: float = 2.0) -> str:
 
 
 def moment(text: float | str | None, field: str) -> float | None:
-    """Seconds from a number, or from text with a unit: ``90``, ``"90s"``, ``"1.5 h"``, ``"2d"``; `InputError` for others."""
-    if text is None:
-        return None
-    units = {unit.name: unit.seconds for unit in UNITS}
-    found = _MOMENT.fullmatch(str(text).strip())
-    if found is None or found[2] not in ("", *units):
-        raise InputError("not a time", field=field, value=text, legal=f"seconds, or a number with {', '.join(units)}")
-    return float(found[1]) * units.get(found[2], 1.0)
+    """Seconds from a number, or from text as `seconds_in` reads it: ``90``, ``"90s"``, ``"1.5 h"``."""
+    return None if text is None else seconds_in(text, field)
 
 
 def time_axis(ax: Axes, start: float, end: float) -> Unit:

@@ -13,6 +13,7 @@ from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
 
 SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, not an infinite one
@@ -91,8 +92,8 @@ class Goodput:
     **Reference** Qiao et al., Pollux, OSDI 2021, and the simulator of petuum/adaptdl (branch osdi21-artifact).
     """
 
-    round: float = 60.0
-    restart: float = 30.0
+    round: Seconds = 60.0
+    restart: Seconds = 30.0
     p: float = -1.0
     name: ClassVar[str] = "goodput"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT

@@ -20,6 +20,7 @@ from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, SHARE, UTILITIES, Ha
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, View, Wake
 
 WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
@@ -197,8 +198,8 @@ class Hadar:
     utility: str = "makespan"
     queue: str = "greedy"
     window: int = 8
-    round: float = 360.0
-    restart: float = 10.0
+    round: Seconds = 360.0
+    restart: Seconds = 10.0
     price_level: str = "type"
     price_exponent: str = "safe"
     cost: str = "remaining"

@@ -19,6 +19,7 @@ from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, UTILITIES, HadarJobs
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, View, Wake
 
 HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
@@ -58,8 +59,8 @@ class HadarCommit:
     """
 
     utility: str = "throughput"
-    round: float = 360.0
-    restart: float = 0.0
+    round: Seconds = 360.0
+    restart: Seconds = 0.0
     price_level: str = "type"
     price_exponent: str = "safe"
     low: float = 0.0

@@ -12,6 +12,7 @@ from optsched.policies import POLICIES
 from optsched.policies.slot_queues import Slot, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
 
 
@@ -34,7 +35,7 @@ class ImmediateDispatch:
     **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
     """
 
-    restart: float = 0.0
+    restart: Seconds = 0.0
 
     name: ClassVar[str] = "immediate-dispatch"
     knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT

@@ -9,6 +9,7 @@ from typing import ClassVar
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
+from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
 
@@ -29,7 +30,7 @@ class Setf:
     and Pruhs 2000 for faster machines.
     """
 
-    quantum: float = 60.0
+    quantum: Seconds = 60.0
 
     name: ClassVar[str] = "setf"
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT

@@ -244,6 +244,7 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
 
 
 def _method_named(name: str) -> Method:
+    name = FORMULATIONS.canonical(METHODS.canonical(name))
     if name in METHODS:
         return METHODS.get(name)
     if name in FORMULATIONS:

@@ -142,8 +142,7 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
         raise refuse("unknown key", unknown[0], document[unknown[0]], ", ".join(KEYS))
     objectives = _list(document.get("objectives", []))
     try:
-        for objective in objectives:
-            get_objective(str(objective))
+        objectives = [get_objective(str(objective)).name for objective in objectives]
         policies = [text for each in _policies(document) for text in [specify(each).text]]
         seeds, measure = _seeds(document.get("seeds", [1])), str(document.get("measure", ""))
         if measure:

@@ -32,7 +32,7 @@ user                    text; so are ``group`` and ``model``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -44,6 +44,19 @@ from optsched.io.traces.text_table import read_text_table
 from optsched.registry import check_known
 
 NEEDED = ("arrival", "gpus", "duration")
+# what logs call them, in lower case without other characters than letters; the likeliest first
+KNOWN_AS = {
+    "arrival": "arrival arrivaltime submit submitted submittime submittedtime submittedat submission submissiontime "
+    "submitat queued queuedat enqueued timestamp time",
+    "gpus": "gpus gpu numgpus numgpu ngpus ngpu gpunum gpucount gpusrequested requestedgpus reqgpus gpuswanted gpudemand "
+    "gangsize gang workers",
+    "duration": "duration durations durationseconds runseconds seconds runtime runtimeseconds runtimes elapsed "
+    "elapsedseconds elapsedraw servicetime jobduration length run",
+    "id": "id job jobid jobname name",
+    "user": "user userid username",
+    "group": "group groupid team vc queue account partition",
+    "model": "model modelname",
+}
 BY_RATE = ("iterations", "profile")
 TEXTS = ("user", "group", "model")
 FIELDS = (*NEEDED, *BY_RATE, "id", "weight", "due", "gpu_memory", "restart", "checkpoint", *TEXTS)
@@ -66,6 +79,7 @@ def read(request: TraceRequest) -> TraceRead:
     """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
     rows = Rows(read_text_table(request.path, separator=None))
     columns = _columns(rows, request.columns)
+    _require_numbers(rows, columns)
     text = rows.text(columns["arrival"], required=False)
     # The clock that more of the fields are in; the others are then bad rows.
     numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
@@ -100,6 +114,9 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     there = rows.columns
     columns = dict(wanted) if wanted else {field: field for field in FIELDS if field in there}
     for field, column in columns.items():
+        if field not in FIELDS and field in there and column in FIELDS:
+            where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
+            raise InputError("the other way round", **where, legal=f"FIELD=COLUMN: {column}={field}")
         why, where = "there is no such field of a job", {"file": rows.file, "field": "columns", "value": field}
         check_known(field, FIELDS, "field", why, **where)
         check_known(column, there, "column", "the file has no such column", **where | {"field": field, "value": column})
@@ -107,10 +124,37 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     needed = ("arrival", "gpus") if by_rate else NEEDED
     missing = [field for field in needed if field not in columns]
     if missing:
-        asked, why = ",".join(f"{field}=..." for field in needed), f"which column is {' and which is '.join(missing)}?"
+        guessed = {**guessed_columns(there), **columns}
+        asked = ",".join(f"{field}={guessed.get(field, '...')}" for field in needed)
+        why = f"which column is {' and which is '.join(missing)}?"
         legal = f"--columns {asked} with columns of the file: {', '.join(there)}"
         raise InputError(why, file=rows.file, field="columns", legal=legal)
     return columns
+
+
+def guessed_columns(there: Sequence[str]) -> dict[str, str]:
+    """Field -> the column that is likely to be it, by its name; fields that no column looks like are left out."""
+    plain = {"".join(filter(str.isalpha, name.lower())): name for name in reversed(there)}
+    found = {field: [plain[each] for each in names.split() if each in plain] for field, names in KNOWN_AS.items()}
+    return {field: names[0] for field, names in found.items() if names}
+
+
+def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
+    """`InputError` where a column that must hold numbers, or times, holds none at all: another one is meant."""
+
+    def holds_numbers(column: str) -> bool:
+        return bool(rows.text(column, required=False).cast(pl.Float64, strict=False).is_finite().any())
+
+    for field in (*NEEDED, "iterations", "weight", "gpu_memory", "restart", "checkpoint"):
+        column = columns.get(field)
+        if column is None or holds_numbers(column):
+            continue
+        text = rows.text(column, required=False).drop_nulls()
+        dates = field == "arrival" and seconds_of_date_times(text).is_not_null().any()
+        if len(text) > 1 and not dates:  # of one row it is the row that is told
+            where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
+            legal = f"a column of numbers: {', '.join(filter(holds_numbers, rows.columns)) or 'there is none'}"
+            raise InputError(f"the column holds no number, but words such as {text[0][:40]!r}", **where, legal=legal)
 
 
 def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.Series:

@@ -197,9 +197,11 @@ def finish(
         if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
+    every = pl.Series([True]).new_from_index(0, rows.count)
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
-        judged = legal if request.skip_bad else _first(arrival, legal, request.limit)
+        all_told = request.limit is None and not request.skip_bad  # of rows that are bad already, too
+        judged = every if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
     fitting = rows.good
     rows.reject_duplicates()
@@ -213,7 +215,6 @@ def finish(
         columns[name] = columns[name] - arrival.filter(legal).min()
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
     # rows that are invalid, and gangs too wide for the cluster given before the last job kept
-    every = pl.Series([True]).new_from_index(0, rows.count)
     passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
     skipped = int((~legal).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
     columns_asked = dict(request.columns) if request.columns else None
