@@ -155,9 +155,9 @@ class SolveState:
             return False
         if self.bound >= self.value:
             return True
-        exact = (
-            self.finest_step is not None and self.grid is not None and self.grid.exact
-        )  # all times and values in float64
+        # all times are in float64, and values so far apart that a method computing in it tells them apart
+        least = Fraction(FLOAT) * abs(self.value) + self.rounding_of_times
+        exact = self.grid is not None and self.grid.exact and self.finest_step is not None and self.finest_step > least
         return not exact and self.value - self.bound <= self._rounding
 
     @cached_property
