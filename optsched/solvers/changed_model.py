@@ -102,10 +102,12 @@ def with_schedule(
             solution = replace(solution, status="feasible", bound_exact=None, note=said)
         elif gap <= near and found.status == "optimal" and found.doubt <= Fraction(DOUBT) * scale:
             return replace(solution, bound_exact=value), notes
+    solution = _certified(made, of, tightened, solution)
+    if solution.bound_exact == value:
+        return replace(solution, status="optimal"), notes
     if solution.status == "optimal":
         solution = replace(solution, status="feasible", note=APART)
-    solution = _certified(made, of, tightened, solution)
-    return replace(solution, status="optimal" if solution.bound_exact == value else solution.status), notes
+    return solution, notes
 
 
 def _schedule(made: Formulated, formulation: Formulation, changed: tuple[str, ...]) -> Schedule:

@@ -57,10 +57,10 @@ BROKEN: list[Any] = [
 @pytest.mark.parametrize("tests", BROKEN, ids=range(len(BROKEN)))
 def test_what_is_no_baseline_is_refused_in_one_line(written: Any, tests: Any) -> None:
     path = written({"format": FIRST, "tests": tests}, "kept.json")
-    with one_line(match=r"kept\.json, tests.*: invalid"):
+    with one_line(match=r"kept\.json, tests.*: (invalid|missing|there is no such field)"):
         read(path)
     path = written({"format": FORMAT, "tests": _with_instances(tests)}, "kept.json")
-    with one_line(match=r"kept\.json, tests.*: invalid"):
+    with one_line(match=r"kept\.json, tests.*: (invalid|missing|there is no such field)"):
         read(path)
 
 
@@ -94,7 +94,7 @@ def test_an_instance_has_a_digest_and_either_a_ratio_or_a_value(written: Any, wr
     ratio = 1.0 if isinstance(wrong, float) or wrong.get("ratio") else None
     one = {"worst": ratio, "worst_instance": "i", "mean": ratio, "without": 0, "instances": {"i": wrong}}
     path = written({"format": FORMAT, "tests": {TEST: {"p": one}}}, "kept.json")
-    with one_line(match=r"kept\.json, tests.*instances\.i.*: invalid"):
+    with one_line(match=r"kept\.json, tests.*instances\.i.*: (invalid|missing|there is no such field)"):
         read(path)
 
 
