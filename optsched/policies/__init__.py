@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from optsched.registry import Registry
-from optsched.simulation.policy import OrderedPolicy, Policy
-from optsched.simulation.task_policy import TaskPolicy
-
-AnyPolicy = Policy | OrderedPolicy | TaskPolicy
+from optsched.simulation.policy import BasePolicy
 
 TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_choice", "task_orders"
-POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies", tables=TABLES)
+POLICIES: Registry[type[BasePolicy]] = Registry("policy", package="optsched.policies", tables=TABLES)

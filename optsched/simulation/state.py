@@ -12,7 +12,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.colocation import ColocationContext, new_colocation
 from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
-from optsched.simulation.policy import PLACES, Order, Placement, Use
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import PLACES, Order, Use
 from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT
 from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
