@@ -249,7 +249,7 @@ def _library_row(row: dict[str, Any]) -> str:
 
 # --- API --------------------------------------------------------------------------------------------------------------
 
-VIEW = "optsched.simulation.view.View"
+VIEW = "optsched.simulation.policy.View"
 
 
 def _api() -> dict[str, str]:
