@@ -18,7 +18,7 @@ ifneq ($(wildcard ../shared/data),)
 export OPTSCHED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: run test setup extras lint types unit compiled release bench study library install-check clusters pages docs site clean
+.PHONY: run test setup extras lint types unit compiled release bench coverage study library install-check clusters pages study-pages docs site clean
 
 run: $(RUNS)
 	$(BIN)/optsched run cluster-week -p fifo+consolidated -p sjf+consolidated -p srtf -p tiresias
@@ -92,8 +92,16 @@ compiled: $(STAMP)
 release: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' $(call marked,release)
 
+# measurements are kept in .benchmarks, compared with the last ones kept, and drawn in build/benchmarks.html
 bench: $(STAMP)
-	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds tests/benchmarks
+	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds --benchmark-autosave \
+	  $(if $(wildcard .benchmarks/*/*.json),--benchmark-compare) tests/benchmarks
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.history
+
+# the lines that the tests run (those of compiled code count where a test interprets it)
+coverage: $(STAMP)
+	$(BIN)/coverage erase
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --cov=optsched --cov-report=term:skip-covered
 
 # what is long, and all that `make test` tries on some cases again on every case, and on examples that nobody has seen
 study: $(STAMP)
@@ -124,5 +132,9 @@ library: $(STAMP)
 pages: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m pages.refresh
 
+# what the pages of the four papers show, measured again in the size and on the seeds of docs/measured: 15 CPU minutes
+study-pages: $(STAMP)
+	$(BIN)/python docs/measure.py
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .benchmarks .hypothesis build/docs build/library
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build/docs build/library

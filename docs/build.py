@@ -1,8 +1,9 @@
 """``make docs``: the documentation site, in build/docs/html.
 
 Its sources are put together in build/docs/source: the pages of docs/ with links that fit, the notebooks, CONTRIBUTING.md
-and CHANGELOG.md, and what `_ext/catalogue.py` writes from the registries. Pages are plain Markdown, so that they can be read
-without a site: the list of links of a page that has sections below it *is* its table of contents.
+and CHANGELOG.md, what `_ext` writes from the registries (`catalogue.py`, `api_pages.py`), from the records of the studies
+(`study_pages.py`), and of all pictures (`gallery.py`). Pages are plain Markdown, so that they can be read without a site:
+the list of links of a page that has sections below it *is* its table of contents.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(DOCS / "_ext")]
 
 def pages() -> dict[str, str | bytes]:
     """Name of a source -> its content: pages with their pictures, files of the root, catalogues."""
+    import api_pages
     import catalogue
+    import gallery
+    import study_pages
+    from mathematics import marked
+
+    from optsched.guarantees.describe import page as theorems
 
     found: dict[str, str | bytes] = {}
     for path in DOCS.rglob("*.md"):
@@ -46,18 +53,31 @@ def pages() -> dict[str, str | bytes]:
         found |= drawn
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         found[PLACED[name]] = linked((ROOT / name).read_text(encoding="utf-8"), "../" + name)
-    for name, text in catalogue.pages().items():
+    # the page of all theorems again, with its formulas as such
+    found["guarantees.md"] = linked(theorems(lambda text: marked(text, plain=catalogue.plain)), "guarantees.md")
+    for name, text in {**catalogue.pages(), **api_pages.pages()}.items():
         found.setdefault(name, text)  # a page that somebody has written goes first
+    found |= study_pages.pages(BUILT / "drawn")
     found["reference.md"] += catalogue.listed()
-    found["papers.md"] += catalogue.papers()
+    found["papers.md"] += study_pages.listed()
     found["library.md"] += catalogue.library()
+    found["cite.md"] += gallery.bibtex(ROOT / "CITATION.cff")
+    found["index.md"] = cards(found["index.md"])
     found["library.csv"] = (ROOT / "instances" / "index.csv").read_bytes()
     found["notebooks.md"] += "".join(f"* [{title(path)}](notebooks/{path.name})\n" for path in notebooks())
+    found["gallery.md"] += gallery.shown(found, {path.stem: title(path) for path in notebooks()})
     for section in SECTIONS:
-        tree = re.findall(r"^\* \[[^]]+\]\(([^)#:]+)\.(?:md|ipynb)\)", found[section + ".md"], re.MULTILINE)
-        entries = "\n".join(dict.fromkeys(tree))
+        tree = re.findall(r"^\* \[([^]]+)\]\(([^)#:]+)\.(?:md|ipynb)\)", found[section + ".md"], re.MULTILINE)
+        # in the bar at the top a page is named as the landing page names it, elsewhere by its heading
+        shown = {page: f"{text} <{page}>" if section == "index" else page for text, page in reversed(tree)}
+        entries = "\n".join(reversed(shown.values()))
         found[section + ".md"] += f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     return found
+
+
+def cards(text: str) -> str:
+    """The landing page, whose list of links is set as cards."""
+    return re.sub(r"((?:^\* \[.*\n)+)", r"```{container} cards\n\1```\n", text, count=1, flags=re.MULTILINE)
 
 
 def linked(text: str, name: str) -> str:

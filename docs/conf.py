@@ -3,6 +3,7 @@
 import os
 import sys
 
+from api_pages import VIEW
 from catalogue import readable
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -14,7 +15,7 @@ os.environ.update(COLUMNS="100", OMP_NUM_THREADS="1")
 project = "optsched"
 author = copyright = "The optsched authors"
 version = release = optsched.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "still_widgets"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton", "still_widgets", "gallery"]
 language = "en"
 default_role = "py:obj"  # `Instance` in a docstring is a link where there is such a thing, else code
 highlight_language = "none"
@@ -48,13 +49,17 @@ html_theme = "pydata_sphinx_theme"
 html_title = "optsched"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+copybutton_selector = (
+    "div.highlight-sh pre, div.highlight-bash pre, div.highlight-python pre, div.highlight-ipython3 pre"
+)
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {name: [] for name in ("index", "first-steps", "glossary")}
+html_sidebars = {name: [] for name in ("index", "first-steps", "glossary", "gallery", "cite")}
 html_theme_options = {
     "logo": {"text": f"optsched {version}"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navbar_end": ["theme-switcher"],
     "show_nav_level": 1,
     "show_toc_level": 2,
@@ -71,7 +76,8 @@ html_math_renderer = "mathml"
 
 def _formula(self, node):
     text = tex2mathml(node.astext(), as_block=node.tagname == "math_block")
-    self.body.append(f'<div class="formula">{text}</div>' if node.tagname == "math_block" else text)
+    around = "div" if node.tagname == "math_block" else "span"
+    self.body.append(f'<{around} class="formula">{text}</{around}>')
     raise SkipNode
 
 
@@ -89,7 +95,9 @@ def _after_napoleon(app, what, name, obj, options, lines):
 
 
 def _signature(app, what, name, obj, options, signature, returned):
-    if signature == "(*args, **kwargs)":  # that of a protocol, which nobody makes
+    if (
+        signature == "(*args, **kwargs)" or name == VIEW
+    ):  # that of a protocol, which nobody makes; the engine makes views
         return "", None
     return (signature.replace("<factory>", "..."), returned) if signature else None
 

@@ -37,6 +37,7 @@ from pyomo.core.expr import LinearExpression, MonomialTermExpression
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import REGULAR, add_formulation, require
+from optsched.models.latest_starts import starts_of
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
@@ -196,11 +197,11 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
     return schedule_in_order(instance, np.argsort(position), NAME, begin)
 
 
-def warm_start(model: Any, given: Schedule) -> None:
-    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
+def warm_start(model: Any, given: Schedule, *, kept: bool = False) -> None:
+    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables; ``kept``: as it stands."""
     windows: Windows = model.windows
-    order = order_of(given)
-    start = starts_in_order(order, windows.release, windows.duration)
+    order, begin = order_of(given), starts_of(given) - windows.origin if kept else None
+    start = starts_in_order(order, windows.release, windows.duration, begin)
     if np.any(start > windows.latest + 1e-9 * (1 + windows.latest)):
         raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")
     rank = np.argsort(order)

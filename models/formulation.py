@@ -44,10 +44,9 @@ class Formulation:
     warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables, jobs
         moved to the left as far as they go first (which never makes a regular objective worse); None: relaxation.
         `InputError` where the schedule does not fit the horizon.
-    in_seconds : do rows hold times as they are, not slots of a grid? HiGHS's tolerances are absolute, so such a model is
-        built in units that fit (`optsched.solvers.methods.formulations`); ``schedule`` and ``warm_start`` then take the
-        order of the jobs from what they are given, and times from ``instance`` and the model; ``schedule(..., kept=True)``
-        lets no job start before its time in the model.
+    in_seconds : do rows hold times as they are, not slots of a grid? ``schedule`` and ``warm_start`` then take the order of
+        the jobs from what they are given, and times from ``instance`` and the model; ``schedule(..., kept=True)`` lets no
+        job start before its time in the model, ``warm_start(..., kept=True)`` none before its start in the schedule.
     sets : of a family of rows by name, what its index stands for, a letter each: j a job, t a slot of ``model.grid``, v a
         node, k a position, a dot what stays a number. What is not here keeps its index as a name.
     end : ``end(model, j)`` is C_j in seconds, a linear expression; None: the model has none.
@@ -62,7 +61,7 @@ class Formulation:
     schedule_class: str = "gang-nonpreemptive"
     exact: bool = True
     schedule: Callable[[Any, Instance], Schedule] | None = None
-    warm_start: Callable[[Any, Schedule], None] | None = None
+    warm_start: Callable[..., None] | None = None
     in_seconds: bool = False
     sets: Mapping[str, str] = field(default_factory=dict)
     end: Callable[[Any, int], Any] | None = None

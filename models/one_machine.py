@@ -12,7 +12,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
-TOLERANCE = 1e-7  # of the longest duration: what a solver's times may be off
+TOLERANCE = 1e-9  # of the latest end: what a solver's times may be off
 
 
 def one_machine_reason(instance: Instance, objective: str, known: frozenset[str], nonzeros: int) -> str | None:
@@ -57,8 +57,9 @@ def schedule_in_order(instance: Instance, order: Ints, policy: str, begin: Float
     These are a solver's, so a time that is within its tolerances of a whole second is that second.
     """
     duration, release = fixed_durations(instance), instance.arrival
-    near = TOLERANCE * duration.max()
+    near = TOLERANCE * (np.ptp(release) + duration.sum())
     if begin is not None:
+        near = max(near, TOLERANCE * float(begin.max()))
         begin = release.min() + np.where(np.abs(begin - np.round(begin)) <= near, np.round(begin), begin)
     starts = starts_in_order(order, release, duration, begin, near)
     return Schedule.from_starts(instance, starts, duration=duration, policy=policy)

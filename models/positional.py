@@ -35,6 +35,7 @@ from optsched.bounds.grid import on_grid
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import COMPLETION, add_formulation, require
+from optsched.models.latest_starts import starts_of
 from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -125,10 +126,10 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
     return schedule_in_order(instance, order, NAME, begin - model.duration if kept else None)
 
 
-def warm_start(model: Any, given: Schedule) -> None:
-    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables."""
-    order = order_of(given)
-    end = starts_in_order(order, model.release, model.duration) + model.duration
+def warm_start(model: Any, given: Schedule, *, kept: bool = False) -> None:
+    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables; ``kept``: as it stands."""
+    order, begin = order_of(given), starts_of(given) - given.instance.arrival.min() if kept else None
+    end = starts_in_order(order, model.release, model.duration, begin) + model.duration
     latest = model.completion[order.size - 1].ub
     if latest is not None and end.max() > latest + 1e-9 * (1 + latest):
         raise InputError("the schedule ends after the horizon that the model was built with", field="schedule")

@@ -1,10 +1,29 @@
-"""`Deadline`: the moment when an answer is due. It is handed down, whole, to all that may take time."""
+"""`Deadline`: the moment when an answer is due. It is handed down, whole, to all that may take time.
+
+`seconds_in`: how long something may take, or when it is, as people write it.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import time
 from dataclasses import dataclass
+
+from optsched.errors import InputError
+
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?"
+_PART = re.compile(rf"({_NUMBER})\s*([a-z]*)\s*", re.ASCII)
+_CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-5]?[0-9]):([0-5]?[0-9](?:\.[0-9]*)?)", re.ASCII)
+_UNITS = {
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    "ms": 1e-3,
+    "us": 1e-6,
+}
+DURATION = "seconds, or a time such as 10s, 90min, 2h, 1d, 1h30m, 01:30:00"
 
 
 class Late(Exception):
@@ -43,3 +62,27 @@ class Deadline:
 
 
 NEVER = Deadline()
+
+
+def seconds_in(text: str | float, field: str, legal: str = DURATION) -> float:
+    """Seconds that ``text`` says: a number, numbers with units (``"90s"``, ``"1.5 h"``, ``"1h30m"``), ``[D-]HH:MM:SS``.
+
+    A number without a unit is in seconds, and stands alone. A sign may come first. Case does not matter. ``HH:MM`` is
+    refused: to some it is minutes and seconds. Raises `InputError`, which names the ``field`` and what is ``legal``.
+
+    >>> [seconds_in(text, "limit") for text in ("90", "2h", "1h 30min", "1-00:00:10")]
+    [90.0, 7200.0, 5400.0, 86410.0]
+    """
+    written = str(text).strip().lower()
+    sign, size = (-1.0, written[1:]) if written.startswith("-") else (1.0, written)
+    clock = _CLOCK.fullmatch(size)
+    if clock is not None:
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return sign * (86400 * days + 3600 * hours + 60 * minutes + seconds)
+    parts = _PART.findall(size)
+    whole = "".join(number + unit for number, unit in parts) == re.sub(r"\s", "", size)
+    fine = parts and whole and all(unit in _UNITS and (unit or len(parts) == 1) for _, unit in parts)
+    found = sum(float(number) * _UNITS[unit] for number, unit in parts) if fine else math.nan
+    if not math.isfinite(found):
+        raise InputError("not a time", field=field, value=text, legal=legal)
+    return sign * found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -33,15 +33,13 @@ def describe(
     message: str,
     *,
     file: str | PathLike[str] | None = None,
-    row: int | None = None,
+    row: int | str | None = None,
     field: str | None = None,
     value: Any = ...,
     legal: str | None = None,
 ) -> str:
-    """One line: ``file, row, field = value: message (expected: ...)``."""
-    where = [str(file)] if file is not None else []
-    if row is not None:
-        where.append(f"row {row}")
+    """One line: ``file, row, field = value: message (expected: ...)``. ``row``: its number, or what to call it."""
+    where = [_place(file, row)] if (file, row) != (None, None) else []
     if field is not None:
         where.append(f"{field} = {value!r}" if value is not ... else field)
     elif value is not ...:
@@ -50,6 +48,11 @@ def describe(
     if legal is not None:
         text += f"; {legal}" if legal.startswith("did you mean") else f" (expected: {legal})"
     return printable(" ".join(text.split()))
+
+
+def _place(file: str | PathLike[str] | None, row: int | str | None) -> str:
+    rows = [] if row is None else [row if isinstance(row, str) else f"row {row}"]
+    return printable(", ".join([*([] if file is None else [str(file)]), *rows]))
 
 
 class InputError(OptschedError, ValueError):
@@ -99,32 +102,33 @@ class RowProblem:
 
 
 class RowErrors(InputError):
-    """Every bad row of a file at once: a summary line, then one line a row (the first 20).
+    """Every bad row of a file at once: a summary line, then one line a row (the first 20) with all that is wrong in it.
 
     ``file`` may be None for tables that came from memory. ``rows`` is the number of
-    rows read, good and bad (0: not known).
+    rows read, good and bad (0: not known). ``job``: where rows are jobs of a document, what to call each of them.
     """
 
-    def __init__(self, file: str | PathLike[str] | None, problems: Sequence[RowProblem], rows: int) -> None:
+    def __init__(
+        self,
+        file: str | PathLike[str] | None,
+        problems: Sequence[RowProblem],
+        rows: int,
+        job: Callable[[int], str] | None = None,
+    ) -> None:
         self.problems = tuple(problems)
         self.rows = rows
-        bad = len({problem.row for problem in self.problems})
-        counted = f"{bad} of {rows} rows" if rows else f"{bad} row{'s' if bad != 1 else ''}"
+        found: dict[int, list[RowProblem]] = {}
+        for problem in self.problems:
+            found.setdefault(problem.row, []).append(problem)
+        bad, noun = len(found), "row" if job is None else "job"
+        counted = f"{bad} of {rows} {noun}s" if rows else f"{bad} {noun}{'s' if bad != 1 else ''}"
         lines = [describe(f"{counted} invalid", file=file)]
-        for problem in self.problems[:SHOWN_ROWS]:
-            lines.append(
-                "  "
-                + describe(
-                    problem.message,
-                    file=file,
-                    row=problem.row,
-                    field=problem.field,
-                    value=problem.value,
-                    legal=problem.legal,
-                )
-            )
-        if len(self.problems) > SHOWN_ROWS:
-            lines.append(f"  ... and {len(self.problems) - SHOWN_ROWS} more")
+        for row, several in list(found.items())[:SHOWN_ROWS]:
+            where = row if job is None else job(row)
+            said = [describe(each.message, field=each.field, value=each.value, legal=each.legal) for each in several]
+            lines.append(f"  {_place(file, where)}, {'; '.join(said)}")
+        if bad > SHOWN_ROWS:
+            lines.append(f"  ... and {bad - SHOWN_ROWS} more")
         OptschedError.__init__(self, "\n".join(lines))
 
 

@@ -53,6 +53,25 @@ class _Seconds(ProgressColumn):
         return Text(str(datetime.timedelta(seconds=int(task.fields["clock"].seconds))), style="progress.elapsed")
 
 
+class _Left(ProgressColumn):
+    """How many parts of a step are done, and how long the others take at the pace of those that this process did."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or task.total <= 1:
+            return Text("")
+        done = task.completed - task.fields["begun"]
+        left = (
+            f", {_short(task.fields['clock'].seconds / done * task.remaining)} left"
+            if done > 0 and task.remaining
+            else ""
+        )
+        return Text(f"{task.completed:,.0f} of {task.total:,.0f}{left}", style="progress.remaining")
+
+
+def _short(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))
+
+
 class Interval:
     """The state of a proof, in words: incumbent, bound, gap, time. nan is what is not known yet."""
 
@@ -92,7 +111,7 @@ class Bars:
     def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
         text = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))
-        drawn = () if words else (BarColumn(20), TaskProgressColumn())
+        drawn = () if words else (BarColumn(20), TaskProgressColumn(), _Left())
         self._progress = Progress(
             SpinnerColumn(),
             text,
@@ -119,8 +138,12 @@ class Bars:
         """Begin a step; the callback takes (done, all)."""
         task = self._begin(name)
 
+        begun: list[int] = []  # what a run that goes on had done before: it takes no time now
+
         def advance(done: int, total: int) -> None:
-            self._progress.update(task, completed=done, total=total)
+            if not begun:
+                begun.append(max(done - 1, 0))
+            self._progress.update(task, completed=done, total=total, begun=begun[0])
 
         return advance
 
@@ -143,7 +166,7 @@ class Bars:
         for task in self._progress.task_ids:
             self._progress.stop_task(task)
             self._progress.update(task, visible=False)
-        return self._progress.add_task(name, total=None, clock=Worked())
+        return self._progress.add_task(name, total=None, clock=Worked(), begun=0)
 
 
 _shown: list[Bars] = []

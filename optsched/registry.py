@@ -14,25 +14,37 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar
 
+from optsched.deadline import DURATION, seconds_in
 from optsched.errors import InputError, check_legal
 
 T = TypeVar("T")
 P = ParamSpec("P")
 LISTED = 5  # names that a message lists
+Seconds = Annotated[float, "seconds"]  # a parameter that text may give as people write times: 90, 6min, 1h30m
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
-def near_matches(word: str, names: list[str], *, kind: str = "name") -> str:
+def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapping[str, str] = NOTHING) -> str:
     """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`.
 
-    Without a word all of them.
+    Without a word all of them. ``meant``: of words that people know from elsewhere, what is meant here, as in "fifo? why".
     """
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
+    elsewhere = word.lower().replace("_", "-")
+    if elsewhere in meant:
+        return f"did you mean {meant[elsewhere]}"
+    noun, of, rest = kind.partition(" of ")
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    plural += of + rest
+    if not names:
+        return f"there are no {plural}"
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
+    del near[3:]
     if word and len(names) > LISTED:
         alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
         rated = []
@@ -51,16 +63,32 @@ def check_known(name: str, known: Collection[str], kind: str, message: str, **wh
         raise InputError(message, **where, legal=near_matches(str(name), list(known), kind=kind))
 
 
+def known_name(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> str:
+    """The one of the ``known`` names that is meant, whatever its case; `InputError` with near matches for none."""
+    lower = name.lower()
+    found = name if name in known else next((each for each in known if each.lower() == lower), name)
+    check_known(found, known, kind, message, **where)
+    return found
+
+
 class Registry(Generic[T]):
     """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
     that name, or all.
 
     Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it. ``tables``: modules
-    of the package that register many things; they are looked through before all others are imported.
+    of the package that register many things; they are looked through before all others are imported. ``meant``: see
+    `near_matches`.
     """
 
-    def __init__(self, kind: str, package: str | None = None, *, tables: tuple[str, ...] = ()) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        kind: str,
+        package: str | None = None,
+        *,
+        tables: tuple[str, ...] = (),
+        meant: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.kind, self.meant = kind, meant
         self._package = package
         self._tables = tables
         self._things: dict[str, T] = {}
@@ -95,10 +123,17 @@ class Registry(Generic[T]):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
-        """The thing of that name; `InputError` with near matches when there is none."""
-        if name not in self:
-            check_known(name, self.names(), self.kind, f"there is no {self.kind} named {name!r}")
-        return self._things[name]
+        """The thing of that name, whatever its case; `InputError` with near matches when there is none."""
+        filed = self.canonical(name)
+        if filed not in self:
+            legal = near_matches(str(name), self.names(), kind=self.kind, meant=self.meant)
+            raise InputError(f"there is no {self.kind} named {name!r}", legal=legal)
+        return self._things[filed]
+
+    def canonical(self, name: str) -> str:
+        """The name as it is filed: people may write it in any case. One that nobody knows stays as it is."""
+        lower = str(name).lower()
+        return name if name in self._things or lower not in self else lower
 
     def names(self) -> list[str]:
         """All names, sorted."""
@@ -166,7 +201,7 @@ def parsed(
     name, _, rest = text.partition(opens)
     name = name.strip()
     maker = get(name)
-    parameters = parameters_of(maker)
+    parameters, times = parameters_of(maker), _times(maker)
     values: dict[str, Any] = {}
     for part in filter(None, rest.split(separates)):
         key, equals, value = part.partition("=")
@@ -178,7 +213,7 @@ def parsed(
             raise InputError(f"a parameter of {name} is given twice", field=key, value=value, legal="each one once")
         if not equals:
             raise InputError(f"a parameter of {name} without a value", field=key, legal=f"{key}=...")
-        values[key] = _converted(name, key, value.strip(), parameters[key])
+        values[key] = _converted(name, key, value.strip(), parameters[key], time=key in times)
     return maker, values
 
 
@@ -187,6 +222,14 @@ def parameters_of(maker: Any) -> Mapping[str, Any]:
     made_of_fields = dataclasses.is_dataclass(maker)
     found: Any = dataclasses.fields(maker) if made_of_fields else inspect.signature(maker).parameters.values()
     return {each.name: each.default for each in found if isinstance(each.default, bool | int | float | str)}
+
+
+def _times(maker: Any) -> set[str]:
+    """Parameters that are `Seconds`."""
+    made_of_fields = dataclasses.is_dataclass(maker)
+    found: Any = dataclasses.fields(maker) if made_of_fields else inspect.signature(maker).parameters.values()
+    kinds = ((each.name, each.type if made_of_fields else each.annotation) for each in found)
+    return {name for name, kind in kinds if kind in ("Seconds", Seconds)}
 
 
 def written(value: Any) -> str:
@@ -223,7 +266,7 @@ def _refused(tried: Callable[..., Any], name: str, value: Any) -> str | None:
     return None
 
 
-def _converted(name: str, key: str, value: str, default: Any) -> Any:
+def _converted(name: str, key: str, value: str, default: Any, *, time: bool = False) -> Any:
     where = f"{name}: {key}"
     if isinstance(default, bool):
         check_legal(value.lower() in _TRUE | _FALSE, where, value, "true or false")
@@ -233,5 +276,7 @@ def _converted(name: str, key: str, value: str, default: Any) -> Any:
     try:
         return int(value) if isinstance(default, int) else float(value)
     except ValueError:
+        if time:
+            return seconds_in(value, where, f"a number of {DURATION}")
         legal = "an integer" if isinstance(default, int) else "a number"
         raise InputError("invalid", field=where, value=value, legal=legal) from None

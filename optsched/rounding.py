@@ -23,6 +23,17 @@ def fixed(value: float, decimals: int, side: Side = "nearest") -> str:
     return f"{rounded + 0:,f}"  # no "-0"
 
 
+def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
+    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
+    if value is None or value != value:
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
+    text = fixed(value, decimals, side)
+    return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
+
+
 def significant(value: float, digits: int, side: Side = "nearest") -> str:
     """``value`` with that many significant digits, without zeros at the end: as ``.4g``, but to a side."""
     if not math.isfinite(value) or value == 0:

@@ -10,6 +10,8 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from hypothesis import given, strategies as st
 
 import optsched as osd
 import optsched.compiled.function as compiled
+import optsched.compiled.kept_code as kept_code
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.compiled.heap import pop, push
 from optsched.policies.ties import leading_of
@@ -109,6 +112,7 @@ def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch:
 
 def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(compiled, "LONG", 0.0)
+    monkeypatch.setattr(kept_code, "_nothing", True)  # on disk there is none of it
     function, clock = njit(interpreted=False)(total), Stopwatch()
     spent = compiled._spent.compiling
     function(np.ones(2))
@@ -119,9 +123,30 @@ def test_compiling_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch, caps
     assert f"optsched: compiled {__name__}.total in " in said
 
 
+def test_loading_what_is_compiled_is_not_told_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    njit(interpreted=False)(total)(np.ones(2))
+    capsys.readouterr()
+    monkeypatch.setattr(compiled, "LONG", 0.0)
+    for _ in range(4):  # as four runs in a row
+        again = njit(interpreted=False)(total)
+        load = again.dispatcher()._cache.load_overload
+        monkeypatch.setattr(again.dispatcher()._cache, "load_overload", partial(slowly, load))
+        again(np.ones(2))
+        assert sum(again.dispatcher().stats.cache_hits.values()) == 1
+    assert capsys.readouterr().err == ""
+
+
+def slowly(load: Any, *arguments: Any) -> Any:
+    time.sleep(0.05)
+    return load(*arguments)
+
+
 def test_compiling_is_not_told_where_it_would_be_saved_with_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     out = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
     monkeypatch.setattr(compiled, "LONG", 0.0)
+    monkeypatch.setattr(kept_code, "_nothing", True)
     monkeypatch.setattr(sys, "stderr", out)
     njit(interpreted=False)(total)(np.ones(2))
     assert out.getvalue() == ""
@@ -219,6 +244,7 @@ def test_what_is_used_of_numba_beyond_its_documentation_is_there() -> None:
     made.compile(signature.args)
     assert made.signatures == [signature.args]
     assert made.get_overload(signature)(np.ones(3)) == 3.0
+    assert sum(made.stats.cache_misses.values()) == 1  # nothing was on disk
     made.disable_compile()
     with pytest.raises(TypeError):
         made(np.ones(3, dtype=np.int64))

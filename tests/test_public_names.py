@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import pkgutil
 import subprocess
@@ -120,3 +121,10 @@ def test_a_missing_file_is_still_called_missing(read: Callable[[Path], object], 
 
 def test_dir_shows_what_is_public() -> None:
     assert [name for name in dir(osd) if not name.startswith("__")] == sorted(osd.__all__)
+
+
+@pytest.mark.parametrize("name", osd._NAMESPACES)
+def test_dir_of_a_namespace_shows_no_modules(name: str) -> None:
+    package = getattr(osd, name)
+    assert dir(package) == sorted(package.__all__)
+    assert not [each for each in dir(package) if inspect.ismodule(getattr(package, each))]

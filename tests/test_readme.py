@@ -23,7 +23,7 @@ SHOWN = next(block.text for block in PAGE.blocks if block.language == "text")  #
 
 
 def test_it_is_short() -> None:
-    assert len(PAGE.text.splitlines()) <= 150
+    assert len(PAGE.text.splitlines()) <= 165  # the table of the first command takes three blocks at 80 columns
     # tables and links apart, lines a terminal and an editor can hold
     assert max(len(line) for line in PAGE.prose.splitlines() if not line.startswith(("|", "!", "*"))) <= 125
 
@@ -56,7 +56,7 @@ def test_every_column_is_explained() -> None:
         lines = [[cell.strip() for cell in line.strip("┃").split("┃")] for line in head.splitlines()]
         columns |= {" ".join(filter(None, words)).replace("_ ", "_") for words in zip(*lines, strict=True)}
     explained = set(re.findall(r"^\| `([^`]+)` \|", PAGE.text, re.MULTILINE))
-    assert len(columns) == 12
+    assert len(columns) == 13
     assert columns == explained
 
 

@@ -36,7 +36,7 @@ def test_a_name_is_given_once_but_the_same_thing_may_come_again() -> None:
         things.register("a")(object())
 
 
-@pytest.mark.parametrize(("asked", "meant"), [("ffio", "fifo"), ("Fifo", "fifo"), ("srtf_gpu", "srtf-gpu")])
+@pytest.mark.parametrize(("asked", "meant"), [("ffio", "fifo"), ("Fif", "fifo"), ("srtf_gpu", "srtf-gpu")])
 def test_an_unknown_name_is_one_line_with_near_matches_first(asked: str, meant: str) -> None:
     with pytest.raises(InputError) as caught:
         POLICIES.get(asked)
@@ -51,10 +51,27 @@ def test_an_unknown_name_is_one_line_with_near_matches_first(asked: str, meant: 
     assert set(listed) <= set(POLICIES.names())
 
 
+@pytest.mark.parametrize("asked", ["fifo", "Fifo", "FIFO"])
+def test_a_thing_is_found_whatever_the_case_of_its_name(asked: str) -> None:
+    assert POLICIES.get(asked) is POLICIES.get("fifo")
+    assert POLICIES.canonical(asked) == "fifo"
+    assert POLICIES.canonical("Nobody") == "Nobody"
+    assert ("Fifo" in POLICIES) is False  # what files say is taken as it stands
+
+
+def test_a_word_from_elsewhere_is_told_what_is_meant_here() -> None:
+    things: Registry[int] = Registry("thing", meant={"gizmo": "gadget? a gizmo is one"})
+    things.register("gadget")(1)
+    with pytest.raises(InputError, match=r"^there is no thing named 'Gizmo'; did you mean gadget\? a gizmo is one$"):
+        things.get("Gizmo")
+
+
 def test_a_name_like_nothing_lists_what_is_legal() -> None:
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="thing") == "things: alpha, beta"
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="class") == "classes: alpha, beta"
     assert near_matches("zzzzzz", ["alpha", "beta"], kind="policy") == "policies: alpha, beta"
+    assert near_matches("zzzzzz", ["alpha", "beta"], kind="method of attack") == "methods of attack: alpha, beta"
+    assert near_matches("zzzzzz", [], kind="class") == "there are no classes"
 
 
 def test_discovery_imports_every_module_of_the_package(tmp_path: Path) -> None:

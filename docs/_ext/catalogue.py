@@ -1,17 +1,17 @@
-"""Pages made from the registries: catalogues of what has a name, the API reference, a page a paper.
+"""Pages made from the registries: catalogues of what has a name, and the table of the instance library.
 
 What registers itself (a policy, a bound, a formulation, ...) is on the site without anybody's writing it down there.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import itertools
 import re
-from enum import Enum
 from html import escape
-from operator import attrgetter
 from typing import Any
+
+from mathematics import in_docstring, marked, shown, tex
 
 import optsched
 from optsched.bounds import BOUNDS, Bound
@@ -28,7 +28,6 @@ from optsched.policies.placements import PLACEMENTS
 from optsched.policies.predictors import PREDICTORS
 from optsched.simulation.policy import uses_of
 from optsched.solvers.method import METHODS
-from optsched.studies.study import METHOD, STUDIES
 
 ONE_PAGE_EACH = ("policies", "models")
 ON_THEIR_OWN_PAGE = {"guarantees", "families", "lower-bounds", "studies"}  # docs/guarantees.md, docs/papers.md
@@ -43,21 +42,14 @@ def pages() -> dict[str, str]:
         found[f"catalogue/{kind}.md"] = _table(kind) if kind in ONE_PAGE_EACH else _all(kind)
         if kind in ONE_PAGE_EACH:
             found |= {f"catalogue/{kind}/{name}.md": f"# {name}\n\n{_about(kind, name)}" for name, _ in catalogue(kind)}
-    found |= {f"papers/{name}.md": _paper(name) for name in STUDIES.names()}
-    return found | _api()
+    return found
 
 
 def listed() -> str:
     """The list of all catalogues and of the API, for the page that they are below."""
     kinds = (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE)
     rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {KINDS[kind].summary}" for kind in kinds]
-    return "\n".join(["* [API](api/index.md): every name of `optsched` and its namespaces, and `view`", *rows, ""])
-
-
-def papers() -> str:
-    """The list of the papers' pages."""
-    rows = [f"* [{name}](papers/{name}.md): {_plain(study.summary)}" for name, study in STUDIES.items()]
-    return "\n".join(["", *rows, ""])
+    return "\n".join(["* [API](api/index.md): every name of `optsched` by task, and `view`", *rows, ""])
 
 
 # --- catalogues -------------------------------------------------------------------------------------------------------
@@ -71,7 +63,7 @@ def _table(kind: str) -> str:
     for name, text in catalogue(kind):
         proven = ", ".join(f"[{theorem.id}](../guarantees.md#{theorem.id})" for theorem in _theorems(name))
         known = f" {_knowledge(name)} | {proven} |" if policies else ""
-        rows.append(f"| [`{name}`]({kind}/{name}.md) | {_plain(text.partition(' [')[0])} |{known}")
+        rows.append(f"| [`{name}`]({kind}/{name}.md) | {_text(text.partition(' [')[0])} |{known}")
     tree = "\n".join(f"{kind}/{name}" for name, _ in catalogue(kind))
     return "\n".join([*rows, f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"])
 
@@ -88,7 +80,7 @@ def _all(kind: str) -> str:
 
 def _about(kind: str, name: str) -> str:
     each = entry(kind, name)
-    parts = [_plain(each.text.partition(" [")[0])]
+    parts = [_text(each.text.partition(" [")[0])]
     if kind == "policies":
         uses = ", ".join(sorted(uses_of(POLICIES.get(name)))) or "nothing special"
         parts.append(f"\n\n[Knowledge](../../glossary.md#knowledge): {_knowledge(name)}. Uses: {uses}.")
@@ -97,7 +89,8 @@ def _about(kind: str, name: str) -> str:
         objectives = ", ".join(sorted(bound.objectives or ())) or "sums of costs"
         parts.append(f"; {objectives}; classes {', '.join(bound.classes)}")
     parts.append(_parameters(each))
-    parts += [f"\n\n* {head}: {_plain(fact)}" for head, fact in each.facts]
+    facts = () if kind == "policies" else each.facts  # theirs are said above, with links
+    parts += [f"\n\n* {head}: {_row(fact) if head.startswith('(') else _text(fact)}" for head, fact in facts]
     if kind == "policies":
         return "".join([*parts, _documentation(kind, name), _guaranteed(name), "\n"])
     return "".join(parts) + _documentation(kind, name) + "\n"
@@ -106,7 +99,7 @@ def _about(kind: str, name: str) -> str:
 def _parameters(each: Entry) -> str:
     if not each.parameters:
         return ""
-    rows = [f"| `{one.name}` | `{one.default or ' '}` | {_plain(one.meaning)} |" for one in each.parameters]
+    rows = [f"| `{one.name}` | `{one.default or ' '}` | {plain(one.meaning)} |" for one in each.parameters]
     written = f"\n\n```text\n{each.written}\n```" if each.written else ""
     return PARAMETERS + "\n".join(rows) + written
 
@@ -117,7 +110,7 @@ def _theorems(policy: str) -> list[Any]:
 
 
 def _guaranteed(policy: str) -> str:
-    rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_plain(t.statement)}" for t in _theorems(policy)]
+    rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_text(t.statement)}" for t in _theorems(policy)]
     return "\n\n## Guarantees\n\n" + (
         "\n".join(rows) or "None is known. Runs stand beside certified bounds all the same."
     )
@@ -156,15 +149,45 @@ def _mathematics(text: str) -> str:
 
 
 def _rst(text: str) -> str:
-    lines = "\n".join(no_substitutions(text.strip().splitlines()))
-    return f"```{{eval-rst}}\n{lines}\n```\n"
+    return rst("\n".join(no_substitutions(with_formulas(text.strip().splitlines()))))
+
+
+def rst(text: str) -> str:
+    """A part of a page in the language of docstrings."""
+    return f"```{{eval-rst}}\n{text}\n```\n"
+
+
+def with_formulas(lines: list[str]) -> list[str]:
+    """Lines of a docstring with the formulas of their sentences; blocks that stand apart and examples stay."""
+    found, block, table = [], None, False
+    for at, line in enumerate(lines):
+        deep = len(line) - len(line.lstrip())
+        if block is not None and line.strip() and deep <= block:
+            block = None
+        if at == 0 or not lines[at - 1].strip():  # a table is a paragraph with rules; its columns are where they are
+            part = itertools.takewhile(str.strip, lines[at:])
+            table = any(re.fullmatch(r"\s*[=+][=+ -]{2,}", each) for each in part)
+        if block is None and not table and ">>>" not in line and not re.match(r"\s*\S+ : ", line):
+            found.append(_marked(line))
+        else:
+            found.append(line)
+        if block is None and line.rstrip().endswith("::"):
+            block = deep
+    return found
+
+
+def _marked(line: str) -> str:
+    # of a bold or italic word nothing is a formula
+    parts = re.split(r"(\*{1,2}[^* ](?:[^*]*[^* ])?\*{1,2})", line)
+    return "".join(part if k % 2 else marked(part, in_docstring) for k, part in enumerate(parts))
 
 
 def readable(lines: list[str]) -> list[str]:
     """Lines of a docstring for napoleon: |x| is an absolute value, what follows ``name :`` is what it is, no type, and
     neither an example nor a sentence is part of the section before it, which two empty lines end.
     """
-    told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in no_substitutions(lines)]
+    lines = no_substitutions(with_formulas(lines))
+    told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in lines]
     example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
     if example < len(told) and {"Raises", "Parameters"} & set(told[:example]):
         told[example:example] = ["Examples", "--------"]
@@ -175,26 +198,33 @@ def no_substitutions(lines: list[str]) -> list[str]:
     return [re.sub(r"(?<![\w`])\|(?=\S)([^|]*)\|", r"\|\1\|", line) if line[:4].strip() else line for line in lines]
 
 
-def _plain(text: str) -> str:
+def _text(text: str) -> str:
+    """A sentence with its formulas."""
+    return marked(text, plain=plain)
+
+
+def _row(text: str) -> str:
+    """A row of a formulation: a formula, and after a wide gap for whom it is there."""
+    parts = [part.strip() for part in re.split(r" {3,}", text) if part.strip()]
+    if len(parts) > 1 and parts[1] == "or":  # objectives to choose from
+        return " or ".join(_formula(part) for part in parts if part != "or")
+    if parts[0] in ("min", "max") and len(parts) > 1:
+        parts[:2] = [f"{parts[0]} {parts[1]}"]
+    return ", ".join([_formula(parts[0]), *map(_text, parts[1:])])
+
+
+def _formula(text: str) -> str:
+    latex = tex(text)
+    return f"${latex}$" if shown(latex) else plain(text)
+
+
+def plain(text: str) -> str:
     # what Markdown would read as marks, or as the border of a cell
     return re.sub(r"([|*_<\[\]])", r"\\\1", text)
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _paper(name: str) -> str:
-    study = STUDIES.get(name)
-    experiments = dict.fromkeys(f"* {_sentence(_plain(each.question))}" for each in study.declare(small=True))
-    parts = [
-        f"# {name}: the paper and its study",
-        f"{_sentence(_plain(study.summary))}. What came out: see [papers](../papers.md).",
-        f"```sh\noptsched reproduce {name} --small\n```",
-        "## What is asked\n\n" + "\n".join(experiments),
-        f"## How it is measured\n\n{_sentence(_plain(study.document.get('method', METHOD)))}.\n",
-    ]
-    return "\n\n".join(parts)
 
 
 # --- the instance library ---------------------------------------------------------------------------------------------
@@ -245,47 +275,3 @@ def _library_row(row: dict[str, Any]) -> str:
     solved = "yes" if row["solved"] else "no"
     about = f'data-suite="{escape(row["suite"])}" data-solved="{solved}" data-jobs="{row["jobs"]}"'
     return f"<tr {about}>{''.join(cells)}</tr>"
-
-
-# --- API --------------------------------------------------------------------------------------------------------------
-
-VIEW = "optsched.simulation.policy.View"
-
-
-def _api() -> dict[str, str]:
-    """A page a package: the names of `optsched` that live there, and those of a namespace; `view` has its own page."""
-    homes: dict[str, list[str]] = {package: [] for package in optsched._NAMESPACES}
-    for name in optsched._HOMES:
-        homes.setdefault(optsched._HOMES[name].partition(".")[0], []).append(name)
-    found, rows = {}, []
-    for package, names in sorted(homes.items()):
-        module = importlib.import_module(f"optsched.{package}")
-        parts = [f"# {package}\n\n{_rst(inspect.getdoc(module) or '')}"]
-        inner = [f"{package}.{name}" for name in module.__all__] if package in optsched._NAMESPACES else []
-        for name in [*names, *inner]:
-            thing = attrgetter(name)(optsched)
-            parts.append(_rst(_directive(f"optsched.{name}", thing)))
-            about = (inspect.getdoc(thing) or "").partition("\n")[0]
-            rows.append((name, f"| {{py:obj}}`osd.{name} <optsched.{name}>` | {_plain(about.replace('`', ''))} |"))
-        found[f"api/{package}.md"] = "\n".join(parts)
-    found["api/view.md"] = f"# view\n\nWhat a policy is handed.\n\n{_rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
-    spaces = "\n".join(f"* [`osd.{package}`]({package}.md)" for package in optsched._NAMESPACES)
-    head = f"# API\n\n`import optsched as osd`\n\n* [`view`](view.md): of a policy\n{spaces}\n"
-    tree = "\n".join(["view", *sorted(homes)])
-    table = "\n".join(["\n| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
-    found["api/index.md"] = f"{head}{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
-    return found
-
-
-MEMBERS = "\n   :members:"
-INNER = ("JobColumns", "NodeArrays")  # bases that hold the arrays of an instance and of a cluster
-
-
-def _directive(name: str, thing: Any) -> str:
-    if not inspect.isclass(thing):
-        return f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}"
-    options = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
-    bases = [base for base in thing.__mro__[1:] if base.__name__ not in (*INNER, "object")]
-    if len(bases) < len(thing.__mro__) - 2:  # it has what it says of itself from a class that has no entry of its own
-        options += f"\n   :inherited-members: {','.join(base.__name__ for base in bases)}"
-    return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{options}"

@@ -203,6 +203,7 @@ def attack(
     check_legal(tries is None or tries >= 1, "tries", tries, whole)
     check_legal(workers is None or workers >= 1, "workers", workers, whole)
     check_legal(tolerance is None or 0 <= tolerance < 1, "tolerance", tolerance, TOLERANCE_LEGAL)
+    method = METHODS.canonical(method)
     way = METHODS.get(method)
     sizes = {**way.usual, **{key: value for key, value in (("jobs", jobs), ("gpus", gpus)) if value is not None}}
     kind = space_of(chosen.policy, space, weights=get_objective(goal).weighted, **sizes)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.check.referee import schedule_value
+from optsched.check.certain_times import certain_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
@@ -141,12 +141,13 @@ class SearchSpace(ABC):
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """The instance, stating its optimum where that can be proved (`optsched.guarantees.optimum.proved_here`) before the
-        ``deadline``; and the value, in fractions, of a schedule that the referee accepts, or None.
+        ``deadline``; and a value, in fractions, that a schedule certainly reaches, or None.
 
         Here by `optsched.solve`, among schedules without preemption.
         """
         best = solve(instance, objective, time_limit=max(min(SECONDS, deadline.left), LEAST))
-        reached = None if best.schedule is None else schedule_value(instance, best.schedule, objective)
+        found = best.schedule
+        reached = None if found is None else certain_value(instance, found, objective, preemptive=False)
         if best.status != "optimal" or best.value is None:
             return instance, reached
         stated = stating(best.value, objective, "gang-nonpreemptive", best.model)

@@ -122,6 +122,13 @@ def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline
     return max(found, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))
 
 
+MEANT = {
+    **dict.fromkeys(
+        ("preemptive", "preemption"), "gang? its schedules may preempt; those of gang-nonpreemptive may not"
+    ),
+    **dict.fromkeys(("nonpreemptive", "non-preemptive"), "gang-nonpreemptive? its schedules may not preempt"),
+    "sharing": "gpu-sharing? or task-sharing, where jobs have tasks",
+}
 LACKING = {"gpu-sharing": "interference", "task-sharing": "tasks", "elastic": "scaling profile"}
 
 
@@ -130,8 +137,9 @@ def _class_of(instance: Instance, asked: str | None) -> str:
     served = classes_of(instance)
     if asked is None:
         return served[0]
+    asked = asked.lower()
     if asked not in SCHEDULE_CLASSES:
-        legal = near_matches(asked, list(SCHEDULE_CLASSES), kind="class")
+        legal = near_matches(asked, list(SCHEDULE_CLASSES), kind="class", meant=MEANT)
         raise InputError("unknown class of schedules", field="class", value=asked, legal=legal)
     if asked not in served:
         legal = ", ".join(served)

@@ -10,8 +10,8 @@ rate        a segment does no more iterations (of the job's own batch) than its 
 =========== ==========================================================================================================
 
 An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
-from `optsched.speeds.goodput` (which describes the model). Restarts cost nothing in the class: how long a gang idles is the
-policy's affair.
+from `optsched.speeds.goodput` (which describes the model). A job that is resized pays what it says that resuming it costs
+(`optsched.check.restarts`); how long the gang of any other idles is the policy's affair.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ ALIKE = 1e-9  # relative: closer than this, two batches are equally good
 
 def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
     """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
+    return judge(context, preemptive=preemptive, resized=resize(context))
+
+
+def resize(context: CheckContext) -> dict[int, float]:
+    """Give the segments of elastic jobs their own gangs and paces, and return their shares of communication."""
     widths = np.diff(context.document.offset)
     elastic = np.isin(context.document.job, context.instance.jobs_at("scalings"))
     shares: dict[int, float] = {}
@@ -39,7 +44,7 @@ def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violatio
         nodes = context.node[context.document.offset[s] : context.document.offset[s + 1]]
         context.pace[s], shares[s] = _pace(context.instance, int(context.document.job[s]), nodes.tolist())
     context.gang[elastic] = np.where(np.isfinite(context.pace), widths, context.gang)[elastic]
-    return judge(context, preemptive=preemptive, resized=shares)
+    return shares
 
 
 def _pace(instance: Instance, job: int, nodes: list[int]) -> tuple[float, float]:

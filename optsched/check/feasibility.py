@@ -14,8 +14,9 @@ type, memory   the GPUs are of a type the job may use (not one at which its thro
                have the memory that it needs
 rate           a segment does not end before its start, nor does more work than its length allows: at rate 1, or for a job
                with a profile at one iteration in alpha(placement) seconds, its GPUs holding the replicas in order, and
-               longer beside others on its network interfaces where jobs contend; none where it has no speed
-               (`optsched.check.speed_rules`)
+               longer beside others on its network interfaces where jobs contend; none where it has no speed, and none
+               in the seconds for which a job that was stopped is resumed, where it says how many
+               (`optsched.check.speed_rules`, `optsched.check.restarts`)
 work           the work of a job adds up to its duration (its iterations), and none of it is negative
 preemption     (where it is forbidden) a job runs in one piece: no gaps, always on the same GPUs, and not in copies
 ============== =======================================================================================================
@@ -125,7 +126,7 @@ def one_place(context: CheckContext, found: Violations) -> None:
     """The rule gang where a job does not run in copies: it is never in two places at once."""
     document, rule = context.document, "gang"
     rows = np.flatnonzero(context.sound)
-    later, earlier, both, each = _overlaps(document.job[rows], document.start[rows], document.end[rows])
+    later, earlier, both, each = overlaps_of(document.job[rows], document.start[rows], document.end[rows])
     alone, over = overspent(document.job[rows[later]], both, each, tolerance_of_jobs(context))
 
     def overlaps(i: int) -> str:
@@ -147,7 +148,7 @@ def judge_exclusive(context: CheckContext, found: Violations) -> None:
     document, rule = context.document, "capacity"
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
-    later, earlier, both, each = _overlaps(context.gpu[pairs], document.start[rows], document.end[rows])
+    later, earlier, both, each = overlaps_of(context.gpu[pairs], document.start[rows], document.end[rows])
     # Two gangs meet on many GPUs; that is one violation, reported for the first of them.
     meeting = np.unique(rows[later] * document.job.size + rows[earlier], return_index=True)[1]
     later, earlier, both, each = later[meeting], earlier[meeting], both[meeting], each[meeting]
@@ -262,7 +263,7 @@ def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:
     return moved
 
 
-def _overlaps(key: Ints, start: Floats, end: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+def overlaps_of(key: Ints, start: Floats, end: Floats) -> tuple[Ints, Ints, Floats, Floats]:
     """(rows that start while another row of the same key is still running, that other row, seconds, what is forgiven).
 
     Rows of no length occupy nothing. Every row is compared with the one that ends last among those that started

@@ -43,9 +43,9 @@ def slow_on_interfaces(
     }
 
 
-def worth_beside(end: float, slow: Slow) -> float:
-    """Seconds alone that a stay is worth: the integral of 1 / slow from its start, where ``slow`` begins, to its end."""
-    times = [*(moment for moment, _ in slow), end]
+def worth_beside(since: float, end: float, slow: Slow) -> float:
+    """Seconds alone that a stay is worth: the integral of 1 / slow from ``since``, its start or later, to its end."""
+    times = [max(since, moment) for moment, _ in slow] + [max(since, end)]
     return math.fsum((times[k + 1] - times[k]) / each for k, (_, each) in enumerate(slow))
 
 

@@ -3,20 +3,18 @@
 What a schedule must obey, and how exactly, is in `optsched.check.feasibility`, for two jobs on a GPU in
 `optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
 `optsched.check.schedule_document`. This module adds the rule **value** (what a schedule is said to be worth is what it is
-worth; and of a file, that no proven bound of its class says otherwise) and passes the verdict. Values are added up as
-integers in a common unit, hence exact for any floats, by formulas written here anew.
+worth; and of a file, that no proven bound of its class says otherwise) and passes the verdict. Values are exact, by formulas
+written anew in `optsched.check.value`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.elastic import judge_elastic
@@ -37,6 +35,7 @@ from optsched.check.schedule_document import (
 from optsched.check.sharing import judge_sharing, judge_whole_batches
 from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
+from optsched.check.value import FAIR, TERMS, UTILITY, UTILITY_UNIT, exact_value, known_objective
 from optsched.errors import InputError
 from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
@@ -47,22 +46,6 @@ from optsched.speeds.equal_share import equal_share_times
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
 
 CERTIFICATE_FORMAT = "optsched-certificate/1"
-DEFAULT_OBJECTIVE = "total_flow_time"
-
-# Of every job, with C_j, r_j and d_j as multiples of one unit: its term, and whether w_j multiplies it.
-_TERMS: dict[str, tuple[Callable[[int, int, int], int], bool]] = {
-    "total_completion_time": (lambda c, r, d: c, False),
-    "total_weighted_completion_time": (lambda c, r, d: c, True),
-    "total_flow_time": (lambda c, r, d: c - r, False),
-    "total_weighted_flow_time": (lambda c, r, d: c - r, True),
-    "makespan": (lambda c, r, d: c, False),
-    "max_flow_time": (lambda c, r, d: c - r, False),
-    "total_weighted_tardiness": (lambda c, r, d: max(c - d, 0), True),
-}
-MAXIMA = ("makespan", "max_flow_time")
-FAIR = "max_fair_slowdown"  # max (C_j - r_j) / d_j, d_j the flow time on an equal share
-UTILITY = "total_utility"  # the one that is maximised: sum w_j N_j / (C_j - r_j), N_j the work
-UTILITY_UNIT = 2**100  # its terms are rounded down to multiples of 1 / this
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +101,7 @@ def check_schedule(
     ['arrival', 'value']
     """
     instance, schedule = instance_of(instance), schedule_in(schedule)
-    name = None if objective is None and value is None else _known(instance, objective)
+    name = None if objective is None and value is None else known_objective(instance, objective)
     stated = value if value is None or isinstance(value, float) else Fraction(value)
     tasks = None
     if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
@@ -174,7 +157,7 @@ def check_file(
     )
     found = _judge(context, tasks, preemptive, forking, sharing=sharing, elastic=elastic)
     try:
-        name = _known(instance, document.objective)
+        name = known_objective(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
     violations = _violations(context, found, name, document.value)
@@ -222,10 +205,12 @@ def _judge(
 def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
     """The exact value of the schedule's completion times, the floats taken as they are.
 
-    A job completes at the end of its last segment. Raises `InputError` when a job never runs or a time is not finite.
+    A job completes at the end of its last segment. A schedule that the referee accepts within its tolerance may be worth a
+    little less than it can be: what certainly can is `optsched.check.certain_times`. Raises `InputError` when a job never
+    runs or a time is not finite.
     """
     context = CheckContext(instance, document_of(schedule, instance))
-    name = _known(instance, objective)
+    name = known_objective(instance, objective)
     if not context.completed or (name == UTILITY and bool((context.completion <= instance.arrival).any())):
         raise InputError("the schedule has no value: a job never runs, ends before it could, or a time is not finite")
     return _value(context, name)
@@ -242,13 +227,6 @@ def _certificate_violations(
     except CertificateError as error:
         return (Violation(error.rule, error.message),)
     return ()
-
-
-def _known(instance: Instance, objective: str | None) -> str:
-    name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
-    if name not in (*_TERMS, FAIR, UTILITY):
-        raise InputError("not an objective", field="objective", value=name, legal=", ".join([*_TERMS, FAIR, UTILITY]))
-    return name
 
 
 def _violations(
@@ -282,41 +260,13 @@ def _allowance(context: CheckContext, objective: str, total: Fraction, stated: f
     # A flow time is a small difference of large times: each carries the rounding of its clock, and so does a sum of them.
     # Nothing else may grow with the epoch.
     times, flow = "total_completion_time", "total_flow_time"
-    if _TERMS[objective][1]:
+    if TERMS[objective][1]:
         times, flow = "total_weighted_completion_time", "total_weighted_flow_time"
     return abs(_value(context, flow)) * Fraction(RELATIVE) + abs(_value(context, times)) * ULPS * Fraction(1, 2**52)
 
 
 def _value(context: CheckContext, objective: str) -> Fraction:
-    instance, completion = context.instance, context.completion
-    if instance.n == 0:
-        return Fraction(0)
-    if objective == UTILITY:
-        return _utility(context)
-    if objective == FAIR:
-        rows = zip(completion.tolist(), instance.arrival.tolist(), equal_share_times(instance), strict=True)
-        return max((Fraction(c) - Fraction(r)) / d for c, r, d in rows)
-    term, weighted = _TERMS[objective]
-    due = np.where(np.isfinite(instance.due), instance.due, completion)  # a job without a due date is never late
-    (c, r, d), unit = _in_common_unit(completion, instance.arrival, due)
-    terms = map(term, c, r, d)
-    if not weighted:
-        return Fraction(max(terms) if objective in MAXIMA else sum(terms), unit)
-    (w,), weight_unit = _in_common_unit(instance.weight)
-    return Fraction(sum(map(int.__mul__, w, terms)), unit * weight_unit)
-
-
-def _utility(context: CheckContext) -> Fraction:
-    columns = (context.instance.weight, context.need, context.completion, context.instance.arrival)
-    rows = zip(*(map(Fraction, column.tolist()) for column in columns), strict=True)
-    return Fraction(sum(int(w * work * UTILITY_UNIT / (c - r)) for w, work, c, r in rows), UTILITY_UNIT)
-
-
-def _in_common_unit(*arrays: npt.NDArray[np.float64]) -> tuple[list[list[int]], int]:
-    """The numbers as integers of ``1 / unit``: every float is a multiple of some power of two."""
-    ratios = [[x.as_integer_ratio() for x in array.tolist()] for array in arrays]
-    unit = max(q for row in ratios for _, q in row)
-    return [[p * (unit // q) for p, q in row] for row in ratios], unit
+    return exact_value(context.instance, context.completion.tolist(), objective)
 
 
 def _digits(x: float | Fraction) -> str:

@@ -9,7 +9,8 @@ memory         a GPU has what the job needs at its largest sub-batch (that is wh
                not run together never share
 rate           a segment does no more work than its partners leave it: at every moment a unit of work takes
                pace(placement) x stretch(sub-steps) x the largest xi of the partners on any of its GPUs, and longer beside
-               others on its network interfaces where jobs contend (`optsched.check.interfaces`). Less is legal: a
+               others on its network interfaces where jobs contend (`optsched.check.interfaces`); nothing while a job
+               is resumed, for as long as it says (`optsched.check.restarts`). Less is legal: a
                job may idle on GPUs that it holds, and slows its partners meanwhile (bounds of the class hold for that)
 gang           a job is never in two places at once
 preemption     (where it is forbidden) a job is one segment, from start to completion
@@ -30,13 +31,16 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import in_sum, judge_gangs, one_place, overspent_together
 from optsched.check.interfaces import Slow, slow_on_interfaces
-from optsched.check.speed_rules import backwards, within_worth
+from optsched.check.restarts import restarts
+from optsched.check.speed_rules import backwards, less_paid, seconds_at_work, within_worth
 from optsched.check.tolerance import RELATIVE, number, slack, whole
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.speeds.duration import SubSteps, segment_sub_steps
@@ -106,13 +110,16 @@ class _Together:
     each: Floats
 
 
-def _together(context: CheckContext, found: Violations) -> _Together:
-    """Who meets whom, with the rule capacity on the way: a third on a GPU."""
+def _together(context: CheckContext, found: Violations, *, strict: bool = False) -> _Together:
+    """Who meets whom, with the rule capacity on the way: a third on a GPU (``strict``: for less than rounding, too)."""
     document, row = context.document, context.segment
     pairs = np.flatnonzero(context.first & (context.sound & (document.end > document.start))[row])
     pairs = pairs[np.lexsort((pairs, document.start[row[pairs]], context.gpu[pairs]))]
     meetings, thirds = _meetings(context, pairs)
-    _crowded(context, thirds, found)
+    if strict:
+        found.add("capacity", np.array([k for k, *_ in thirds], dtype=np.int64), lambda _: Violation("capacity", ""))
+    else:
+        _crowded(context, thirds, found)
     one, other, pair = np.array(meetings, dtype=np.int64).reshape(-1, 3).T
     since, until = document.start[other], np.minimum(document.end[one], document.end[other])
     return _Together(one, other, pair, since, until, slack(_shorter(context, one, other), since, until))
@@ -183,15 +190,19 @@ def _xi(context: CheckContext, one: Ints, other: Ints) -> Floats:
 
 
 def _apart(context: CheckContext, together: _Together, found: Violations) -> None:
-    never = np.isinf(_xi(context, together.one, together.other)) | np.isinf(_xi(context, together.other, together.one))
-
     def forbidden(i: int) -> Violation:
         s, other, kinds = int(together.other[i]), int(together.one[i]), context.instance.kinds
         here, there = (kinds[context.document.job[k]] for k in (s, other))
         message = f"shares {context.place(int(together.pair[i]))} with {context.name(other)}"
         return context.of_segment("memory", s, message, f"not {here} beside {there}, which does not run")
 
-    _refuse(context, together, never, found, forbidden)
+    _refuse(context, together, _never(context, together), found, forbidden)
+
+
+def _never(context: CheckContext, together: _Together) -> Bools:
+    """Meetings of kinds that do not run together, bool[M]."""
+    one, other = together.one, together.other
+    return np.asarray(np.isinf(_xi(context, one, other)) | np.isinf(_xi(context, other, one)))
 
 
 def _refuse(
@@ -220,25 +231,58 @@ def _memory(context: CheckContext, together: _Together, sub_steps: SubSteps, fou
 
 
 def _rate(context: CheckContext, together: _Together, sub_steps: SubSteps, found: Violations) -> None:
-    document = context.document
+    document, paid = context.document, restarts(context)
     backwards(context, found)
-    length = document.end - document.start
-    gained = length.copy()  # seconds alone that the stay is worth
-    pace = context.pace * sub_steps.stretch
-    steps = np.ones(length.size, dtype=np.int64) if document.steps is None else document.steps
-    network, meetings = slow_on_interfaces(context, pace, steps), dict(_by_segment(context, together))
-    for s in {*network, *meetings}:
-        start, end = float(document.start[s]), float(document.end[s])
-        gained[s] = _seconds_alone(start, end, meetings.get(s, []), network.get(s, []))
+    length, pace = document.end - document.start, context.pace * sub_steps.stretch
+    at_work, gained = seconds_at_work(context, paid), _gained(context, together, pace, paid)
 
     def most(s: int) -> str:
         if not np.isfinite(pace[s]):
             return "none: the job has no speed on these GPUs"
         units = number(gained[s] / pace[s]) if pace[s] > 0 else "any number of"
-        partners = "alone" if gained[s] == length[s] else "beside its partners"
-        return f"at most {units}, what its {number(length[s])} s {partners} are worth at {number(pace[s])} s a unit"
+        partners = "alone" if gained[s] == at_work[s] else "beside its partners"
+        seconds = f"{number(length[s])} s{less_paid(paid[s])}"
+        return f"at most {units}, what its {seconds} {partners} are worth at {number(pace[s])} s a unit"
 
     within_worth(context, found, pace, gained, most)
+
+
+def _gained(context: CheckContext, together: _Together, pace: Floats, paid: Floats) -> Floats:
+    """Seconds alone that every stay is worth, f64[S]."""
+    document, gained = context.document, seconds_at_work(context, paid)
+    network, meetings = _slowing(context, together, pace)
+    for s in {*network, *meetings}:
+        start, end = float(document.start[s] + paid[s]), float(document.end[s])
+        gained[s] = _seconds_alone(start, end, meetings.get(s, []), network.get(s, []), math.fsum)
+    return gained
+
+
+def _slowing(
+    context: CheckContext, together: _Together, pace: Floats
+) -> tuple[dict[int, Slow], dict[int, list[Meeting]]]:
+    """By segment what slows it: on its network interfaces, and on its GPUs."""
+    steps = np.ones(pace.size, dtype=np.int64) if context.document.steps is None else context.document.steps
+    return slow_on_interfaces(context, pace, steps), dict(_by_segment(context, together))
+
+
+def worth_beside_partners(context: CheckContext, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
+    """(seconds alone that every stay is worth, in fractions; seconds a unit of work f64[S]; who is slowed on interfaces).
+
+    None where anybody meets who may not, for however short.
+    """
+    found, sub_steps, document = Violations(), _sub_steps(context), context.document
+    together = _together(context, found, strict=True)
+    here, there = sub_steps.memory[together.other], sub_steps.memory[together.one]
+    tight = here + there > context.instance.cluster.node_memory[context.node[together.pair]]
+    if found.violations() or tight.any() or _never(context, together).any():
+        return None
+    pace = context.pace * sub_steps.stretch
+    network, meetings = _slowing(context, together, pace)
+    worth = []
+    for s, (start, end, cost) in enumerate(zip(document.start, document.end, paid, strict=True)):
+        beside, slow = ([tuple(map(Fraction, each)) for each in of.get(s, [])] for of in (meetings, network))
+        worth.append(_seconds_alone(Fraction(start) + Fraction(cost), Fraction(end), beside, slow, sum))
+    return worth, pace, set(network)
 
 
 def _by_segment(context: CheckContext, together: _Together) -> Iterator[tuple[int, list[Meeting]]]:
@@ -257,10 +301,13 @@ def _by_segment(context: CheckContext, together: _Together) -> Iterator[tuple[in
         yield s, [next(rows) for _ in range(count)]
 
 
-def _seconds_alone(start: float, end: float, meetings: list[Meeting], network: Slow) -> float:
-    """The integral of 1 / (max xi x slow) over [start, end]: of the partners present the worst rules, and the network."""
-    pieces, now, seen, passed, slow = [], start, 0, 0, 1.0
-    worst: list[tuple[float, float]] = []  # (-xi, until): those at the top that have left are dropped when they rule
+def _seconds_alone(start: Any, end: Any, meetings: Any, network: Any, total: Callable[[list[Any]], Any]) -> Any:
+    """The integral of 1 / (max xi x slow) over [start, end]: of the partners present the worst rules, and the network.
+
+    In floats or in fractions, as all numbers are; ``total`` adds them up.
+    """
+    pieces, now, seen, passed, slow = [], start, 0, 0, 1
+    worst: list[tuple[Any, Any]] = []  # (-xi, until): those at the top that have left are dropped when they rule
     while now < end:
         while seen < len(meetings) and meetings[seen][0] <= now:
             _, until, xi = meetings[seen]
@@ -272,9 +319,9 @@ def _seconds_alone(start: float, end: float, meetings: list[Meeting], network: S
             slow, passed = network[passed][1], passed + 1
         change = min(end, meetings[seen][0] if seen < len(meetings) else end, worst[0][1] if worst else end)
         change = min(change, network[passed][0] if passed < len(network) else end)
-        pieces.append((change - now) / ((-worst[0][0] if worst else 1.0) * slow))
+        pieces.append((change - now) / ((-worst[0][0] if worst else 1) * slow))
         now = change
-    return math.fsum(pieces)
+    return total(pieces)
 
 
 def _one_run(context: CheckContext, found: Violations) -> None:

@@ -3,7 +3,9 @@
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
 no speed - a throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal,
-and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`).
+and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`). Nobody
+works while a job is resumed: where it says what that costs, so many of the first seconds are worth nothing
+(`optsched.check.restarts`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.interfaces import slow_on_interfaces, worth_beside
+from optsched.check.restarts import restarts
 from optsched.check.tolerance import (
     RELATIVE,
     ULPS,
@@ -32,11 +35,24 @@ from optsched.problem.arrays import Floats, Ints
 def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] | None = None) -> None:
     """The rule rate where a segment has its GPUs alone; ``resized``: see `optsched.check.interfaces`."""
     backwards(context, found)
-    document = context.document
-    worth = document.end - document.start
+    paid = restarts(context)
+    worth = worth_alone(context, paid, resized)
+    within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s], paid[s]))
+
+
+def worth_alone(context: CheckContext, paid: Floats, resized: Mapping[int, float] | None = None) -> Floats:
+    """Seconds at full speed that every segment is worth which has its GPUs alone, f64[S]; ``resized`` as in `rate`."""
+    document, worth = context.document, seconds_at_work(context, paid)
     for s, slow in slow_on_interfaces(context, context.pace, resized=resized).items():
-        worth[s] = worth_beside(float(document.end[s]), slow)
-    within_worth(context, found, context.pace, worth, lambda s: _pace_in_words(context, s, worth[s]))
+        worth[s] = worth_beside(float(document.start[s] + paid[s]), float(document.end[s]), slow)
+    return worth
+
+
+def seconds_at_work(context: CheckContext, paid: Floats) -> Floats:
+    """What is left of the length of every segment, f64[S], after the seconds ``paid`` f64[S] for resuming its job."""
+    length = context.document.end - context.document.start
+    # start + paid as whoever makes schedules adds them
+    return np.where(paid > 0, np.maximum(context.document.end - (context.document.start + paid), 0.0), length)
 
 
 def backwards(context: CheckContext, found: Violations) -> None:
@@ -96,16 +112,22 @@ def _together(context: CheckContext, j: int, missing: float) -> Violation:
     return Violation("rate", f"{message} (expected: one tolerance for rounding, however many segments)", job)
 
 
-def _pace_in_words(context: CheckContext, s: int, worth: float) -> str:
+def _pace_in_words(context: CheckContext, s: int, worth: float, paid: float) -> str:
     pace = context.pace[s]
     if not np.isfinite(pace):
         return "none: the job has no speed on these GPUs"
     length = context.document.end[s] - context.document.start[s]
     unit = context.unit(int(context.document.job[s]))
-    beside = "" if worth == length else f", beside others on its interfaces worth {number(worth)} s,"
-    return f"at most its {number(length)} s{beside} at " + (
+    slowed = worth != (max(length - paid, 0.0) if paid else length)
+    beside = f", beside others on its interfaces worth {number(worth)} s," if slowed else ""
+    return f"at most its {number(length)} s{less_paid(paid)}{beside} at " + (
         "rate 1" if unit == "s" else f"{number(pace)} s an iteration"
     )
+
+
+def less_paid(paid: float) -> str:
+    """What resuming takes off, in words; nothing where nothing is paid."""
+    return f" less {number(paid)} s, which resuming the job costs," if paid else ""
 
 
 def judge_work(context: CheckContext, found: Violations) -> None:

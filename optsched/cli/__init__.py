@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from optsched import __version__
 from optsched.cli.attack import attack, check_policy
@@ -22,8 +22,8 @@ from optsched.cli.catalogue import list_names
 from optsched.cli.compile_all import warm_up
 from optsched.cli.files import convert, fit, generate, library, plot, verify
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
-from optsched.cli.options import SourceKeepingCommand
 from optsched.cli.output import OutputError, refused, say, silence
+from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand, parsers_words
 from optsched.cli.run import bound, ratio, run, solve
 from optsched.cli.sweep import reproduce, sweep
 from optsched.errors import InputError, OptschedError
@@ -41,8 +41,10 @@ Without -p: fifo, sjf, srtf (where jobs may share GPUs or have tasks, others: op
 Names of policies, instances, recipes, dialects, ...: optsched list
 """
 
+
 app = typer.Typer(
     name="optsched",
+    cls=CommandGroup,
     help="How far is a schedule from the best possible one, and can you prove it?",
     epilog=EXAMPLES,
     add_completion=True,
@@ -71,10 +73,21 @@ def _bare(
 
 
 for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
-    app.command(cls=SourceKeepingCommand)(_command)
-app.command(name="check-policy")(check_policy)
-app.command(name="list")(list_names)
-app.command(name="warm-up")(warm_up)
+    app.command(cls=StrictCommand, context_settings=SETTINGS)(_command)
+for _name, _command in (("check-policy", check_policy), ("list", list_names), ("warm-up", warm_up)):
+    app.command(name=_name, cls=StrictCommand, context_settings=SETTINGS)(_command)
+
+
+@app.command(name="version", hidden=True)
+def _version() -> None:
+    """As --version, for who expects a command."""
+    _print_version(True)
+
+
+@app.command(name="help", hidden=True)
+def _help(command: Annotated[str, Argument()] = "") -> None:
+    """As --help, or COMMAND --help, for who expects a command."""
+    app([*filter(None, [command]), "--help"], standalone_mode=False)
 
 
 class _Notes(logging.Handler):
@@ -123,9 +136,8 @@ def _run(arguments: list[str] | None) -> int:
     try:
         code = interruptible(lambda: app(arguments, standalone_mode=False), own_process=arguments is None)
         return code if isinstance(code, int) else 0
-    except SystemExit:
-        say("somebody's code ended the program (SystemExit)")
-        return 1
+    except SystemExit as end:  # the parser has completed a word, or shown how shells ask for it
+        return end.code if isinstance(end.code, int) else 0
     except OptschedError as error:
         if _debugs(arguments):
             raise
@@ -149,7 +161,7 @@ def _run(arguments: list[str] | None) -> int:
         # The command-line parser's own errors: unknown options, missing arguments, wrong types.
         if not hasattr(error, "format_message"):
             return _of_a_policy(error, arguments)
-        say(f"{' '.join(error.format_message().split())} (see optsched --help)")
+        say(parsers_words(error))
         return 2
 
 

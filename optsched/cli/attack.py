@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optsched.cli.interrupt import due, shield_processes, telling
-from optsched.cli.options import AsJson, Seed, Workers, argument, complete_policy, option, output
+from optsched.cli.options import AsJson, Seed, Workers, argument, complete_policy, how_long, option, output
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say
-from optsched.errors import check_legal
 from optsched.problem.files import check_writable, write_atomic
 
 if TYPE_CHECKING:
@@ -32,7 +30,9 @@ def attack(
     space: Annotated[str, option("--space NAME[:KEY=VALUE,...]", SPACE)] = "",
     jobs: Annotated[int | None, option("--jobs N", "the most jobs; default: those of the space")] = None,
     gpus: Annotated[int | None, option("--gpus G", "of the cluster; default: those of the space")] = None,
-    budget: Annotated[float | None, option("--budget SECONDS", "default: 45, unless there are --tries")] = None,
+    budget: Annotated[
+        str | None, option("--budget TIME", "seconds, 90s, 10min, 1h; default: 45, unless there are --tries")
+    ] = None,
     tries: Annotated[
         int | None, option("--tries N", "instances to try; then the result depends on the seed only")
     ] = None,
@@ -55,14 +55,15 @@ def attack(
     check_writable(file, "an instance")
     check_writable(report, "a report", (".html",))
     shield_processes()
-    if budget is None and tries is None:
-        budget = SECONDS
-    if budget is not None:
-        check_legal(0 < budget < math.inf, "budget", budget, "seconds > 0")
+    seconds = how_long(budget, "--budget")
+    if seconds is None and tries is None:
+        seconds = SECONDS
     known = deque[tuple[float, "Instance"]](maxlen=1)
 
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
+        if report is not None:
+            say(f"{report}: not written, there is no proof to show; give a larger budget")
 
     def late() -> int:
         unconfirmed()
@@ -75,7 +76,7 @@ def attack(
     with (
         bars(words=tries is None) as shown,
         others_print_to_stderr(),
-        telling(unconfirmed, late=late, deadline=due(budget)),
+        telling(unconfirmed, late=late, deadline=due(seconds)),
     ):
         name = f"attacking {policy}"
         line = shown.line(name) if tries is None else None
@@ -85,7 +86,7 @@ def attack(
                 line(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
 
         how: dict[str, Any] = {"space": space, "jobs": jobs, "gpus": gpus, "tries": tries, "method": method}
-        how |= {"seed": seed, "workers": workers, "deadline": due(budget), "best": lambda *found: known.append(found)}
+        how |= {"seed": seed, "workers": workers, "deadline": due(seconds), "best": lambda *found: known.append(found)}
         found = search(policy, against, objective=objective, **how, progress=told if line else shown.step(name))
     if file is not None:
         found.instance.save(file)

@@ -15,7 +15,7 @@ from typer import Context
 
 from optsched.cli.options import AsJson, argument, names
 from optsched.cli.output import answer, print_json, write
-from optsched.registry import Registry, check_known, legal_of, parameters_of
+from optsched.registry import Registry, known_name, legal_of, parameters_of
 
 
 def _first_line(thing: Any) -> str:
@@ -179,12 +179,24 @@ def _of_method(method: Any, text: str) -> Entry:
     return Entry(method.name, text, parameters, f"optsched attack POLICY --method {method.name}")
 
 
+def _facts_of_policy(name: str) -> tuple[tuple[str, str], ...]:
+    """What it knows (of some that depends on the parameters: here, with the usual ones), and the theorems about it."""
+    from optsched.guarantees.guarantee import GUARANTEES
+    from optsched.guarantees.speed import SPEED_THEOREMS
+    from optsched.policies import POLICIES
+
+    theorems = [each for known in (GUARANTEES, SPEED_THEOREMS) for _, each in known.items() if name in each.policies]
+    proven = ", ".join(each.id for each in theorems) or "none known"
+    return ("knowledge", str(POLICIES.get(name)().knowledge)), ("guarantees", proven)
+
+
 @dataclass(frozen=True)
 class ListedKind:
     """Names of one kind: a line about them; their registry, ``module:NAME``, and what a list ``says`` of a thing there.
 
     ``sign``: what stands before the parameters of a thing whose docstring is all about it; of others ``about`` knows more,
-    of a thing, or of the name of what has ``rows``: things in several registries or in none.
+    of a thing, or of the name of what has ``rows``: things in several registries or in none. ``facts``: what the list says
+    of each name beside its text, with headings.
     """
 
     summary: str
@@ -193,6 +205,7 @@ class ListedKind:
     sign: str = ""
     rows: Callable[[], list[tuple[str, str]]] | None = None
     about: Callable[[Any, str], Entry] | None = None
+    facts: Callable[[str], tuple[tuple[str, str], ...]] = lambda _: ()
 
     @property
     def known(self) -> Registry[Any]:
@@ -207,7 +220,9 @@ class ListedKind:
 
 
 KINDS = {
-    "policies": ListedKind("online policies, for -p", "policies:POLICIES", _with_defaults, "-p {}:"),
+    "policies": ListedKind(
+        "online policies, for -p", "policies:POLICIES", _with_defaults, "-p {}:", facts=_facts_of_policy
+    ),
     "placements": ListedKind(
         "which GPUs a gang gets, for -p POLICY+PLACEMENT",
         "policies.placements:PLACEMENTS",
@@ -265,11 +280,11 @@ KINDS = {
 
 
 def entry(kind: str, name: str) -> Entry:
-    """All about one name of a kind; `InputError` with near matches for an unknown kind or name."""
-    texts = dict(catalogue(kind))
+    """All about one name of a kind, in any case; `InputError` with near matches for an unknown kind or name."""
+    kind = kind_of(kind)
+    texts, listed = dict(catalogue(kind)), KINDS[kind]
     singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
-    check_known(name, texts, singular, f"there is no {singular} of this name", value=name)
-    listed = KINDS[kind]
+    name = known_name(name, texts, singular, f"there is no {singular} of this name", value=name)
     if listed.about is not None:
         return listed.about(name if listed.rows else listed.known.get(name), texts[name])
     if not listed.sign:
@@ -277,9 +292,8 @@ def entry(kind: str, name: str) -> Entry:
     thing = listed.known.get(name)
     _, _, about = (inspect.getdoc(thing) or "").partition("\n")
     parameters = _shown_parameters(thing, _runs(thing) if kind == "policies" else None)
-    return Entry(
-        name, _first_line(thing), parameters, _written(listed.sign.format(name), parameters), _paragraphs(about)
-    )
+    written = _written(listed.sign.format(name), parameters)
+    return Entry(name, _first_line(thing), parameters, written, _paragraphs(about), listed.facts(name))
 
 
 _SECTION = re.compile(r"(Sets|Data|Variables|Optimum|Size|Reference)\b[^:]*: ")
@@ -336,8 +350,14 @@ def _paragraphs(text: str) -> str:
 
 def catalogue(kind: str) -> list[tuple[str, str]]:
     """(name, one line) of everything of a kind; `InputError` with near matches for an unknown kind."""
-    check_known(kind, KINDS, "kind", "unknown kind", field="list", value=kind)
-    return KINDS[kind].lines()
+    return KINDS[kind_of(kind)].lines()
+
+
+def kind_of(kind: str) -> str:
+    """The kind that is meant, in any case, also by one of its things: ``policy``; `InputError` for an unknown one."""
+    lower = kind.lower()
+    plural = f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"
+    return known_name(plural if plural in KINDS else kind, KINDS, "kind", "unknown kind", field="list", value=kind)
 
 
 # --- the command --------------------------------------------------------------------------------------------------------
@@ -378,10 +398,12 @@ def list_names(
         every = "\n".join(f"  {kind:<{wide}}  {each.summary}" for kind, each in KINDS.items())
         write(f"Usage: optsched list KIND [NAME]\n\nKinds:\n{every}\n\nExamples:{EXAMPLES}")
         return
+    kind = kind_of(kind)
     if name is not None:
         found = entry(kind, name)
         answer(as_json, lambda: {kind: [found.to_json()]}, lambda tables: tables.entry_view(found))
         return
-    rows = catalogue(kind)
-    lines = [{"name": name, "text": text} for name, text in rows]
-    answer(as_json, lambda: {kind: lines}, lambda tables: tables.names_view(kind, rows))
+    facts = KINDS[kind].facts
+    listed = [Entry(name, text, facts=facts(name)) for name, text in catalogue(kind)]
+    lines = [{"name": each.name, "text": each.text, **dict(each.facts)} for each in listed]
+    answer(as_json, lambda: {kind: lines}, lambda tables: tables.names_view(kind, listed))

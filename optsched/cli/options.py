@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -15,7 +16,9 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from optsched.cli.output import say
-from optsched.errors import InputError
+from optsched.deadline import DURATION, seconds_in
+from optsched.errors import InputError, check_legal
+from optsched.problem.files import keeping_sources, note_named, refuse_source, sources
 
 if TYPE_CHECKING:
     from optsched.io.sources import Loaded
@@ -109,32 +112,59 @@ Seed = Annotated[int, option("--seed S", "seed of everything random")]
 Workers = Annotated[int | None, option("--workers N", "processes; default: one a processor")]
 
 
+def how_long(text: str | None, name: str, *, zero: bool = False) -> float | None:
+    """Seconds > 0 (``zero``: >= 0) that an option of this name says, None where it is not given; `InputError` for others."""
+    if text is None:
+        return None
+    seconds = seconds_in(text, name)
+    check_legal(seconds > 0 or (zero and seconds == 0), name, text, f"a time > 0: {DURATION}")
+    return seconds
+
+
 def output(metavar: str, what: str) -> Any:
     """The option ``-o``."""
     return option(f"-o,--output {metavar}", what, show_default=False)
 
 
 class SourceKeepingCommand(TyperCommand):
-    """A command that writes no file over one that it reads: refused before it begins."""
+    """A command that writes no file over one that it reads: refused before it begins, and once it knows what else it reads.
+
+    That is so of stdout, too: ``run log.json --json > log.json``.
+    """
 
     def invoke(self, ctx: Any) -> Any:
-        given = [(each, ctx.params.get(each.name)) for each in self.params if each.name]
-        outputs = [(each, value) for each, value in given if set(each.opts) & {"-o", "--report"} and value is not None]
-        for option, file in outputs:
-            for other, value in given:
-                if other is not option and _reads(value, other.metavar or "", file):
-                    legal = "another file than one that is read"
-                    raise InputError("would replace its own source", field=option.opts[0], value=str(file), legal=legal)
-        return super().invoke(ctx)
+        with keeping_sources():
+            _outputs.clear()
+            for each in self.params:
+                value = ctx.params.get(each.name or "")
+                if set(each.opts) & {"-o", "--report"}:
+                    _outputs.extend([] if value is None else [(each.opts[0], value)])
+                else:
+                    _note_named(value, getattr(each, "metavar", None) or "")
+            keep_sources()
+            return super().invoke(ctx)
 
 
-def _reads(value: Any, metavar: str, file: Path) -> bool:
-    """Does a parameter name the regular file ``file``, as it stands or as ``DIALECT:PATH#PART``?"""
-    if not isinstance(value, Path) and not any(word in metavar for word in ("SOURCE", "SUITE", "FILE")):
-        return False
-    place = str(value)
-    paths = [each for name in (place, place.partition(":")[2]) for each in (name, name.rpartition("#")[0])]
-    return os.path.isfile(file) and any(os.path.isfile(each) and os.path.samefile(each, file) for each in paths)
+_outputs: list[tuple[str, Path]] = []  # of the running command: the option, and what it writes there
+
+
+def _note_named(value: Any, metavar: str) -> None:
+    """What a parameter names that is a file, or a SOURCE, is read."""
+    if isinstance(value, Path) or (isinstance(value, str) and any(w in metavar for w in ("SOURCE", "SUITE", "FILE"))):
+        note_named(str(value))
+
+
+def keep_sources() -> None:
+    """`InputError` when the running command would write over a file that it reads, as far as is known by now."""
+    for option, file in _outputs:
+        refuse_source(file, option)
+    for source in sources():
+        same = False
+        with contextlib.suppress(OSError):  # there is no such file any more, or no stdout
+            same = os.path.samestat(os.fstat(1), os.stat(source))
+        if same:
+            message = "stdout is redirected into what is read; the shell may have emptied it already"
+            raise InputError(message, file=source, legal="another file")
 
 
 SLOWER = "slow-down of two jobs on one GPU: a number >= 1; k80, p100, v100 (measured); resources; a file"
@@ -174,15 +204,17 @@ class Reading:
 
         named = settings(self.columns.split(","), option="--columns") if self.columns else None
         asked = {each.name: getattr(self, each.name) for each in fields(self)}
-        return load_counted(source, LoadRequest(**{**asked, "columns": named, "say": say}))
+        loaded = load_counted(source, LoadRequest(**{**asked, "columns": named, "say": say}))
+        keep_sources()  # a trace may have read the file beside it
+        return loaded
 
     def look(self, source: str) -> None:
         """Refuse a source that is nowhere, before anything is imported that takes seconds."""
         prefix, colon, place = source.partition(":")
-        if colon and prefix in names("dialects"):
+        if colon and prefix.lower() in names("dialects"):
             there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         else:
-            there = Path(source).exists() or source in names("instances")
+            there = Path(source).exists() or source.lower() in names("instances")
         if not there:
             self.load(source)  # which says so, with what is legal
 

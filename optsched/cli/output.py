@@ -107,7 +107,7 @@ def show(view: Any) -> None:
 
     page = _Page()
     SafeConsole(file=page, width=width_of_stdout()).print(view)
-    # where stdout takes no "±", a table with "?" is better than none
+    # where stdout cannot write a character, a table with "?" is better than none
     write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding), laid_out=True)
 
 

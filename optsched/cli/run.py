@@ -21,6 +21,7 @@ from optsched.cli.options import (
     Source,
     Strong,
     argument,
+    how_long,
     option,
     output,
     policies,
@@ -28,7 +29,7 @@ from optsched.cli.options import (
 )
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError
 from optsched.problem.files import check_writable
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def solve(
     model: Annotated[str | None, option("--model NAME[:KEY=VALUE,...]", MODEL)] = None,
     objective: Objective = None,
     time_limit: Annotated[
-        float | None, option("--time-limit SECONDS", "default: until it is proved, or memory ends it")
+        str | None, option("--time-limit TIME", "seconds, 10s, 90min, 2h, 01:30:00; default: until it is proved")
     ] = None,
     file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
     as_json: AsJson = False,
@@ -129,13 +130,11 @@ def solve(
     optsched solve rigid-10-1 -o best.json
     """
     check_writable(file, "a schedule")
+    deadline = due(how_long(time_limit, "--time-limit"))
     reading.look(source)
     from optsched.progress import bars
     from optsched.solvers.solve import begin
 
-    if time_limit is not None:
-        check_legal(time_limit > 0, "time limit", time_limit, "seconds > 0")
-    deadline = due(time_limit)
     loaded = reading.load(source)
     if model is not None and _solved_as_it_stands(loaded.instance, model, objective, deadline, file, as_json):
         return
@@ -288,9 +287,9 @@ def ratio(
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
-        from optsched.report.report_files import make_folder
+        from optsched.report.report_files import make_ratios_folder
 
-        make_folder(folder)
+        make_ratios_folder(folder)
     curves, done = None, deque["RatioTable"](maxlen=1)
     with (
         bars() as shown,

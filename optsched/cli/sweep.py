@@ -6,6 +6,7 @@ Both go on from where they were stopped.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,14 +17,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli.interrupt import shield_processes, telling, tidying
-from optsched.cli.options import AsJson, Workers, argument, option, output as output_to
+from optsched.cli.options import AsJson, Workers, argument, keep_sources, option, output as output_to
 from optsched.cli.output import print_json, say, show
+from optsched.errors import OptschedError
 from optsched.problem.files import check_writable, suffix_of, write_atomic
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Group
 
-    from optsched.cli.layout import Sheet
     from optsched.studies.study import Reproduction
     from optsched.sweeps.cell import CellResult
     from optsched.sweeps.run import Cost
@@ -56,12 +58,15 @@ def sweep(
     """
     from optsched.cli.tables import duration
     from optsched.progress import bars
+    from optsched.sweeps.grid import Grid
     from optsched.sweeps.run import estimate, sweep as run_sweep
 
     check_writable(output, "a table of a sweep", SUFFIXES)
+    grid, store = Grid.read(file), store or file.with_suffix(".sqlite")
+    keep_sources()  # those that the grid names
     shield_processes()
     if dry_run:
-        cost = estimate(file, store)
+        cost = estimate(grid, store)
         known = f"some {duration(cost.cpu_seconds)} of CPU time"
         return _say_cost(cost, f"{cost.cells:,} cells, {cost.left:,} to be run: {known}", as_json=as_json)
     reached = [0, 0]
@@ -72,7 +77,7 @@ def sweep(
 
     with bars() as shown, telling(tell):
         heard = _hearing("cell", reached, shown.step(f"running the sweep {file.stem}"))
-        table = run_sweep(file, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
+        table = run_sweep(grid, store, backend=backend, address=address, workers=workers, retry=retry, heard=heard)
     if output is not None:
         from optsched.problem.parquet import write_parquet
 
@@ -110,15 +115,19 @@ def _say_cost(cost: Cost, words: str, *, as_json: bool) -> None:
         show(words)
 
 
-def summary(table: pl.DataFrame) -> Sheet:
+def summary(table: pl.DataFrame) -> Group:
     """What people look at: for every instance and policy cells, and of each objective mean value, mean and worst ratio.
 
-    Of a sweep with a measure: the mean of each of its numbers.
+    Of a sweep with a measure: the mean of each of its numbers. Every policy stands with its knowledge; ratios to bounds of
+    different classes of schedules are marked.
     """
     import polars as pl
+    from rich.console import Group
+    from rich.text import Text
 
     from optsched.cli.layout import Sheet
-    from optsched.cli.tables import number
+    from optsched.report.classes import UNLIKE
+    from optsched.rounding import number
 
     axes = [name for name in table.columns[: table.columns.index("seed")] if table[name].n_unique() > 1]
     names = table.columns[table.columns.index("cpu_seconds") + 1 :]
@@ -137,13 +146,43 @@ def summary(table: pl.DataFrame) -> Sheet:
         f"{name}{end}": head for name in objectives for end, head in (("_ratio", "over bound"), ("_worst", "worst"))
     }
     texts = len(axes) + 1
-    sheet = Sheet([heads.get(name, name) for name in rows.columns], texts=rows.columns[:texts])
+    shown, letters = rows.columns[:texts], {name: _letters(table, name) for name in objectives}
+    sheet = Sheet(
+        [*shown, "knowledge", *(heads.get(name, name) for name in rows.columns[texts:])], [*shown, "knowledge"]
+    )
     for row in rows.iter_rows(named=True):
-        words = ["" if row[name] is None else str(row[name]) for name in rows.columns[:texts]]
-        # a ratio to a bound is one that the true ratio is at most
-        above = {name: name.endswith(("_ratio", "_worst")) for name in rows.columns[texts:]}
-        sheet.add(*words, *(number(row[name], 5, "up" if up else "nearest") for name, up in above.items()))
-    return sheet
+        words = ["" if row[name] is None else str(row[name]) for name in shown]
+        cells = []
+        for name in rows.columns[texts:]:
+            of = name.removesuffix("_ratio").removesuffix("_worst")
+            is_ratio = of in letters and of != name
+            # a ratio to a bound is one that the true ratio is at most
+            mark = letters[of].get(row["policy"], "") if is_ratio and row[name] is not None else ""
+            cells.append(f"{number(row[name], 5, 'up' if is_ratio else 'nearest')} {mark}".rstrip())
+        sheet.add(*words, _knowledge(row["policy"]), *cells)
+    return Group(sheet, *[Text(UNLIKE)] * any(mark for of in letters.values() for mark in of.values()))
+
+
+def _letters(table: pl.DataFrame, objective: str) -> dict[str, str]:
+    """Of every policy the letter of its ratios: on an instance those of one letter are to the same bound."""
+    from optsched.report.classes import marks
+
+    at = table.columns.index("seed") + 1
+    bounds: dict[str, dict[str, float]] = {policy: {} for policy in table["policy"].unique(maintain_order=True)}
+    for row in table.iter_rows(named=True):
+        if row[f"{objective}_ratio"] is not None:
+            where = str([row[name] for name in table.columns[:at]])
+            bounds[row["policy"]][where] = row[f"{objective}_bound"]
+    return dict(zip(bounds, marks(list(bounds.values())), strict=True))
+
+
+def _knowledge(policy: str) -> str:
+    from optsched.policies.simulate import specify
+
+    try:
+        return str(specify(policy).policy.knowledge)
+    except OptschedError:  # somebody's own, which this machine has no more
+        return "-"
 
 
 def reproduce(
@@ -159,14 +198,16 @@ def reproduce(
     dry_run: Annotated[bool, option("--dry-run", "how many runs, and their CPU time")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiments of a study again. Means and intervals over seeds, and what they say.
+    """Run a paper's experiments again: claimed, and measured.
 
+    Prints a summary; every table, with means and intervals over seeds and what they say, goes to a file.
     With -o it goes on by itself from wherever it was stopped.
 
     optsched reproduce a-srpt --small -o a-srpt
     """
     from optsched.cli.tables import duration
     from optsched.progress import bars
+    from optsched.studies.record import write_record
     from optsched.studies.study import Study
 
     chosen = Study.named(study)
@@ -187,7 +228,7 @@ def reproduce(
             if output is not None:
                 say("they are kept; the same command goes on from there")
             if reached[0] and not as_json:  # stdout is for a whole document
-                _show(chosen.so_far(store, seeds, small=small))
+                _show(chosen.so_far(store, seeds, small=small), output)
 
         with bars() as shown, telling(tell):
             heard = _hearing("run", reached, shown.step(f"running the study {chosen.name}"))
@@ -195,11 +236,14 @@ def reproduce(
                 seeds, small=small, store=store, backend=backend, address=address, workers=workers, heard=heard
             )
         files = [] if output is None else done.write(folder)
+        if output is not None:
+            write_record(done, seeds, folder / RECORD)
+            files.append(folder / RECORD)
     if as_json:
         return print_json(done.to_json())
-    _show(done)
-    for file in files:
-        say(f"wrote {file}")
+    _show(done, output)
+    if files:
+        say(f"wrote to {output}: {', '.join(file.name for file in files)}")
 
 
 @contextlib.contextmanager
@@ -213,7 +257,19 @@ def _place(output: Path | None) -> Iterator[Path]:
         yield Path(nowhere)
 
 
-def _show(done: Reproduction) -> None:
-    from optsched.cli.study import reproduction_view
+TABLES, RECORD = "tables.txt", "record.json"
 
-    show(reproduction_view(done))
+
+def _show(done: Reproduction, output: Path | None) -> None:
+    """The summary on the screen, every table in a file: in the folder, else among the temporary files."""
+    from optsched.cli.study import summary_view, tables_text
+
+    if output is None:
+        handle, name = tempfile.mkstemp(prefix=f"optsched-{done.study.name}-", suffix=".txt")
+        os.close(handle)
+        file, kept = Path(name), " (-o DIR keeps runs, figures and a record, too)"
+    else:
+        file, kept = output / TABLES, ""
+    write_atomic(file, tables_text(done))
+    show(summary_view(done))
+    say(f"every table: {file}{kept}")

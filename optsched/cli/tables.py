@@ -13,14 +13,16 @@ from rich.text import Text
 from optsched.bounds import Certificate
 from optsched.cli.layout import Sheet
 from optsched.errors import printable
-from optsched.guarantees.evaluate import RatioTable
+from optsched.guarantees.evaluate import PolicyRatios, RatioTable
 from optsched.guarantees.judge import Judgement
 from optsched.guarantees.optimum_bounds import KNOWN
 from optsched.guarantees.robustness import Robustness
+from optsched.io.traces.dialect import not_modelled
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
+from optsched.report.classes import UNLIKE, marks
 from optsched.report.comparison import Report
-from optsched.rounding import Side, fixed, ratio, significant
+from optsched.rounding import Side, fixed, number, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
@@ -33,17 +35,6 @@ if TYPE_CHECKING:
 
 
 SHORTEST = 1e-12  # of a duration; what is shorter is the rounding of clocks
-
-
-def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
-    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
-    if value is None or value != value:
-        return "-"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
-    text = fixed(value, decimals, side)
-    return text.rstrip("0").rstrip(".") if "." in text and digits > 4 else text
 
 
 def duration(seconds: float) -> str:
@@ -65,6 +56,7 @@ def _many(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
+AVOIDED = "queued GPU-h avoided"
 METRICS = ("mean JCT", "p99 JCT", "queueing", "makespan", "util", "max FTF", "idle GPU-h", "wait GPU-h")
 
 
@@ -85,31 +77,33 @@ def metric_cells(run: Run) -> tuple[str, ...]:
 
 
 def report_view(report: Report) -> Group:
-    """The table of ``run``: objective, ratio to the bound, metrics, GPU-hours."""
+    """The table of ``run``: knowledge, objective, ratio to the bound, metrics, GPU-hours."""
     kept = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
-    heads = ("policy", report.objective, "ratio", *(METRICS[k] for k in kept), "saves GPU-h")
+    heads = ("policy", "knowledge", report.objective, "ratio", *(METRICS[k] for k in kept), AVOIDED)
     theorems = any(line.guarantee for line in report.lines)
-    sheet = Sheet((*heads, *["guarantee"] * theorems), tells=("guarantee",))
-    for line in report.lines:
+    sheet = Sheet((*heads, *["guarantee"] * theorems), texts=("knowledge",), tells=("guarantee",))
+    for line, mark in zip(report.lines, report.marks, strict=True):
         exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
         sheet.add(
             line.run.policy,
+            line.knowledge,
             number(line.value),
-            "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)}",
+            "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {mark}".rstrip(),
             *(cells[k] for k in kept),
-            number(line.saved),
+            number(line.queued_avoided),
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes += map(printable, not_modelled(report.instance))
     notes += [*_bound_notes(report), *_unfinished_notes(report)]
     return Group(sheet, *(Text(note) for note in notes))
 
 
 def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     """What is known of a ``run`` that was interrupted: policies that had finished. No ratio: nothing was bounded yet."""
-    sheet = Sheet(("policy", objective, *METRICS))
+    sheet = Sheet(("policy", "knowledge", objective, *METRICS), texts=("knowledge",))
     for run in runs:
-        sheet.add(run.policy, number(run.value(objective)), *metric_cells(run))
+        sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metric_cells(run))
     return Group(
         sheet, Text(instance_line(instance)), Text("interrupted: the policies above had finished; no bound yet")
     )
@@ -136,18 +130,17 @@ def judged(judgement: Judgement, objective: str) -> str:
 
 def ratio_view(table: RatioTable) -> Group:
     """The table of ``ratio``: worst and mean over the suite, and what became of the theorems."""
-    heads = ("policy", "worst ratio", "on", "mean ratio", "median", "p90", "instances", "guarantee")
-    sheet = Sheet(heads, texts=("on",), tells=("guarantee",))
-    for row in table.policies:
+    heads = ("policy", "knowledge", "worst ratio", "on", "mean ratio", "median", "p90", "instances", "guarantee")
+    sheet = Sheet(heads, texts=("knowledge", "on"), tells=("guarantee",))
+    letters = marks([row.classes for row in table.policies])
+    for row, mark in zip(table.policies, letters, strict=True):
         exact = all(each.bound is not None and each.bound.exact for each in row.measured if each.ratio is not None)
         sheet.add(
             row.policy,
-            "-" if row.worst is None else ratio(row.worst, 4, exact=exact),
+            row.knowledge or "-",
+            _marked(row.worst, mark, exact=exact),
             row.worst_instance or "-",
-            *(
-                "-" if each is None else ratio(each, 4, exact=exact)
-                for each in (row.mean, *map(row.percentile, (50, 90)))
-            ),
+            *(_marked(each, mark, exact=exact) for each in (row.mean, *map(row.percentile, (50, 90)))),
             str(len(row.measured) - len(row.without)),
             _kept_cell(row.guarantee()),
         )
@@ -158,6 +151,7 @@ def ratio_view(table: RatioTable) -> Group:
         *([] if table.speed is None else [f"policies on machines {table.speed} times as fast as those of the optimum"]),
         f"ratios to the optimum of the class of the run in {optima} cases, else to a verified bound ({len(rows) - optima})",
     ]
+    notes += _letters(table.policies, letters)
     missing = list(dict.fromkeys(name for policy in table.policies for name in policy.without))
     if missing:
         notes.append(f"no ratio (no bound, an optimum of 0, or unfinished jobs): {', '.join(missing)}")
@@ -166,13 +160,15 @@ def ratio_view(table: RatioTable) -> Group:
 
 def robustness_view(found: Robustness) -> Group:
     """The table of ``ratio --errors``: consistency first, then what worse predictions cost."""
-    sheet = Sheet(("policy", "error", "worst ratio", "mean ratio", "theorem", "violated"))
-    for curve in found.curves:
+    heads = ("policy", "knowledge", "error", "worst ratio", "mean ratio", "theorem", "violated")
+    sheet, firsts = Sheet(heads, texts=("knowledge",)), [curve.rows[0] for curve in found.curves]
+    letters = marks([row.classes for row in firsts])
+    for curve, row, mark in zip(found.curves, firsts, letters, strict=True):
         for k, point in enumerate(curve.points):
             sheet.add(
-                "" if k else curve.policy,
+                *(("", "") if k else (curve.policy, row.knowledge or "-")),
                 number(point.error),
-                *("-" if each is None else ratio(each, 4, exact=True) for each in (point.worst, point.mean)),
+                *(_marked(each, mark, exact=True) for each in (point.worst, point.mean)),
                 "-" if point.factor is None else number(point.factor),
                 str(point.violated),
             )
@@ -185,8 +181,24 @@ def robustness_view(found: Robustness) -> Group:
             for curve in found.curves
             if curve.consistency is not None and curve.robustness is not None
         ),
+        *_letters(firsts, letters),
     ]
     return Group(sheet, *(Text(note) for note in notes))
+
+
+def _marked(value: float | None, mark: str, *, exact: bool) -> str:
+    return "-" if value is None else f"{ratio(value, 4, exact=exact)} {mark}".rstrip()
+
+
+def _letters(rows: Sequence[PolicyRatios], letters: Sequence[str]) -> list[str]:
+    """The line that says which letter is which class of schedules; none without letters."""
+    known: dict[str, dict[str, None]] = {}
+    for row, letter in zip(rows, letters, strict=True):
+        known.setdefault(letter, {}).update(dict.fromkeys(row.classes.values()))
+    if len(known) < 2:
+        return []
+    legend = (f"{letter}: {', '.join(of)}" for letter, of in known.items())
+    return [f"{UNLIKE} ({'; '.join(legend)})"]
 
 
 def _kept_cell(summary: dict[str, Any] | None) -> str:
@@ -198,19 +210,25 @@ def _kept_cell(summary: dict[str, Any] | None) -> str:
 
 def _bound_notes(report: Report) -> list[str]:
     notes = []
+    letters = {line.bound: f"{mark}: " for line, mark in zip(report.lines, report.marks, strict=True) if mark}
     for shown in dict.fromkeys(line.bound for line in report.lines):
+        letter = letters.get(shown, "")
         if shown is None:
             without = ", ".join(line.run.policy for line in report.lines if line.bound is None)
             notes.append(f"no bound on {report.objective} is known for the class of {without}: no ratio")
             continue
         if shown.kind == KNOWN:
             methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "nobody named"
-            notes.append(f"optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})")
+            notes.append(
+                f"{letter}optimum {number(shown.value, 12)} (class {shown.schedule_class}; proved by {methods})"
+            )
             continue
         what = "optimum" if shown.exact else f"bound: no schedule is {'above' if shown.gain else 'below'}"
         value = number(shown.value, 12, "up" if shown.gain else "down")
-        notes.append(f"{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
-    notes.append("wait = GPU-hours that gangs waited or restarted; saves = those of the first policy, less its own")
+        notes.append(f"{letter}{what} {value} ({shown.kind}, class {shown.schedule_class}; proved again)")
+    notes += [UNLIKE] if any(report.marks) else []
+    avoided = f"{AVOIDED} = those of the first policy, less its own: time in queues, no hardware"
+    notes.append(f"wait = GPU-hours that gangs waited or restarted; {avoided}")
     bounded = int((~solo_times(report.instance).exact).sum())
     if bounded:
         notes.append(f"FTF is from above: of {bounded} jobs a bound on the solo time is known, not the best placement")
@@ -256,10 +274,8 @@ def program_view(solution: Solution, instance: Instance) -> Group:
     """The table of ``solve --model`` for a program without a schedule: its optimum, and what its duals say."""
     lines = [f"value: {solution.meaning}", *filter(None, [solution.note])]
     if solution.opposite is not None:
-        lines.append(
-            f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}, "
-            f"{number(100 * (solution.gap or 0.0), 3)} % apart"
-        )
+        apart = "" if solution.gap is None else f", {number(100 * solution.gap, 3)} % apart"
+        lines.append(f"its dual {solution.opposite.model}: {number(solution.opposite.value, 12)}{apart}")
     gap = None if solution.gap is None else round(solution.gap, 9)  # rounding is no gap
     parts: list[Any] = [solution_view({**solution.to_json(), "gap": gap}, instance, *lines)]
     if solution.duals:
@@ -339,8 +355,12 @@ def fits_view(found: Mapping[str, Fitted[Any]]) -> Group:
     return Group(sheet, *map(Text, notes))
 
 
-def names_view(kind: str, rows: list[tuple[str, str]]) -> Table:
-    """What ``list`` prints."""
+def names_view(kind: str, entries: Sequence[Entry]) -> Table:
+    """What ``list`` prints: names and what they are, and below that what else a list says of them."""
+    rows = []
+    for each in entries:
+        facts = "; ".join(f"{head}: {fact}" for head, fact in each.facts)
+        rows.append((each.name, "\n".join(filter(None, [each.text, facts]))))
     return _texts([kind, ""], rows)
 
 

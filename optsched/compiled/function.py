@@ -8,9 +8,9 @@ have different forms. What compiling costs is reported on stderr when it takes l
 
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
-before a call, so that compiling is not counted), ``get_overload`` (to call machine code whose types are known, for
-a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened), and the options of `njit`,
-`KERNEL` and `INNER`, without which loops and compiling take twice as long.
+before a call, so that compiling is not counted), ``stats`` (was it loaded, or compiled?), ``get_overload`` (to call machine
+code whose types are known, for a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
+and the options of `njit`, `KERNEL` and `INNER`, without which loops and compiling take twice as long.
 
 **Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
 calls of large functions say ``np.int64(0)``.
@@ -43,6 +43,7 @@ ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
 LONG = 2.0  # seconds of compiling after which it is said
+LOOK = 0.02  # seconds until it is looked again whether something is compiled, or still loaded
 
 # How loops over arrays of the caller are compiled: without numba's reference counts. Nothing is
 # allocated in them and the caller's arrays outlive the call, while counting every look at an array, atomically, took
@@ -143,7 +144,7 @@ class Function:
         if self._machine is None:
             made = self._made()
             if self.declared:
-                with _compiling(self):
+                with _compiling(self, made):
                     made.compile(self.declared[0])
                 made.disable_compile()
             self._machine = self._machine or made  # another thread may have been faster
@@ -204,7 +205,7 @@ class Function:
             try:
                 machine = self.dispatcher()
                 if not self.declared:
-                    with _compiling(self):
+                    with _compiling(self, machine):
                         machine.compile(forms)
             except numba.errors.NumbaError:
                 raise
@@ -264,11 +265,11 @@ def _keep_nothing() -> None:
 
 
 @contextlib.contextmanager
-def _compiling(function: Function) -> Iterator[None]:
+def _compiling(function: Function, machine: Any) -> Iterator[None]:
     # Reported when it takes long, and not counted as work. Only the outermost function is locked: no two locks, no deadlock.
     begun, since = time.process_time(), time.perf_counter()
     _spent.nested += 1
-    notice = _Notice(function) if _spent.nested == 1 else None
+    notice = _Notice(function, machine) if _spent.nested == 1 else None
     if notice is not None:
         _spent.since = since
     try:
@@ -284,14 +285,25 @@ def _compiling(function: Function) -> Iterator[None]:
 
 
 class _Notice:
-    """Says on stderr, but not in a notebook, that a function has been compiling for `LONG` seconds, and how long it took."""
+    """Says on stderr, but not in a notebook, that a function has been compiling for `LONG` seconds, and how long it took.
 
-    def __init__(self, function: Function) -> None:
+    What is loaded, or compiled by another process that this one waits for, is not told, however long it takes.
+    """
+
+    def __init__(self, function: Function, machine: Any) -> None:
         self._what = f"{function.py_func.__module__}.{function.py_func.__name__}"
-        self._begun, self._reported = time.perf_counter(), False
-        self._timer = threading.Timer(LONG, self._tell)
-        self._timer.daemon = True
-        self._timer.start()
+        self._machine, self._missed = machine, _misses(machine)
+        self._begun, self._reported, self._over = time.perf_counter(), False, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        wait = LONG
+        while not self._over.wait(wait):
+            if _misses(self._machine) > self._missed:
+                return self._tell()
+            wait = LOOK
+        return None
 
     def _tell(self) -> None:
         if type(sys.stderr).__module__.startswith("ipykernel."):
@@ -301,10 +313,16 @@ class _Notice:
 
     def over(self) -> None:
         """It is compiled."""
-        self._timer.cancel()
+        self._over.set()
+        self._thread.join()
         if self._reported:
             seconds = time.perf_counter() - self._begun
             print(f"optsched: compiled {self._what} in {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def _misses(machine: Any) -> int:
+    """How often a dispatcher found nothing on disk, and compiled."""
+    return sum(machine.stats.cache_misses.values())
 
 
 def njit(*arguments: Any, **options: Any) -> Any:

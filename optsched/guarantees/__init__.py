@@ -49,3 +49,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
         "robustness_curves": "robustness",
     }
     __getattr__ = when_used(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from optsched.guarantees.family import FAMILIES, Family
@@ -65,24 +66,25 @@ def try_of(family: Family) -> str:
     return f"optsched ratio {family.of_size(family.parameters[family.size]).text} -p {family.policy}"
 
 
-def page() -> str:
-    """All theorems and all families as Markdown."""
+def page(text: Callable[[str], str] | None = None) -> str:
+    """All theorems and all families as Markdown; ``text`` writes a sentence, default: as it is, with marks escaped."""
+    write = cell if text is None else text
     parts = [_HEAD]
     for name, theorem in GUARANTEES.items():
         family = theorem.tight.family
-        facts = [(head, _cell(fact)) for head, fact in facts_of(theorem) if head != _reached(theorem.tight)]
+        facts = [(head, write(fact)) for head, fact in facts_of(theorem) if head != _reached(theorem.tight)]
         if family is not None:
             facts.append((_reached(theorem.tight), f"[`{family.name}`](#{family.name})"))
         rows = "\n".join(f"| {head} | {fact} |" for head, fact in facts)
-        parts.append(f"## {name}\n\n{_cell(theorem.statement)}\n\n| | |\n|---|---|\n{rows}\n\n{_cell(theorem.proof)}\n")
+        parts.append(f"## {name}\n\n{write(theorem.statement)}\n\n| | |\n|---|---|\n{rows}\n\n{write(theorem.proof)}\n")
     parts.append("## Families of bad instances\n\n| family | members | on them |\n|---|---|---|")
     for name, family in FAMILIES.items():
-        loses = f"`{family.policy}`, {family.objective}: {_cell(family.limit)}"
-        parts.append(f"| [`{name}`](#{name}) | {_cell(family.summary)} | {loses} |")
+        loses = f"`{family.policy}`, {family.objective}: {write(family.limit)}"
+        parts.append(f"| [`{name}`](#{name}) | {write(family.summary)} | {loses} |")
     parts.append("")
     for name, family in FAMILIES.items():
-        text = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
-        parts.append(f"### {name}\n\n{_cell(text)}\n\n```sh\n{try_of(family)}\n```\n")
+        told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
+        parts.append(f"### {name}\n\n{write(told)}\n\n```sh\n{try_of(family)}\n```\n")
     others: dict[str, Registry[Any]] = {
         "What no online algorithm can do": LOWER_BOUNDS,
         "Faster machines": SPEED_THEOREMS,
@@ -91,13 +93,13 @@ def page() -> str:
     for heading, entries in others.items():
         parts.append(f"## {heading}\n")
         for name, each in entries.items():
-            text = f"{_cell(each.statement)} ({_cell(each.source)}; {STATUS[each.status]})"
-            parts.append(f"### {name}\n\n{text}\n\n{_cell(each.proof)}\n")
+            told = f"{write(each.statement)} ({write(each.source)}; {STATUS[each.status]})"
+            parts.append(f"### {name}\n\n{told}\n\n{write(each.proof)}\n")
     return "\n".join(parts)
 
 
-def _cell(text: str) -> str:
-    # what Markdown would read as marks or as the border of a cell; between backticks it reads nothing
+def cell(text: str) -> str:
+    """A sentence of which Markdown reads nothing as marks or as the border of a cell; in backticks it reads nothing."""
     marks = str.maketrans({"|": "\\|", "*": "\\*", "_": "\\_", "<": "&lt;"})
     parts = text.split("`")
     return "`".join(part if k % 2 else part.translate(marks) for k, part in enumerate(parts))

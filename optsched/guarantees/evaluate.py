@@ -27,7 +27,7 @@ PERCENTILES = (50, 90, 99)
 @dataclass(frozen=True)
 class MeasuredRatio:
     """One policy on one instance. ``value`` is nan when a job never finished; ``judged`` the theorems that apply; ``note``
-    what there is to say of the optimum that the instance states.
+    what there is to say of the optimum that the instance states; ``knowledge`` that of the policy.
     """
 
     instance: str
@@ -37,6 +37,7 @@ class MeasuredRatio:
     bound: BoundShown | None
     judged: tuple[Judgement, ...] = ()
     note: str = ""
+    knowledge: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -67,6 +68,17 @@ class PolicyRatios:
 
     policy: str
     measured: tuple[MeasuredRatio, ...]
+
+    @property
+    def knowledge(self) -> str:
+        """What the policy knows of jobs that have not completed."""
+        return ", ".join(dict.fromkeys(each.knowledge for each in self.measured if each.knowledge))
+
+    @property
+    def classes(self) -> dict[str, str]:
+        """The class of schedules that is bounded, by instance, where there is a ratio."""
+        rows = ((each.instance, each.bound) for each in self.measured if each.ratio is not None)
+        return {name: bound.schedule_class for name, bound in rows if bound is not None}
 
     @cached_property
     def _ratios(self) -> list[tuple[float, str]]:
@@ -118,6 +130,7 @@ class PolicyRatios:
         """As in ``ratio --json``."""
         return {
             "policy": self.policy,
+            "knowledge": self.knowledge,
             "worst": self.worst,
             "worst_instance": self.worst_instance,
             "mean": self.mean,
@@ -161,9 +174,12 @@ class RatioTable:
         return f"RatioTable({self.suite}, worst ratio: {worst})"
 
     def frame(self) -> Table:
-        """A polars table, one row a policy and instance: value, bound, ratio, what it is to (``optimum`` or ``bound``)."""
+        """A polars table, one row a policy and instance: knowledge, value, bound, ratio, and what that is to (``optimum``
+        or ``bound``).
+        """
         rows = [
-            {"policy": each.policy, **each.to_json(), "bound": each.bound.value if each.bound else None}
+            {"policy": each.policy, "knowledge": each.knowledge, **each.to_json()}
+            | {"bound": each.bound.value if each.bound else None}
             for policy in self.policies
             for each in policy.measured
         ]
@@ -276,4 +292,5 @@ def measured_run(
     proven.stated_optimum_stands(objective)
     shown = proven.beside(run, objective)
     label = name or proven.instance.name
-    return MeasuredRatio(label, objective, run.policy, run.value(objective), shown, judged, proven.note(objective))
+    about = judged, proven.note(objective), str(run.knowledge)
+    return MeasuredRatio(label, objective, run.policy, run.value(objective), shown, *about)

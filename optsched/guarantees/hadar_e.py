@@ -103,6 +103,11 @@ def _as_many_copies_as_nodes(policy: Any, placement: Placement, instance: Instan
     return None if policy.copies == 0 or policy.copies >= nodes else f"fewer copies than the {nodes} nodes"
 
 
+def _no_dearer_restart(policy: Any, placement: Placement, instance: Instance) -> str | None:
+    dear = bool((np.nan_to_num(instance.restart) > policy.overhead).any())
+    return "it costs more than the overhead of a copy to resume some job" if dear else None
+
+
 def _ratio(policy: Any, run: Run) -> Fraction:
     assert isinstance(run, ForkedRun)
     nodes = run.instance.cluster.node_count
@@ -153,6 +158,7 @@ HADAR_E = guarantee(
             "a gang does not fill a node",
         ),
         _as_many_copies_as_nodes,
+        _no_dearer_restart,
         policy_is(lambda policy: policy.rule != "payoff", "the rule is payoff"),  # lp is work on alike nodes
         policy_is(lambda policy: policy.estimate == "true", "throughputs are estimated"),
         instance_is(lambda instance: instance.n, "no jobs"),

@@ -23,7 +23,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import Specification
-from optsched.problem.files import file_name
+from optsched.problem.files import file_name, is_source
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
@@ -105,7 +105,8 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
         factor = Fraction(ratio) * (1 + Fraction(0 if isinstance(ratio, Fraction | int) and integral else ROUNDING))
         kept = lower is not None and (factor * value >= lower if gain else meant <= factor * lower)
         if not kept:
-            best = proven.upper(theorem.objective, theorem.schedule_class)
+            beyond = factor * value if gain else meant / factor
+            best = proven.upper(theorem.objective, theorem.schedule_class, beyond + moved)
             upper = None if best is None else best - moved
             if upper is not None and (factor * value < upper if gain else meant > factor * upper):
                 missed = _missed_by(gain, float(value), float(ratio), float(upper))
@@ -156,7 +157,8 @@ def save_violation(instance: Instance, judgement: Judgement, folder: str | os.Pa
     ``optsched run FILE -p POLICY`` repeats the run. The same violation gives the same file.
     """
     path = Path(folder) / f"violated-{judgement.id}-{file_name(judgement.policy)}-{instance.digest[:8]}.json"
-    instance.save(path)
+    if not is_source(path):  # the run was that of a saved violation: there it is
+        instance.save(path)
     return path
 
 

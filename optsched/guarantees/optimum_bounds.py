@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
+from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift
@@ -45,14 +46,16 @@ class BoundShown:
     gain: bool = False
 
     def ratio(self, value: float) -> float | None:
-        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0."""
+        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0.
+
+        A value that is better than the bound by what the referee forgives has the ratio 1.
+        """
         if math.isnan(value):
             return None
-        if self.gain:
-            return self.value / value if value > 0 else None
-        if self.value <= 0:
-            return 1.0 if value == 0 else None
-        return value / self.value
+        over, under = (self.value, value) if self.gain else (value, self.value)
+        if under <= 0:
+            return 1.0 if over == 0 and not self.gain else None
+        return 1.0 if 1 - float(MOST_FORGIVEN) <= over / under < 1 else over / under
 
     @property
     def ratio_to(self) -> str:
@@ -79,6 +82,7 @@ class OptimumBounds:
         self._local, self._runs = instance.relative, [run.relative for run in self.runs]
         self._certificates: dict[tuple[str, str], Certificate | None] = {}  # of `_local`, as all that follows
         self._reached: dict[tuple[str, str], bool] = {}
+        self._certain: dict[int, CertainTimes] = {}  # by schedule
 
     @cached_property
     def stored(self) -> StoredCertificates:
@@ -126,9 +130,34 @@ class OptimumBounds:
         part, digest = self.clock_part(objective), self._local.digest
         return [replace(each, instance=digest, value=each.value - part, epoch=0.0) for each in counted]
 
-    def _values_beside(self, objective: str, schedule_class: str) -> list[Fraction]:
-        part = self.clock_part(objective)
-        return [value - part for value in self.stored.values(objective, WITHIN[schedule_class])]
+    def _reaches(self, objective: str, schedule_class: str, beyond: Fraction | None) -> Iterator[Fraction]:
+        """What schedules of a class certainly reach (`optsched.check.certain_times`): finished runs, and those beside the
+        instance file. ``beyond``: only of those whose times add up to something better, which is never worse.
+        """
+        sign = -1 if get_objective(objective).gain else 1
+        for own, instance, schedule in self._schedules(schedule_class):
+            part = Fraction(0) if instance is self._local else self.clock_part(objective)
+            if beyond is not None and sign * (schedule_value(instance, schedule, objective) - part - beyond) >= 0:
+                continue
+            certain = self._certain_times(own, instance, schedule).value(objective)
+            if certain is not None:
+                yield certain - part
+
+    def _schedules(self, schedule_class: str) -> Iterator[tuple[str, Instance, Schedule]]:
+        # (class, instance on whose clock it counts, schedule)
+        yield from ((run.schedule_class, self._local, run.schedule) for run in self._finished(schedule_class))
+        beside = self.stored.schedules
+        yield from ((own, self.instance, schedule) for own, schedule in beside if own in WITHIN[schedule_class])
+
+    def _certain_times(self, own: str, instance: Instance, schedule: Schedule) -> CertainTimes:
+        if id(schedule) not in self._certain:
+            flags = {
+                "preemptive": own != "gang-nonpreemptive",
+                "forking": own == "forking",
+                "elastic": own == "elastic",
+            }
+            self._certain[id(schedule)] = CertainTimes(instance, schedule, **flags)
+        return self._certain[id(schedule)]
 
     def _finished(self, schedule_class: str) -> list[Run]:
         return [run for run in self._runs if run.schedule_class in WITHIN[schedule_class] and not run.unfinished]
@@ -157,17 +186,17 @@ class OptimumBounds:
             return meant
         return "gang" if schedule_class in GANG_CLASSES else schedule_class
 
-    def upper(self, objective: str, schedule_class: str) -> Fraction | None:
-        """The best value that a schedule of the class is known to have: of a finished run, or of one beside the instance
-        file; or the optimum that was proved.
+    def upper(self, objective: str, schedule_class: str, beyond: Fraction | None = None) -> Fraction | None:
+        """The best value that a schedule of the class certainly reaches: a finished run, or one beside the instance file; or
+        the optimum that was proved. ``beyond``: only a schedule whose times add up to more than that is looked at.
         """
-        found = [schedule_value(self._local, run.schedule, objective) for run in self._finished(schedule_class)]
-        found += self._values_beside(objective, schedule_class)
+        part = self.clock_part(objective)
+        found = list(self._reaches(objective, schedule_class, None if beyond is None else beyond - part))
         known = self._known(objective)
         if known is not None and known[1] in WITHIN[schedule_class]:
             found.append(known[0])
         best = (max if get_objective(objective).gain else min)(found, default=None)
-        return None if best is None else best + self.clock_part(objective)
+        return None if best is None else best + part
 
     def beside(self, run: Run, objective: str) -> BoundShown | None:
         """The optimum that was proved for the class of the run, else the certificate."""
@@ -184,14 +213,16 @@ class OptimumBounds:
         return BoundShown(on_clock(c.exact_float), c.kind, c.schedule_class, self._is_reached(c), c.gain)
 
     def _is_reached(self, certificate: Certificate) -> bool:
-        # When the exact value of a finished run is the bound, the bound is the optimum. Only close ones are added up.
-        name, floor = certificate.objective, certificate.exact_float
-        key = name, certificate.schedule_class
+        # When what a schedule certainly reaches is the bound, the bound is the optimum.
+        key = name, schedule_class = certificate.objective, certificate.schedule_class
         if key not in self._reached:
-            sign, served = -1 if certificate.gain else 1, self._finished(certificate.schedule_class)
-            close = (r for r in served if sign * (r.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9)
-            values = (schedule_value(self._local, run.schedule, name) for run in close)
-            self._reached[key] = certificate.value in (*values, *self._values_beside(name, certificate.schedule_class))
+            sign, served = -1 if certificate.gain else 1, self._finished(schedule_class)
+            floor = certificate.exact_float
+            # only close ones are added up
+            close = any(sign * (run.value(name) - floor) <= abs(floor) * 1e-9 + 1e-9 for run in served)
+            beyond = certificate.value + sign * Fraction(abs(floor) * 1e-9 + 1e-9)
+            found = self._reaches(name, schedule_class, beyond) if close or self.stored.schedules else ()
+            self._reached[key] = certificate.value in found
         return self._reached[key]
 
     def stated_optimum_stands(self, objective: str) -> None:
@@ -204,6 +235,8 @@ class OptimumBounds:
         sign = -1 if get_objective(objective).gain else 1
         served = [r for r in self._runs if r.schedule_class == schedule_class]
         better = [r for r in served if sign * (r.value(objective) - value) < -slack]
+        certain = ((r, self._certain_times(schedule_class, self._local, r.schedule).value(objective)) for r in better)
+        better = [r for r, reached in certain if reached is not None and sign * (reached - known[0]) < -slack]
         certificate = self._certificate(objective, schedule_class)
         if better or (certificate is not None and sign * (certificate.exact_float - value) > slack):
             bounded = "" if certificate is None else f"a bound is {certificate.exact_float:g}"
@@ -265,14 +298,6 @@ class StoredCertificates:
     certificates: tuple[Certificate, ...] = ()
     schedules: tuple[tuple[str, Schedule], ...] = ()
     refused: tuple[str, ...] = ()
-
-    def values(self, objective: str, classes: tuple[str, ...]) -> list[Fraction]:
-        """Values that schedules of these classes reach."""
-        return [
-            schedule_value(schedule.instance, schedule, objective)
-            for schedule_class, schedule in self.schedules
-            if schedule_class in classes
-        ]
 
 
 def stored_certificates_of(instance: Instance) -> StoredCertificates:

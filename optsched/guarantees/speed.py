@@ -89,10 +89,9 @@ class SpeedTheorem(PolicyTheorem):
         """Hold it, where it applies, against a run at ``speed`` and what is proven about the instance at speed 1."""
         value, factor = run.value(self.objective), self.ratio(speed)
         certified, own = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
-        upper = proven.upper(self.objective, "gang")
         lower = max((each for each in (certified, own) if each is not None), default=None)
         least_optimum = Fraction(value) / (factor * (1 + Fraction(ROUNDING)))  # that the theorem allows
-        found = []
+        upper, found = proven.upper(self.objective, "gang", least_optimum), []
         if upper is not None and least_optimum > upper:
             found.append(f"{self.objective} is {value:.12g} at speed {speed}")
         if own is not None and least_optimum > own:

@@ -20,8 +20,9 @@ from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
-from optsched.io.traces.generate import generate
+from optsched.io.traces.generate import RECIPES, generate
 from optsched.problem.contention import Contention
+from optsched.problem.files import note_source
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.registry import near_matches
@@ -169,20 +170,24 @@ def suite(text: str) -> Suite:
     Raises `InputError`: no such suite, folder, file, instance or family (with near matches); a folder without instances;
     parameters of a family that are invalid.
     """
-    known = suites() | beside()
+    known, path = suites() | beside(), Path(text)
+    text = text if path.exists() or text.lower() not in known else text.lower()
     if text in known:
         return known[text]
-    path = Path(text)
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in INSTANCE_SUFFIXES)
         if not files:
             raise InputError("no instances in this folder", file=text, legal=f"files {' or '.join(INSTANCE_SUFFIXES)}")
+        for file in files:
+            note_source(file)
         return Suite(text, tuple(files))
     names = [each.name for each in entries()]
     if text in names or path.is_file() or path.suffix.lower() in INSTANCE_SUFFIXES:
         return Suite(text, (text,))
     if text.partition(":")[0].strip() in FAMILIES:
         return Suite(text, (text,), make=family_instance)
+    if RECIPES.canonical(text) in RECIPES:
+        raise InputError("a recipe, not a suite", field="suite", value=text, legal=f"{text.lower()} --seeds N")
     raise InputError(
         "neither a suite nor an instance",
         field="suite",

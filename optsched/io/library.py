@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from optsched.bounds.certificate import Certificate, rounded_down
+from optsched.check.certain_times import certain_value
 from optsched.check.context import Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.check.schedule_document import PARQUET_MAGIC, is_task_claim
@@ -27,7 +28,7 @@ from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
-from optsched.registry import check_known
+from optsched.registry import known_name
 
 ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # the classes in which nobody is preempted
 # Of the classes of the library those that contain it: a bound for one of them is a bound for it.
@@ -62,7 +63,7 @@ def library(suite: str | None = None, solved: bool | None = None) -> Table:
     suites = frame["suite"].unique(maintain_order=True).to_list()
     if suite is not None:
         message = "there is no suite of this name in the library"
-        check_known(suite, suites, "suite", message, field="suite", value=suite)
+        suite = known_name(suite, suites, "suite", message, field="suite", value=suite)
         frame = frame.filter(suite=suite)
     chosen = frame.filter(solved=solved) if solved is not None else frame
     value, bound = pl.col("value"), pl.col("bound")
@@ -101,12 +102,30 @@ class BestKnown:
         return other is None or (one > other if self.goal.gain else one < other)
 
     def offer(self, schedule: Schedule | None, who: str) -> None:
-        """A schedule, to keep if it is better, and the referee accepts it."""
+        """A schedule, to keep if it is certainly better, and the referee accepts it."""
         preemptive = self.entry.schedule_class not in ALONE_TOO
         if schedule is not None and not check_schedule(self.instance, schedule, preemptive=preemptive):
-            value = schedule_value(self.instance, schedule, self.goal.name)
-            if self.better(value, self.value):
+            value = self.worth(schedule)
+            if self.value is None or (self.better(value, self.value) and self.certainly(schedule, self.value)):
                 self.schedule, self.value, self.found_by = schedule, value, who
+
+    def worth(self, schedule: Schedule) -> Fraction:
+        """What an accepted schedule adds up to; where the data are integers and that is none, what it certainly reaches."""
+        value = schedule_value(self.instance, schedule, self.goal.name)
+        if self.instance.integral and value.denominator != 1:
+            certain = self.certain(schedule)
+            return certain if certain is not None and certain.denominator == 1 else value
+        return value
+
+    def certain(self, schedule: Schedule) -> Fraction | None:
+        """What it certainly reaches, whatever the referee forgave it (`optsched.check.certain_times`)."""
+        preemptive = self.entry.schedule_class not in ALONE_TOO
+        return certain_value(self.instance, schedule, self.goal.name, preemptive=preemptive)
+
+    def certainly(self, schedule: Schedule, than: Fraction) -> bool:
+        """Is it better than a value, and not by what the referee forgives?"""
+        certain = self.certain(schedule)
+        return certain is not None and self.better(certain, than)
 
     def raise_bound(self, value: Fraction | None, who: str) -> None:
         """A bound, to keep if it is stronger."""
@@ -241,7 +260,8 @@ class Submission:
 
     ``kind``: "schedule" or "certificate". ``violations``: why it does not hold, if it does not. ``value``: what it is worth,
     exactly; ``known``: what the library has of that kind (of bounds, what is certified). ``improves``: it is better than
-    that. ``closes``: it makes value and bound meet. ``verdict``: all of that in a sentence.
+    that, and not by what the referee forgives. ``closes``: it makes value and bound meet. ``verdict``: all of that in a
+    sentence.
     """
 
     entry: LibraryEntry
@@ -279,9 +299,9 @@ def check_submission(path: str | os.PathLike[str]) -> Submission:
     if violations:
         return Submission(found, kind, tuple(violations))
     if kind == "certificate":
-        return _judged(known, kind, Certificate.load(path).value)
+        return _judged_certificate(known, Certificate.load(path).value)
     schedule = read_schedule(Path(path), known.instance)
-    return _judged(known, kind, schedule_value(known.instance, schedule, found.objective))
+    return _judged_schedule(known, known.worth(schedule), known.certain(schedule))
 
 
 def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Violation]:
@@ -300,20 +320,44 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []
 
 
-def _judged(known: BestKnown, kind: str, value: Fraction) -> Submission:
-    """What a schedule or a certificate that holds is worth beside the best known."""
-    certified = known.certificate.value if known.certificate else None
-    best, other = (known.value, known.bound) if kind == "schedule" else (certified, known.value)
-    up = (kind == "certificate") != get_objective(known.entry.objective).gain  # a better one has a larger value
-    improves, beyond = ((value > each) == up and value != each if each is not None else None for each in (best, other))
-    improves, closes = improves is not False, value == other != best
-    what = "value" if kind == "schedule" else "certified bound"
-    of = f"the best {what} known of {known.entry.name}, {'none' if best is None else shown(best)}"
-    if beyond and not near(value, other):  # the referee has held it against certificates: it was a search that erred
-        of += f", and REFUTES what {known.entry.bound_by} is said to have proved: {shown(other or value)}"
-    of += ", and proves the optimum: value and bound are equal" if improves and closes else ""
+def _judged_schedule(known: BestKnown, value: Fraction, certain: Fraction | None) -> Submission:
+    """What a schedule that holds is worth beside the best known: it improves or refutes only what it certainly does."""
+    best, bound = known.value, known.bound
+    improves = best is None or (certain is not None and known.better(certain, best))
+    beyond = improves and certain is not None and bound is not None and known.better(certain, bound)
+    exact = known.instance.integral and certain is not None and certain.denominator == 1
+    closes = improves and certain is not None and certain == bound
     how = "improves" if improves else "equals" if value == best else "does not reach"
-    verdict = f"the {kind} holds: {known.entry.objective} {shown(value)} {how} {of}"
+    if best is not None and not improves and known.better(value, best):
+        how = "is within rounding of, and does not improve,"
+    of = _of(known, "value", best)
+    if beyond and (exact or not near(certain, bound)):  # certificates were held against it: it was a search that erred
+        of += f", and REFUTES what {known.entry.bound_by} is said to have proved: {shown(bound or value)}"
+    return _submission(known, "schedule", value, best, (improves, closes), f"{how} {of}")
+
+
+def _judged_certificate(known: BestKnown, value: Fraction) -> Submission:
+    """What a certificate that holds is worth beside the best certified one."""
+    best = known.certificate.value if known.certificate else None
+    improves = best is None or known.better(best, value)
+    closes = improves and value == known.value
+    how = "improves" if improves else "equals" if value == best else "does not reach"
+    of = _of(known, "certified bound", best)
+    if known.schedule is not None and known.value is not None and known.certainly(known.schedule, value):
+        of += f", and contradicts the best schedule known, of {shown(known.value)}: one of the two proofs is wrong"
+    return _submission(known, "certificate", value, best, (improves, closes), f"{how} {of}")
+
+
+def _of(known: BestKnown, what: str, best: Fraction | None) -> str:
+    return f"the best {what} known of {known.entry.name}, {'none' if best is None else shown(best)}"
+
+
+def _submission(
+    known: BestKnown, kind: str, value: Fraction, best: Fraction | None, found: tuple[bool, bool], says: str
+) -> Submission:
+    improves, closes = found
+    says += ", and proves the optimum: value and bound are equal" if closes else ""
+    verdict = f"the {kind} holds: {known.entry.objective} {shown(value)} {says}"
     return Submission(known.entry, kind, (), value, best, improves, closes, verdict)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
-from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, whole_limit
+from optsched.io.traces.columns_csv import NEEDED, guessed_columns
+from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, not_modelled, whole_limit
 from optsched.io.traces.generate import generate, settings
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
 from optsched.problem.instance import READERS, Instance
+from optsched.problem.instance_file import naming_jobs
 from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
@@ -32,6 +36,7 @@ from optsched.speeds.scaling_files import read_scalings
 from optsched.speeds.throughput_table import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
+LONGEST_HEADER = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,8 @@ def load(
         ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace those of
         an instance file that have the same names.
     job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
-    say : hears a line about every rule by which a rate was derived, and about models whose interference nobody measured.
+    say : hears a line about every rule by which a rate was derived, about models whose interference nobody measured, and
+        about what a trace says of its jobs and no instance can (without it that is a warning).
 
     Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
     cluster, or an option that does not apply.
@@ -122,7 +128,10 @@ def load(
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
     request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
-    return load_counted(source, request).instance
+    instance = load_counted(source, request).instance
+    for line in not_modelled(instance) if say is None else ():
+        warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
+    return instance
 
 
 READERS.register("load")(load)
@@ -130,6 +139,14 @@ READERS.register("load")(load)
 
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
     """As `load`, and says how many rows were left out."""
+    loaded = _load(source, request)
+    if request.say is not None:
+        for line in not_modelled(loaded.instance):
+            request.say(f"{os.fspath(source)}: {line}")
+    return loaded
+
+
+def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     cluster, limit, say = request.cluster, whole_limit(request.limit), request.say
     interference, throughputs = request.interference, request.throughputs
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
@@ -140,6 +157,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
+    prefix = DIALECTS.canonical(prefix) if colon else prefix
     if colon and prefix in DIALECTS:
         loaded = _load_trace(DIALECTS.get(prefix), place, where, request, table)
         instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
@@ -160,7 +178,8 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     if table is not None:  # an instance file whose models get the speeds of another table
         read = TraceRead(instance.table, instance.name, cluster=where or instance.cluster)
         strict, others = request.strict_throughputs, instance.profiles
-        read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
+        with naming_jobs(text) if limit is None else nullcontext():  # of the first jobs only positions are others
+            read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
         if read.throughputs is None:
             raise InputError("no job of this instance runs at the speeds of a table", file=text, field="throughputs")
         instance = instance.replace(cluster=read.cluster, throughputs=read.throughputs)
@@ -248,7 +267,7 @@ def _instance_of(text: str) -> Instance:
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
         return Instance.load(path)
     names = {each.name: each for each in entries()}
-    known = names.get(text)
+    known = names.get(text, names.get(text.lower()))
     if known is None:
         raise _not_a_source(text, list(names))
     # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
@@ -268,10 +287,10 @@ def _instance_of(text: str) -> Instance:
 def check_there(source: str) -> None:
     """`InputError` for a source that is neither a file or folder that exists nor a shipped instance; nothing is read."""
     prefix, colon, place = source.partition(":")
-    if colon and prefix in DIALECTS:
+    if colon and DIALECTS.canonical(prefix) in DIALECTS:
         there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         check_legal(there, "source", source, "a file that exists")
-    elif not Path(source).exists() and all(each.name != source for each in entries()):
+    elif not Path(source).exists() and all(each.name != source.lower() for each in entries()):
         _instance_of(source)  # says so, with what is legal
 
 
@@ -281,10 +300,34 @@ def made(known: LibraryEntry) -> Instance:
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
 
 
+def _as_trace(path: Path) -> str:
+    """What to type for a table of text with a header; "" where the file does not look like one."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            first = lines.readline(LONGEST_HEADER).strip()
+    except OSError:
+        return ""
+    separator = max(",;\t|", key=first.count)
+    there = [name.strip().strip('"') for name in first.split(separator)]
+    if len(there) < 2 or not all(there) or "\ufffd" in first:
+        return ""
+    fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(there)]
+    if fitting:
+        return f"{max(fitting, key=lambda name: len(DIALECTS.get(name).header))}:{path} --cluster NODESxGPUS"
+    if not any(name.isidentifier() for name in there):  # numbers: there is no header
+        return ""
+    guessed = guessed_columns(there)
+    columns = ",".join(f"{field}={guessed.get(field, '...')}" for field in NEEDED)
+    return f"csv:{path} --columns {columns} --cluster NODESxGPUS"
+
+
 def _not_a_source(text: str, names: list[str]) -> InputError:
     path = Path(text)
     prefix, colon, _ = text.partition(":")
     if path.is_file():
+        legal = _as_trace(path)
+        if legal:
+            return InputError("a trace is named with its dialect", file=text, legal=legal)
         legal = f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}"
         return InputError("not an instance file; a trace is named with its dialect", file=text, legal=legal)
     if path.is_dir():

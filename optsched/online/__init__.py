@@ -24,3 +24,7 @@ __all__ = [
     "prove",
     "purchase_probabilities",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from optsched.plot.bars_and_lines import bars, lines
 from optsched.plot.canvas import save
-from optsched.plot.curves import bars, error_histogram, jct_cdf, lines
+from optsched.plot.curves import error_histogram, jct_cdf
 from optsched.plot.difference import compare
-from optsched.plot.files import PLOTS, Plot, plot_file
+from optsched.plot.files import plot_file
 from optsched.plot.gantt import gantt
 from optsched.plot.interactive import interactive
 from optsched.plot.occupancy import occupancy, over_time, overview
@@ -15,8 +16,6 @@ from optsched.plot.sliders import sliders
 from optsched.plot.task_gantt import tasks
 
 __all__ = [
-    "PLOTS",
-    "Plot",
     "bars",
     "compare",
     "convergence",
@@ -36,3 +35,7 @@ __all__ = [
     "sliders",
     "tasks",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

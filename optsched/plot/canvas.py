@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,16 +15,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import text_to_path
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.files import atomic_path, write_atomic
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 DPI = 150
 Mark = Line2D | Patch  # in a key
+MARGIN = 0.8  # inches that ticks and labels left of axes take, about
+NARROW = 5.0  # inches: in a figure that is narrower names stand above what they name, not beside it
+MOST_NAME = 0.3  # of the width of a figure: longer names do not stand beside lines
+Width = Literal["column", "page"] | float  # of a picture on paper: a name, or inches
+WIDTHS = {"column": 3.33, "page": 7.0}  # inches: one and two columns of a conference paper (ACM, IEEE, USENIX)
+NARROWEST, WIDEST = 2.5, 40.0
+PAPER_FONT, SCREEN_FONT = 7.0, 4.5  # points of the smallest text
+# Text stays text: in a PDF as TrueType (Type 3 is refused by many publishers), in an SVG as <text>. One file, one content.
+TEXT: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "optsched"}
 INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idle GPUs
 
 
@@ -43,11 +57,54 @@ class ShownFigure(Figure):
     """A figure that a notebook shows as its picture, also where pyplot, which else says how, was never asked for one."""
 
     _repr_png_ = png_of
+    on_paper = False  # then no text has less than `PAPER_FONT` points
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """As of any figure, with text that stays text; nobody's own settings of matplotlib change."""
+        with matplotlib.rc_context(TEXT):
+            super().savefig(*arguments, **options)
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches that pyplot knows nothing of, and a notebook shows."""
-    return ShownFigure(figsize=(width, height), dpi=DPI, layout="constrained")
+def new_figure(width: float, height: float, paper: Width | None = None, shape: float | None = None) -> Figure:
+    """An empty figure of this size in inches that pyplot knows nothing of, and a notebook shows.
+
+    ``paper``: as wide as that instead, and where there is a ``shape``, no higher than so many times its width. (What has
+    rows stays as high as the rows need it.) Texts keep their size, and on paper none of less than `PAPER_FONT` is written.
+    """
+    if paper is not None:
+        width = inches(paper)
+        height = height if shape is None else min(height, shape * width)
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure.on_paper = paper is not None
+    return figure
+
+
+def inches(width: Width | str) -> float:
+    """A width in inches: of a name, a number, or (on the command line) a number as text; `InputError` for any other."""
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    try:
+        wide = math.nan if isinstance(width, bool) else float(width)
+    except (TypeError, ValueError):
+        wide = math.nan
+    legal = f"column ({WIDTHS['column']} in), page ({WIDTHS['page']:g} in), or {NARROWEST:g} to {WIDEST:g} inches"
+    check_legal(NARROWEST <= wide <= WIDEST, "width", width, legal)
+    return wide
+
+
+def wide_on_paper(ax: Axes) -> float:
+    """The width of axes in inches, as far as the layout of their figure is known by now."""
+    return float(ax.get_window_extent().width) / root_of(ax).dpi
+
+
+def least_font(ax: Axes) -> float:
+    """Points of the smallest text that may be written on axes."""
+    return PAPER_FONT if getattr(root_of(ax), "on_paper", False) else SCREEN_FONT
+
+
+def root_of(ax: Axes) -> Figure:
+    """The whole figure that axes are on."""
+    return cast("Figure", ax.get_figure(root=True))
 
 
 def new_axes(figure: Figure, *place: Any, **options: Any) -> Axes:
@@ -67,6 +124,21 @@ def plain(ax: Axes, *sides: str) -> None:
 def set_title(ax: Axes, text: str, pad: float = 6.0) -> None:
     """A title at the left, ``pad`` points above the axes. Names are not mathematics: a ``$`` in one stays a ``$``."""
     ax.set_title(text, loc="left", fontsize=10, color=INK, pad=pad, wrap=True, parse_math=False)
+
+
+def set_labels(ax: Axes, x: str | None = None, y: str | None = None) -> None:
+    """Name the axes, in as many lines as a small figure needs."""
+    figure = root_of(ax)
+    if x is not None:
+        ax.set_xlabel(_lines(x, figure.get_figwidth() - MARGIN), fontsize=9, parse_math=False)
+    if y is not None:
+        ax.set_ylabel(_lines(y, 1.2 * ax.get_window_extent().height / figure.dpi), fontsize=9, parse_math=False)
+
+
+def _lines(text: str, room: float, points: float = 9.0) -> str:
+    if text_width(text, points) <= room:
+        return text
+    return "\n".join(textwrap.wrap(text, max(8, int(len(text) * room / text_width(text, points)))))
 
 
 def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: Floats, **style: Any) -> None:
@@ -89,17 +161,34 @@ def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> No
 
 
 def key_above(ax: Axes, reverse: bool = False) -> None:
-    """A key in one line between axes and title, whose ``pad`` must be 20 points; titles may be long."""
-    _key(ax, "lower left", (0.0, 1.0), borderaxespad=0.1, borderpad=0.2, ncols=4, handletextpad=0.5, reverse=reverse)
+    """A key between axes and title, which makes way: in one line, or in as many as the figure is too narrow for one."""
+    figure = root_of(ax)
+    room = figure.bbox.width - MARGIN * figure.dpi
+    for columns in (4, 3, 2, 1):
+        style: dict[str, Any] = {"borderaxespad": 0.1, "borderpad": 0.2, "handletextpad": 0.5, "reverse": reverse}
+        key = _key(ax, "lower left", (0.0, 1.0), ncols=columns, **style)
+        box = key.get_window_extent()
+        if box.width <= room:
+            break
+    set_title(ax, ax.get_title(loc="left"), pad=4.0 + box.height * 72 / figure.dpi)
 
 
 def key_below(ax: Axes, handles: Sequence[Mark]) -> None:
-    """A key under the tick labels, beside the name of the axis: titles can be long."""
-    _key(ax, "upper right", (1.0, 0.0), borderaxespad=2.2, ncols=len(handles), handletextpad=0.4, handles=handles)
+    """A key under the tick labels: beside the name of the axis, or under it in a figure too narrow for both."""
+    figure, wide = root_of(ax), ax.get_window_extent().width
+    label = text_width(ax.get_xlabel(), 9.0) * figure.dpi
+    room = wide - label if ax.xaxis.label.get_horizontalalignment() == "left" else (wide - label) / 2
+    for columns, below in [(len(handles), 2.2), *((k, 4.4) for k in range(len(handles), 0, -1))]:
+        style: dict[str, Any] = {"borderaxespad": below, "ncols": columns, "handletextpad": 0.4, "handles": handles}
+        if _key(ax, "upper right", (1.0, 0.0), **style).get_window_extent().width <= (room if below < 4 else wide):
+            break
 
 
-def _key(ax: Axes, corner: Literal["lower left", "upper right"], of_axes: tuple[float, float], **style: Any) -> None:
-    ax.legend(loc=corner, bbox_to_anchor=of_axes, frameon=False, fontsize=8, labelcolor=QUIET, **style)
+def _key(ax: Axes, corner: Literal["lower left", "upper right"], of_axes: tuple[float, float], **style: Any) -> Legend:
+    key = ax.legend(loc=corner, bbox_to_anchor=of_axes, frameon=False, fontsize=8, labelcolor=QUIET, **style)
+    for text in key.get_texts():  # names are not mathematics
+        text.set_parse_math(False)
+    return key
 
 
 def legend(ax: Axes, place: Any = "best") -> None:
@@ -109,11 +198,18 @@ def legend(ax: Axes, place: Any = "best") -> None:
 
 
 def name_lines(ax: Axes, points: float = 11.0) -> None:
-    """Name every labelled line at its end, right of the axes, ``points`` apart; in a legend where no layout makes way."""
+    """Name every labelled line at its end, right of the axes, ``points`` apart; above them where names are long.
+
+    In a legend within the axes where no layout makes way.
+    """
     figure = ax.get_figure(root=True)
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
     if figure is None or figure.get_layout_engine() is None:
         legend(ax)
+        return
+    longest = max((text_width(str(line.get_label()), 8.5) for line in named), default=0.0)
+    if longest > MOST_NAME * figure.get_figwidth():
+        key_above(ax)
         return
     ax.get_ylim()  # limits that follow from the data are not there before somebody asks for them
     high = ax.get_window_extent().height * 72 / figure.dpi
@@ -126,6 +222,11 @@ def name_lines(ax: Axes, points: float = 11.0) -> None:
         note(ax, str(named[k].get_label()), (1, y), (6, 0), "axes fraction", color=named[k].get_color())
 
 
+def text_width(text: str, points: float) -> float:
+    """Inches that a line of text of this size takes."""
+    return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=points), ismath=False)[0]) / 72
+
+
 def legal_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix of a picture's name in lower case; `InputError` when it is not that of a picture."""
     suffix = Path(path).suffix.lower()
@@ -136,6 +237,9 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
 
 def save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes.
+
+    Text can be searched and edited: a PDF embeds its fonts as TrueType, an SVG holds text. For the width of a paper's
+    columns draw with ``width="column"`` or ``"page"``.
 
     An interactive picture (`optsched.plot.interactive`) becomes a page ``.html`` that needs nothing else, and no network.
 
@@ -152,5 +256,5 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
         write_atomic(path, str(file_html(figure, INLINE, title=Path(path).stem)))
         return
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "optsched"}):
+    with atomic_path(path) as temporary, matplotlib.rc_context(TEXT):
         figure.savefig(temporary, format=suffix[1:], dpi=DPI, metadata=dated.get(suffix))

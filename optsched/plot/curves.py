@@ -1,48 +1,55 @@
-"""Charts of runs and of tables, one call each: distributions of completion times and errors, bars, lines.
-
-Rows are mappings or a polars frame. Rows with the same place in a chart (seeds) are drawn as their mean with its 95 %
-confidence interval (Student's t); one row a place is drawn as it is, with the interval that it names.
-"""
+"""Distributions of completion times and of errors, one call each; and the axes that such charts have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MultipleLocator, NullLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, key_above, legend, name_lines, new_axes, new_figure, note, plain, set_title
-from optsched.plot.colours import CURVES, MARKS, ink_on
+from optsched.plot.canvas import (
+    INK,
+    NARROW,
+    Width,
+    key_above,
+    legend,
+    new_axes,
+    new_figure,
+    note,
+    plain,
+    set_labels,
+    set_title,
+    wide_on_paper,
+)
+from optsched.plot.colours import CURVES
+from optsched.plot.labels import by_label
 from optsched.plot.time_axis import in_unit, label_time, number, unit_for
 from optsched.problem.arrays import Floats
 from optsched.simulation.run import Run
 
-Rows = Sequence[Mapping[str, Any]] | pl.DataFrame
-
-CONFIDENCE = 0.95
 LONG = 30.0  # times the shortest (of the middle 98 %) are spread over more than this: a log axis
 SHORT = 100.0  # below such a factor a log axis has ticks within decades, too
-LEAP = 4.0  # a bar so many times longer than the next one is cut
-MOST_VALUES, MOST_TICKS = 16, 9  # more bars carry no number, more places on a log axis are ticks at powers of ten
+MOST_TICKS = 9  # more places on a log axis are ticks at powers of ten
 NEAR = 0.03  # an excess over 1 below it is drawn on an almost linear scale
 DRAWN = 4000  # steps of a curve; of more, quantiles
 BINS = 48  # of a histogram, about
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 MOMENTS = (0.001, 0.01, 0.1, 1, 10, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, DAY, 10 * DAY, 100 * DAY, 1000 * DAY)  # ticks
+MOMENT = 0.5  # inches that the label of such a tick takes
 MORE_MOMENTS = (2, 5, 20, 2 * MINUTE, 5 * MINUTE, 20 * MINUTE, 2 * HOUR, 5 * HOUR, 2 * DAY, 5 * DAY)  # of a short axis
 
 
-def frame(ax: Axes | None, width: float, height: float) -> tuple[Axes, Figure]:
-    """These axes, or those of a new figure of this size in inches, with a frame at the left and at the bottom."""
-    ax = ax if ax is not None else new_axes(new_figure(width, height))
+def frame(
+    ax: Axes | None, width: float, height: float, paper: Width | None = None, shape: float | None = 0.72
+) -> tuple[Axes, Figure]:
+    """These axes, or those of a new figure (see `new_figure`), with a frame at the left and at the bottom."""
+    ax = ax if ax is not None else new_axes(new_figure(width, height, paper, shape))
     plain(ax, "left", "bottom")
     ax.set_axisbelow(True)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
@@ -81,7 +88,13 @@ def excess_axis(ax: Axes) -> None:
 # --- distributions ------------------------------------------------------------------------------------------------------
 
 
-def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, title: str | None = None) -> Figure:
+def jct_cdf(
+    runs: Mapping[str, Run | npt.ArrayLike] | Iterable[Run],
+    *,
+    ax: Axes | None = None,
+    width: Width | None = None,
+    title: str | None = None,
+) -> Figure:
     """Draw, for every named run, the share of jobs with a completion time C_j - r_j of at most x: a step curve.
 
     The time axis is logarithmic where the middle 98 % of all times span more than a factor of 30. The legend says the mean;
@@ -89,19 +102,21 @@ def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, 
 
     Parameters
     ----------
-    runs : at least one; a run, or its seconds f64[n] >= 0 (nan: not finished).
+    runs : at least one by name; a run, or its seconds f64[n] >= 0 (nan: not finished). Runs without names bear those of
+        their policies.
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
 
     Raises `InputError` for no runs, a run in which no job finished, and a time below 0.
 
     >>> import optsched as osd
-    >>> runs = {policy: osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")}
+    >>> runs = [osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")]
     >>> [text.get_text() for text in osd.plot.jct_cdf(runs).axes[0].get_legend().get_texts()]
     ['fifo: mean 5.37 h', 'srtf: mean 2.35 h']
     """
-    check_legal(bool(runs), "runs", "none", "at least one run")
-    times = {name: _completion_times(name, run) for name, run in runs.items()}
-    ax, figure = frame(ax, 7.5, 4.0)
+    times = {name: _completion_times(name, run) for name, run in by_label(runs).items()}
+    check_legal(bool(times), "runs", "none", "at least one run")
+    ax, figure = frame(ax, 7.5, 4.0, width)
     for k, (name, jct) in enumerate(times.items()):
         done = np.sort(jct[np.isfinite(jct)])
         share = np.arange(1, done.size + 1) / jct.size
@@ -118,7 +133,8 @@ def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, 
     if every.min() > 0 and high > LONG * low:
         log_axis(ax, "x")
         ax.set_xlim(float(every.min()) / 1.1, float(every.max()) * 1.1)
-        ax.xaxis.set_major_locator(FixedLocator(sorted(MOMENTS + MORE_MOMENTS * (high < SHORT * low))))
+        seen = [at for at in sorted(MOMENTS + MORE_MOMENTS * (high < SHORT * low)) if every.min() <= at <= every.max()]
+        ax.xaxis.set_major_locator(FixedLocator(seen, nbins=max(2, int(wide_on_paper(ax) / MOMENT))))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: in_unit(seconds, least=1.0)))
         ax.set_xlabel("job completion time (from arrival)", fontsize=9)
     else:
@@ -127,8 +143,11 @@ def jct_cdf(runs: Mapping[str, Run | npt.ArrayLike], *, ax: Axes | None = None, 
     ax.set_ylim(0, 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.set_ylabel("share of jobs", fontsize=9)
-    legend(ax, "lower right")
     set_title(ax, title or "")
+    if figure.get_figwidth() < NARROW:
+        key_above(ax)
+    else:
+        legend(ax, "lower right")
     return figure
 
 
@@ -148,10 +167,11 @@ def _completion_times(name: str, run: Run | npt.ArrayLike) -> Floats:
 
 
 def error_histogram(
-    errors: Mapping[str, Run | npt.ArrayLike],
+    errors: Mapping[str, Run | npt.ArrayLike] | Iterable[Run],
     *,
     signed: bool | None = None,
     ax: Axes | None = None,
+    width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw how wrong predictors were: a histogram a predictor, one above the other, with shared bins on a log axis.
@@ -162,9 +182,11 @@ def error_histogram(
     Parameters
     ----------
     errors : of every predictor, error factors max(n / n^, n^ / n) >= 1; or signed errors log2(n^ / n), with n a length and
-        n^ what was predicted; or a run of a policy that takes predictions, drawn signed.
+        n^ what was predicted; or a run of a policy that takes predictions, drawn signed. Runs without names bear those of
+        their policies.
     signed : which of the two arrays are; default: signed when there is a run, or any value below 1.
     ax : axes to draw on; by default those of a new figure.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
 
     Raises `InputError` for nothing to draw, a value that is not finite, a factor below 1, and a run without predictions.
 
@@ -173,39 +195,45 @@ def error_histogram(
     >>> [text.get_text().splitlines() for text in figure.axes[0].texts]
     [['median x1.2', '95 % within x1.89'], ['median x4', '95 % within x55']]
     """
-    check_legal(bool(errors), "errors", "none", "at least one predictor")
-    every = {name: _errors(name, each) for name, each in errors.items()}
+    given = by_label(errors)
+    check_legal(bool(given), "errors", "none", "at least one predictor")
+    every = {name: _errors(name, each) for name, each in given.items()}
     if signed is None:
-        signed = any(isinstance(each, Run) for each in errors.values()) or any((e < 1).any() for e in every.values())
+        signed = any(isinstance(each, Run) for each in given.values()) or any((e < 1).any() for e in every.values())
     for name, values in every.items():
         if not signed:
             check_legal(bool((values >= 1).all()), f"errors[{name!r}]", float(values.min()), "factors >= 1")
             every[name] = np.log2(values)
-    ax, figure = frame(ax, 7.5, 1.2 + 0.75 * len(every))
+    ax, figure = frame(ax, 7.5, 1.2 + 0.75 * len(every), width, None)
     plain(ax, "bottom")
     ax.grid(visible=False)
     low = min(float(values.min()) for values in every.values())
     high = max(*(float(values.max()) for values in every.values()), low + 1.0)
-    edges = np.linspace(low, high, BINS + 1)
+    edges, names, narrow = np.linspace(low, high, BINS + 1), list(every), figure.get_figwidth() < NARROW
+    tall = 0.55 if narrow else 0.85  # of the row of a histogram
     for k, values in enumerate(every.values()):
         foot, count = float(len(every) - 1 - k), np.histogram(values, edges)[0]
         ax.stairs(
-            foot + 0.85 * count / count.max(), edges, baseline=foot, fill=True, color=CURVES[k % len(CURVES)], alpha=0.6
+            foot + tall * count / count.max(), edges, baseline=foot, fill=True, color=CURVES[k % len(CURVES)], alpha=0.6
         )
         middle, within = float(np.median(2.0**values)), float(np.quantile(2.0 ** np.abs(values), 0.95))
-        ax.vlines(math.log2(middle), foot, foot + 0.9, colors=INK, linewidths=1.4)
+        ax.vlines(math.log2(middle), foot, foot + 1.06 * tall, colors=INK, linewidths=1.4)
         sides = [-math.log2(within), math.log2(within)][not signed :]
-        ax.vlines(sides, foot, foot + 0.9, colors=INK, linestyles=":", linewidths=1.2)
-        said = f"median x{middle:.3g}\n95 % within x{within:.3g}"
-        note(ax, said, (1, foot + 0.45), (6, 0), "axes fraction", color=INK)
+        ax.vlines(sides, foot, foot + 1.06 * tall, colors=INK, linestyles=":", linewidths=1.2)
+        said = f"median x{middle:.3g}", f"95 % within x{within:.3g}"
+        if narrow:
+            above = f"{names[k]}\n{', '.join(said)}"
+            note(ax, above, (0, foot + 0.97), (0, 0), "axes fraction", color=INK, fontsize=8, va="top", in_layout=False)
+        else:
+            note(ax, "\n".join(said), (1, foot + 0.45), (6, 0), "axes fraction", color=INK)
     ax.set_ylim(0, len(every))
-    ax.set_yticks(np.arange(len(every))[::-1] + 0.4, list(every), fontsize=9, parse_math=False)
-    ax.tick_params(axis="y", length=0)
-    step = max(1, math.ceil((high - low) / 9))
+    ax.set_yticks(np.arange(len(every))[::-1] + 0.4, names, fontsize=9, parse_math=False)
+    ax.tick_params(axis="y", length=0, labelleft=not narrow)
+    step = max(1, math.ceil((high - low) / min(9.0, wide_on_paper(ax) / 0.4)))
     ax.xaxis.set_major_locator(MultipleLocator(step))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: number(2.0**x) if x > -0.5 else f"1/{number(2.0**-x)}"))
     exact = "predicted / true length (1: exact)"
-    ax.set_xlabel(exact if signed else "larger of true / predicted and predicted / true length (1: exact)", fontsize=9)
+    set_labels(ax, exact if signed else "larger of true / predicted and predicted / true length (1: exact)")
     set_title(ax, title or "")
     return figure
 
@@ -220,196 +248,3 @@ def _errors(name: str, given: Run | npt.ArrayLike) -> Floats:
     if not values.size or not np.isfinite(values).all():
         raise InputError("nothing to draw, or not finite", field=where, legal="at least one finite number")
     return values
-
-
-# --- tables -------------------------------------------------------------------------------------------------------------
-
-
-class Point(NamedTuple):
-    """A value and its interval; nan where there is none."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-
-
-def points(
-    rows: Rows, keys: Sequence[str], value: str, low: str | None, high: str | None, half: str | None = None
-) -> dict[tuple[Any, ...], Point]:
-    """The point of every combination of the columns ``keys``, in the order of the rows; null values are left out.
-
-    ``low``, ``high`` or ``half``: columns of the ends of an interval, or of half of its width. Without them, and with
-    several rows a combination: the mean and its 95 % interval.
-    """
-    table = rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows)
-    stated = [name for name in (low, high, half) if name is not None]
-    found: dict[tuple[Any, ...], list[Point]] = {}
-    for k, row in enumerate(table):
-        for name in (*keys, value, *stated):
-            if name not in row:
-                raise InputError("no such column", field=f"rows[{k}]", value=name, legal=", ".join(map(str, row)))
-        y, near = _number(row, value, k), _number(row, half, k)
-        ends = (_number(row, low, k), _number(row, high, k)) if half is None else (y - near, y + near)
-        if not math.isnan(y):
-            found.setdefault(tuple(row[key] for key in keys), []).append(Point(y, *ends))
-    check_legal(bool(found), value, "null in every row", "a number in at least one row")
-    for place, several in found.items():
-        if stated and len(several) > 1:
-            raise InputError(f"{len(several)} rows with an interval at one place", field=", ".join(keys), value=place)
-    return {place: several[0] if len(several) == 1 else _mean(several) for place, several in found.items()}
-
-
-def _number(row: Mapping[str, Any], name: str | None, k: int) -> float:
-    value = math.nan if name is None or row[name] is None else row[name]
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or math.isinf(value):
-        raise InputError("invalid", field=f"rows[{k}].{name}", value=value, legal="a finite number, or null")
-    return float(value)
-
-
-def _mean(several: Sequence[Point]) -> Point:
-    from scipy.special import stdtrit  # imported where it is used: it takes longer than most pictures
-
-    values = np.array([point.value for point in several])
-    mean = float(values.mean())
-    half = float(stdtrit(values.size - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / math.sqrt(values.size))
-    return Point(mean, mean - half, mean + half)
-
-
-def bars(
-    rows: Rows,
-    *,
-    value: str,
-    by: str,
-    group: str | None = None,
-    low: str | None = None,
-    high: str | None = None,
-    half: str | None = None,
-    reference: float | None = None,
-    ylabel: str = "",
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> Figure:
-    """Draw a table as bars with confidence intervals; the bars of a ``group`` have one colour and stand side by side.
-
-    A bar more than four times as long as the next one, with most bars below, is cut and says its value, so that it does not
-    flatten the others.
-
-    Parameters
-    ----------
-    rows : mappings, or a polars frame. Several rows of one bar (seeds) are drawn as their mean with its 95 % interval.
-    value, by, group : columns: the height of a bar, its place on the x axis, its colour.
-    low, high, half : columns: the ends of an interval, or half of its width; each row is then a bar of its own.
-    reference : a horizontal line, such as 1 for what ratios compare with.
-    ax : axes to draw on; by default those of a new figure.
-
-    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no bar), and several rows
-    of one bar with intervals.
-
-    >>> import optsched as osd
-    >>> rows = [{"policy": "fifo", "jct": 3.0, "half": 0.4}, {"policy": "srtf", "jct": 2.0, "half": 0.1}]
-    >>> axes = osd.plot.bars(rows, value="jct", by="policy", half="half", ylabel="mean JCT (h)").axes[0]
-    >>> [float(bar.get_height()) for bar in axes.patches]
-    [3.0, 2.0]
-    """
-    found = points(rows, [by] if group is None else [by, group], value, low, high, half)
-    places, groups = list(dict.fromkeys(key[0] for key in found)), list(dict.fromkeys(key[1:] for key in found))
-    # inches of the longest line above the axes
-    key = 0.08 * sum(len("".join(map(str, name))) + 6 for name in groups[:4])
-    ax, figure = frame(ax, min(11.0, max(4.5, 1.0 + key, 1.5 + 0.28 * len(places) * (len(groups) + 1))), 3.8)
-    wide, limit = 0.8 / len(groups), cut(np.array([point.value for point in found.values()]), reference or 0.0)
-    for g, name in enumerate(groups):
-        mine = [k for k, place in enumerate(places) if (place, *name) in found]
-        x = np.array(mine) + (g - (len(groups) - 1) / 2) * wide
-        drawn = [found[(places[k], *name)] for k in mine]
-        y, below, above = np.array(drawn).T
-        colour = CURVES[g % len(CURVES)]
-        ax.bar(x, y, width=wide * 0.92, color=colour, label="".join(map(str, name)) or None, zorder=2)
-        ends = np.nan_to_num([y - below, above - y])
-        ax.errorbar(x, y, yerr=ends, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5, zorder=3)
-        for at, top, level in zip(x, np.fmax(y, above), y, strict=True):
-            said: dict[str, Any] = {"text": f"{level:.3g}", "ha": "center", "fontsize": 7.5}
-            if limit is not None and level > limit:
-                note(ax, at=(at, limit), shift=(0, -3), va="top", color=ink_on(np.array(to_rgb(colour))), **said)
-                ax.plot([at - wide / 2, at + wide / 2], [limit * 0.89, limit * 0.92], color="white", lw=2, zorder=4)
-            elif len(found) <= MOST_VALUES:
-                note(ax, at=(at, max(top, 0.0)), shift=(0, 2), va="bottom", color=INK, **said)
-    every = np.array([*found.values(), (reference or 0.0,) * 3])
-    ax.set_ylim(min(0.0, np.nanmin(every)) * 1.08, limit or np.nanmax(every) * 1.08 or 1.0)
-    if reference is not None:
-        ax.axhline(reference, color=INK, lw=0.9, ls=(0, (4, 3)), zorder=2.5)
-    names = [f"{place}" for place in places]
-    crowded = max(map(len, names)) * len(names) * 0.075 > figure.get_figwidth() - 1.2
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-    ax.set_xticks(range(len(places)), names, fontsize=8.5, parse_math=False, **turned)
-    ax.tick_params(axis="x", length=0)
-    ax.set_ylabel(ylabel or value.replace("_", " "), fontsize=9)
-    set_title(ax, title or "", pad=20.0 if group is not None else 6.0)
-    if group is not None:
-        key_above(ax)
-    return figure
-
-
-def cut(values: Floats, reference: float) -> float | None:
-    """Where bars are cut: above the last one before a leap by more than `LEAP` that has half of them below."""
-    tall = np.sort(values[values > 0])
-    leaps = np.flatnonzero(tall[1:] > LEAP * tall[:-1]) if tall.size == values.size else np.zeros(0, dtype=np.int64)
-    leaps = leaps[leaps + 1 >= tall.size / 2]
-    return 1.3 * max(float(tall[leaps[0]]), reference) if leaps.size else None
-
-
-def lines(
-    rows: Rows,
-    *,
-    x: str,
-    y: str,
-    by: str,
-    low: str | None = None,
-    high: str | None = None,
-    xlabel: str = "",
-    ylabel: str = "",
-    logx: bool = False,
-    logy: bool = False,
-    ax: Axes | None = None,
-    title: str | None = None,
-) -> Figure:
-    """Draw a table as lines, one for every value of the column ``by``, each named at its end; bands are intervals.
-
-    Parameters
-    ----------
-    rows : mappings, or a polars frame. Several rows of one point (seeds) are drawn as their mean with its 95 % interval.
-    x, y, by : columns: the place, the value, the line.
-    low, high : columns: the ends of an interval; each row is then a point of its own.
-    logx, logy : logarithmic axes, for values > 0.
-    ax : axes to draw on; by default those of a new figure. Where nothing lays a figure out anew, a legend names the lines.
-
-    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no point), or not > 0 on a
-    logarithmic axis, and several rows of one point with intervals.
-
-    >>> import optsched as osd
-    >>> rows = [{"load": x, "ratio": x**k, "policy": f"p{k}"} for k in (1, 2) for x in (1, 2, 4)]
-    >>> axes = osd.plot.lines(rows, x="load", y="ratio", by="policy", logx=True).axes[0]
-    >>> [line.get_ydata().tolist() for line in axes.lines]
-    [[1.0, 2.0, 4.0], [1.0, 4.0, 16.0]]
-    """
-    found = points(rows, [by, x], y, low, high)
-    for key, point in found.items():
-        at = _number({x: key[1]}, x, 0)
-        check_legal(at > 0 or not logx, x, at, "> 0 on a logarithmic axis")
-        check_legal(point.value > 0 or not logy, y, point.value, "> 0 on a logarithmic axis")
-    ax, figure = frame(ax, 7.5, 4.0)
-    for k, name in enumerate(dict.fromkeys(key[0] for key in found)):
-        mine = sorted((key[1], point) for key, point in found.items() if key[0] == name)
-        place, (value, below, above) = np.array([at for at, _ in mine]), np.array([point for _, point in mine]).T
-        colour, mark = CURVES[k % len(CURVES)], MARKS[k % len(MARKS)]
-        ax.plot(place, value, color=colour, marker=mark, markersize=4.5, linewidth=1.5, label=f"{name}", zorder=3)
-        if np.isfinite(below + above).any():
-            ax.fill_between(place, below, above, color=colour, alpha=0.15, lw=0, zorder=1)
-    if logx:
-        log_axis(ax, "x", [key[1] for key in found])
-    if logy:
-        log_axis(ax, "y")
-    ax.set_xlabel(xlabel or x.replace("_", " "), fontsize=9)
-    ax.set_ylabel(ylabel or y.replace("_", " "), fontsize=9)
-    set_title(ax, title or "")
-    name_lines(ax)
-    return figure

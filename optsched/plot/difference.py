@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, QUIET, key_below, new_axes, new_figure, note, plain, set_title
+from optsched.plot.canvas import INK, QUIET, Width, key_below, new_axes, new_figure, note, plain, set_title
 from optsched.plot.colours import HUES, natural
 from optsched.plot.gantt import WIDTH, gantt, too_large
+from optsched.plot.labels import policy_labels
 from optsched.plot.rows import NodeRows, band_height, image_height, short_ids
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Timeline
@@ -31,6 +32,7 @@ def compare(
     b: Schedule | Scheduled | str | os.PathLike[str],
     instance: Source | None = None,
     *,
+    width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw two schedules of one instance above each other, on one time axis, and below them what differs.
@@ -42,6 +44,7 @@ def compare(
     Parameters
     ----------
     a, b : schedules, runs or solutions of one instance; or schedule files, with the ``instance`` they belong to.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
     title : above the arrows; default: how many jobs complete earlier and later in the second, and by how much on average.
 
     Raises `InputError` when the two are of different instances, or one cannot be drawn.
@@ -64,7 +67,7 @@ def compare(
     largest = np.argsort(-np.abs(change), kind="stable")[: min(MOST_ARROWS, len(colours))].tolist()
     shown = sorted(largest, key=lambda j: natural(ids[j]))
     high = [_height(line, by) for line in lines] + [0.75 + 0.17 * max(len(shown), 1)]
-    figure = new_figure(WIDTH, sum(high))
+    figure = new_figure(WIDTH, sum(high), width)
     grid = figure.add_gridspec(3, 1, height_ratios=high)
     above = new_axes(figure, grid[0])
     below, moves = (new_axes(figure, grid[k], sharex=above) for k in (1, 2))
@@ -75,10 +78,18 @@ def compare(
     names = short_ids(ids)
     _draw_moves(moves, [(names[j], float(before[j]), float(after[j])) for j in shown])
     time_axis(moves, min(line.span[0] for line in lines), max(line.span[1] for line in lines))
-    set_title(moves, _in_words(first.policy, second.policy, change) if title is None else title)
+    said = _in_words(_names(first.policy, second.policy), change)
+    set_title(moves, said if title is None else title)
     key = {"earlier in the second": GAIN, "later in the second": LOSE}
     key_below(moves, [Line2D([], [], color=colour, lw=3, label=name) for name, colour in key.items()])
     return figure
+
+
+def _names(first: str, second: str) -> tuple[str, str]:
+    if first == second:
+        return first, second
+    one, other = policy_labels([first, second])
+    return one, other
 
 
 def _read(given: Any, instance: Source | None) -> Schedule:
@@ -108,7 +119,8 @@ def _draw_moves(ax: Axes, moves: list[tuple[str, float, float]]) -> None:
     ax.set_ylabel("completion of job", fontsize=8)
 
 
-def _in_words(first: str, second: str, change: np.ndarray[Any, Any]) -> str:
+def _in_words(names: tuple[str, str], change: np.ndarray[Any, Any]) -> str:
+    first, second = names
     earlier, later = -change[change < 0], change[change > 0]
     if not earlier.size and not later.size:
         return f"{second} instead of {first}: every job completes when it did"

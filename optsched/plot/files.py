@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import legal_suffix, save
+from optsched.plot.canvas import Width, inches, legal_suffix, save
 from optsched.plot.time_axis import moment
 from optsched.problem.documents import parse_json
 from optsched.problem.files import read_bytes
@@ -28,13 +28,14 @@ class Plot:
     """How one kind of file is drawn.
 
     ``what`` names the kind for people; ``reads(header)`` tells from a JSON document, or from the header of a Parquet
-    file, whether a file is of it; ``draw(path, header, instance, window)`` makes the picture or raises `InputError`.
-    ``timed``: has it a time axis, which a window can cut? ``page``: as ``draw``, an interactive picture, where there is one.
+    file, whether a file is of it; ``draw(path, header, instance, window, width)`` makes the picture or raises `InputError`.
+    ``timed``: has it a time axis, which a window can cut? ``page``: as ``draw`` without a width, an interactive picture,
+    where there is one.
     """
 
     what: str
     reads: Callable[[Mapping[str, Any]], bool]
-    draw: Callable[[Path, Mapping[str, Any], Instance | None, Window], Figure]
+    draw: Callable[[Path, Mapping[str, Any], Instance | None, Window, Width | None], Figure]
     timed: bool = True
     page: Callable[[Path, Mapping[str, Any], Instance | None, Window], Any] | None = None
 
@@ -49,6 +50,7 @@ def plot_file(
     *,
     start: float | str | None = None,
     end: float | str | None = None,
+    width: Width | str | None = None,
 ) -> None:
     """Draw a file that optsched wrote.
 
@@ -61,6 +63,7 @@ def plot_file(
     instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
         cluster; without it the picture shows the nodes and GPUs that appear in the file.
     start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
+    width : for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
 
     Raises
     ------
@@ -73,17 +76,21 @@ def plot_file(
     >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
     """
     source = Path(path)
-    interactive = legal_suffix(out) == ".html"
+    interactive, wide = legal_suffix(out) == ".html", None if width is None else inches(width)
+    if interactive and wide is not None:
+        raise InputError("a page is as wide as the window", field="width", value=width, legal="for .png, .svg or .pdf")
     window = moment(start, "from"), moment(end, "to")
     header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
             if window != (None, None) and not plot.timed:
                 raise InputError("it has no time axis", file=source, field="from, to", legal="for a schedule")
-            draw = plot.page if interactive else plot.draw
-            if draw is None:
+            if not interactive:
+                save(plot.draw(source, header, about, window, wide), out)
+            elif plot.page is not None:
+                save(plot.page(source, header, about, window), out)
+            else:
                 raise InputError(f"there is no such page of {plot.what}", file=out, legal=".png, .svg or .pdf")
-            save(draw(source, header, about, window), out)
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
 from optsched.errors import check_legal
-from optsched.plot.canvas import INK, Mark, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
+from optsched.plot.canvas import INK, Mark, Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.rows import (
     LARGEST_FONT,
@@ -49,6 +49,7 @@ def gantt(
     *,
     by: By = "auto",
     ax: Axes | None = None,
+    width: Width | None = None,
     limit: int | None = None,
     start: float | None = None,
     end: float | None = None,
@@ -67,6 +68,7 @@ def gantt(
     by : ``"gpu"``, one row a GPU; ``"node"``, one row a node, shaded by the share of its GPUs that is busy, for clusters
         and traces too large for blocks; ``"auto"`` chooses.
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
     limit : show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
     start, end : show only what happens between these times, in seconds of the schedule's clock.
     colours : of jobs by id, to tell them apart by what they have in common; jobs not in it are grey.
@@ -94,7 +96,7 @@ def gantt(
     if ax is None:
         row = 0.42 if timeline.sharing else 0.3  # inches; half of a row holds an id, too
         high = 1.0 + float(np.clip(row * (rows.height + band_height(timeline, rows.height)), 1.2, 8.5))
-        ax = new_axes(new_figure(WIDTH, image_height(timeline) if by == "node" else high))
+        ax = new_axes(new_figure(WIDTH, image_height(timeline) if by == "node" else high, width))
     left, right = timeline.span
     if not shown.all() and timeline.window is None:
         last = timeline.end[shown[timeline.job]]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import INK, QUIET, key_above, new_axes, new_figure, plain, set_title
+from optsched.plot.canvas import INK, NARROW, QUIET, Width, key_above, new_axes, new_figure, plain, root_of, set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.interactive import interactive
+from optsched.plot.labels import by_label
 from optsched.plot.rows import BINS, image_height
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
@@ -30,6 +31,8 @@ from optsched.problem.schedule_file import FORMAT
 
 PANEL = 1.5  # inches of each curve under the image
 FEW, PARTS = 600, 240  # of runs that are compared: intervals up to which curves are drawn as they are; parts of means
+TAIL, FEWEST_JOBS = 0.02, 10  # a tail: so many of the jobs, the last to complete; of so few jobs one, of fewer none
+LONG_TAIL, AFTER = 2.0, 1.05  # it is cut where it makes the picture so many times longer; what is left of it
 EXACT = 4000  # up to this many changes a curve is drawn as it is, beyond as means over bins
 BUSY, OVERHEAD, WAITING, SHARED = "#0072B2", "#E69F00", "#767676", "#004a75"
 
@@ -38,6 +41,7 @@ def occupancy(
     schedule: Drawn,
     *,
     axes: Sequence[Axes] | None = None,
+    width: Width | None = None,
     start: float | None = None,
     end: float | None = None,
     title: str | None = None,
@@ -51,6 +55,7 @@ def occupancy(
     Parameters
     ----------
     axes : (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
     start, end : show only what happens between these times, in seconds of the schedule's clock.
 
     Returns (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
@@ -65,7 +70,7 @@ def occupancy(
     timeline = Timeline.of(schedule).within(start, end)
     count = 1 if timeline.arrival is None else 2
     if axes is None:
-        figure = new_figure(11.0, 1.2 + 1.9 * count)
+        figure = new_figure(WIDTH, 1.2 + 1.9 * count, width, 0.6 * count)
         first = new_axes(figure, count, 1, 1)
         axes = [first, *(new_axes(figure, count, 1, k, sharex=first) for k in range(2, count + 1))]
     check_legal(1 <= len(axes) <= 2, "axes", len(axes), "one or two axes")
@@ -77,9 +82,8 @@ def occupancy(
         if ax is not drawn[-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
-    keyed = timeline.overhead.any() or (timeline.sharing and timeline.cells.shared.any())
     if title != "":
-        set_title(drawn[0], timeline.name if title is None else title, pad=20.0 if keyed else 6.0)
+        set_title(drawn[0], timeline.name if title is None else title)
     _draw_busy(drawn[0], timeline, left, right)
     if len(drawn) == 2:
         _draw_waiting(drawn[1], timeline, left, right)
@@ -135,73 +139,114 @@ def _curve(
 
 
 def over_time(
-    runs: Mapping[str, Schedule | Scheduled], *, ax: Sequence[Axes] | None = None, title: str | None = None
+    runs: Mapping[str, Schedule | Scheduled] | Iterable[Schedule | Scheduled],
+    *,
+    end: float | None = None,
+    ax: Sequence[Axes] | None = None,
+    width: Width | None = None,
+    title: str | None = None,
 ) -> Figure:
     """Compare runs over time: the share of the GPUs that jobs hold, and below it the number of waiting jobs.
 
     Time counts from the first arrival of each run's instance. Curves of runs with many changes are means over 240 equal
-    parts of the longest run, and the labels say so. At the task level a job holds its GPUs from its placement to its
+    parts of the time shown, and the labels say so. At the task level a job holds its GPUs from its placement to its
     completion, and a GPU with several jobs counts once.
 
-    ``runs``: runs, solutions or schedules by name; ``ax``: (utilisation, waiting) to draw on, by default those of a new
-    figure. Raises `InputError` for no runs, and a schedule that cannot be drawn. O(K log K) for K pairs of segment and GPU.
+    Parameters
+    ----------
+    runs : runs, solutions or schedules by name; without names they bear those of their policies.
+    end : show the time up to then, in seconds. Default: all, unless the last 2 % of the jobs (one of ten to a hundred) take
+        more than half of it: then these are cut off, and the names say how many there are and until when.
+    ax : (utilisation, waiting) to draw on, by default those of a new figure.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+
+    Raises `InputError` for no runs, an ``end`` that is not > 0, and a schedule that cannot be drawn. O(K log K) for K pairs
+    of segment and GPU.
 
     >>> import optsched as osd
-    >>> runs = {policy: osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")}
+    >>> runs = [osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")]
     >>> [axes.get_ylabel().splitlines()[0] for axes in osd.plot.over_time(runs).axes]
     ['GPUs in use', 'waiting jobs']
     """
-    check_legal(bool(runs), "runs", "none", "at least one run")
-    lines = {name: Timeline.of(schedule_in(run).relative, residents=True) for name, run in runs.items()}
+    made = {name: schedule_in(run).relative for name, run in by_label(runs).items()}
+    check_legal(bool(made), "runs", "none", "at least one run")
+    check_legal(end is None or end > 0, "end", end, "seconds > 0")
+    lines = {name: Timeline.of(each, residents=True) for name, each in made.items()}
     if ax is None:
-        figure = new_figure(WIDTH, 4.6)
+        figure = new_figure(WIDTH, 4.6, width, 1.2)
         first = new_axes(figure, 2, 1, 1)
         ax = first, new_axes(figure, 2, 1, 2, sharex=first)
     check_legal(len(ax) == 2, "ax", len(ax), "two axes")
     used, waiting = ax
-    end = max(t.span[1] for t in lines.values())
+    last = max(t.span[1] for t in lines.values())
+    shown = min(last, _without_tail(list(made.values()), last) if end is None else end)
     exact = all(max(t.held[0].size, t.waits[0].size) <= FEW for t in lines.values())
     for k, (name, t) in enumerate(lines.items()):
         begin, finish, _, count = t.held
         _, since, until = t.waits
+        label, colour = name + _cut_off(made[name], shown), CURVES[k % len(CURVES)]
         for panel, part in ((used, (begin, finish, count / t.gpus)), (waiting, (since, until, np.ones(since.size)))):
-            when, level, width = _curve(*part, 0.0, end, exact, PARTS)
+            when, level, mean = _curve(*part, 0.0, shown, exact, PARTS)
             level = np.concatenate([[0.0], level])
-            when, level = np.concatenate([[0.0], when, [end]]), np.append(level, level[-1])
-            panel.step(when, level, where="post", label=name, color=CURVES[k % len(CURVES)], linewidth=1.3)
+            when, level = np.concatenate([[0.0], when, [last]]), np.append(level, level[-1])
+            panel.step(when, level, where="post", label=label, color=colour, linewidth=1.3)
     for panel, what, most in ((used, "GPUs in use", 1.0), (waiting, "waiting jobs", None)):
         plain(panel, "bottom", "left")
-        time_axis(panel, 0.0, end)
+        time_axis(panel, 0.0, shown)
         panel.set_ylim(0, most and 1.04)
         panel.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-        panel.set_ylabel(what + _averaged(width), fontsize=9)
+        panel.set_ylabel(what + _averaged(mean), fontsize=8 if root_of(panel).get_figwidth() < NARROW else 9)
     used.set_xlabel("")
     used.tick_params(labelbottom=False)
     used.yaxis.set_major_formatter(PercentFormatter(1.0))
     waiting.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    set_title(used, title or "", pad=20.0)
+    set_title(used, title or "")
     key_above(used)
-    return cast("Figure", used.get_figure(root=True))
+    return root_of(used)
+
+
+def _without_tail(made: Sequence[Schedule], last: float) -> float:
+    """Where a picture ends in which the last few jobs of every run would take more than half of the time; else ``last``."""
+    ends = 0.0
+    for each in made:
+        arrival, done = each.instance.arrival, np.sort(each.completion)
+        few = int(TAIL * done.size) or int(done.size >= FEWEST_JOBS)
+        if not few or np.isnan(done).any():
+            return last
+        ends = max(ends, float(done[-1 - few]), float(arrival.max()))
+    return ends * AFTER if last > LONG_TAIL * ends else last
+
+
+def _cut_off(made: Schedule, shown: float) -> str:
+    """What is to be said of jobs that run on after the picture ends."""
+    later = np.flatnonzero(~(made.completion <= shown))
+    if not later.size or not made.end.size or made.end.max() <= shown:
+        return ""
+    jobs = f"{later.size:,} job{'s' if later.size > 1 else ''}"
+    return f" (cut: {jobs} until {in_unit(float(made.end.max()))})"
 
 
 def _averaged(width: float) -> str:
     return f"\n(means of {in_unit(width)})" if width else ""
 
 
-def overview(schedule: Drawn, *, start: float | None = None, end: float | None = None) -> Figure:
+def overview(
+    schedule: Drawn, *, start: float | None = None, end: float | None = None, width: Width | None = None
+) -> Figure:
     """A figure of a schedule, run or solution of any size, or of what happens in it between two times (seconds).
 
-    Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are.
+    Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are,
+    and what ``width`` is.
 
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.overview(osd.simulate("rigid-06-1", "srtf")), "srtf.png")
     """
     timeline = Timeline.of(schedule).within(start, end)
     if not too_large(timeline):
-        return cast("Figure", gantt(timeline, by="gpu").get_figure(root=True))
+        return cast("Figure", gantt(timeline, by="gpu", width=width).get_figure(root=True))
     panels = 1 if timeline.arrival is None else 2
     image = image_height(timeline)
-    figure = new_figure(WIDTH, image + PANEL * panels)
+    figure = new_figure(WIDTH, image + PANEL * panels, width)
     grid = figure.add_gridspec(1 + panels, 1, height_ratios=[image - 0.6, *([PANEL] * panels)])
     top = new_axes(figure, grid[0])
     gantt(timeline, by="node", ax=top)
@@ -222,8 +267,10 @@ def _read(path: Path, header: Mapping[str, Any], instance: Instance | None) -> S
     return timeline
 
 
-def _draw(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
-    return overview(Timeline.of(_read(path, header, instance), path).within(*window))
+def _draw(
+    path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window, width: Width | None
+) -> Figure:
+    return overview(Timeline.of(_read(path, header, instance), path).within(*window), width=width)
 
 
 def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Any:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import key_above, new_axes, new_figure, note, plain, set_title
+from optsched.plot.canvas import Width, key_above, new_axes, new_figure, note, plain, set_labels, set_title
 from optsched.plot.colours import CURVES
 from optsched.plot.curves import frame, log_axis
 from optsched.plot.time_axis import number, time_axis
@@ -28,11 +28,13 @@ DASHES = ("-", "--", ":", "-.")
 PRICE = re.compile(r"price of (.*), node ([0-9]+), round ([0-9]+)")  # as `solve_program` names what is sold
 
 
-def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None = None) -> Figure:
+def convergence(
+    solution: Solution, *, ax: Axes | None = None, width: Width | None = None, title: str | None = None
+) -> Figure:
     """Draw how a solve closed in on the optimum: the value of the best schedule from above, the proven bound from below.
 
     Time is that of the solver, without compilation, on a log axis where it spans more than a factor of 100; so are values
-    that span more than a factor of 10. At the end stand the last value and bound.
+    that span more than a factor of 10. At the end stand the last value and bound. ``width`` as in `optsched.plot.lines`.
 
     Raises `InputError` when it has neither a value nor a bound.
 
@@ -46,7 +48,7 @@ def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None
     reports = [(event.seconds, event.incumbent, event.bound) for event in solution.trace]
     last = [math.nan if end is None else end for end in (solution.value, solution.bound)]
     when, value, bound = np.array([*reports, (solution.seconds, *last)], dtype=np.float64).T
-    ax, figure = frame(ax, 7.5, 4.0)
+    ax, figure = frame(ax, 7.5, 4.0, width)
     when = np.maximum(when, EARLIEST)
     closed = last[0] == last[1]
     for level, name, colour, up in ((value, "best schedule", CURVES[1], 7), (bound, "proven bound", CURVES[0], -7)):
@@ -65,10 +67,9 @@ def convergence(solution: Solution, *, ax: Axes | None = None, title: str | None
         ax.set_xlim(when[0] / 1.1, when[-1] * 1.15)
     else:
         ax.set_xlim(0.0, when[-1] * 1.03)
-    ax.set_xlabel("seconds of the solver", fontsize=9)
-    ax.set_ylabel(solution.objective.replace("_", " "), fontsize=9)
+    set_labels(ax, "seconds of the solver", solution.objective.replace("_", " "))
     on = "" if solution.schedule is None else f" on {solution.schedule.instance.name}"
-    set_title(ax, f"{solution.model}{on}: {solution.status}" if title is None else title, pad=20.0)
+    set_title(ax, f"{solution.model}{on}: {solution.status}" if title is None else title)
     key_above(ax)
     return figure
 
@@ -78,6 +79,7 @@ def prices(
     *more: Run | Solution,
     round: float | None = None,
     ax: Sequence[Axes] | None = None,
+    width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw Hadar's dual prices over time: those at which `hadar-commit` sold GPUs, above those of the offline LP.
@@ -91,6 +93,7 @@ def prices(
     what, more : runs of ``hadar-commit``; solutions of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
     round : seconds of a round of the solutions; default: that of a run beside them, else the axis counts rounds.
     ax : as many axes as panels: two for each run, one for each solution; by default those of a new figure.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
 
     Raises `InputError` for a run that notes no prices, and a solution without prices of rounds.
 
@@ -103,7 +106,7 @@ def prices(
     panels = [panel for each in (what, *more) for panel in _panels(each, round)]
     seconds = next((panel.seconds for panel in panels if panel.seconds), 0.0)
     if ax is None:
-        figure = new_figure(9.0, 1.0 + 1.7 * len(panels))
+        figure = new_figure(9.0, 1.0 + 1.7 * len(panels), width, 0.5 * len(panels))
         ax = [new_axes(figure, len(panels), 1, k + 1) for k in range(len(panels))]
     check_legal(len(ax) == len(panels), "ax", len(ax), f"{len(panels)} axes")
     kinds = list(dict.fromkeys(name.partition(",")[0] for panel in panels for name in panel.levels))
@@ -132,7 +135,7 @@ def prices(
             axes.set_xlabel("round", fontsize=9)
         axes.xaxis.label.set_visible(axes is ax[-1])
         axes.tick_params(labelbottom=axes is ax[-1])
-    set_title(ax[0], title or "", pad=20.0)
+    set_title(ax[0], title or "")
     key_above(ax[0])
     return cast("Figure", ax[0].get_figure(root=True))
 

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left
+from optsched.plot.canvas import FLOOR, INK, QUIET, draw_rectangles, label_left, least_font
 from optsched.plot.colours import ink_on, paler
 from optsched.plot.timeline import Timeline, bin_means
 from optsched.problem.arrays import Floats, Ints
@@ -68,7 +68,8 @@ def label_rows(ax: Axes, rows: NodeRows, row_points: float) -> None:
     """Names of nodes, as many as fit, and indices of GPUs and "net" where rows are ``row_points`` >= 7 points high."""
     middle = rows.top + rows.gpus / 2
     nodes = spread(middle * row_points, LABEL_HEIGHT)
-    if row_points < NUMBERED or rows.single:
+    small = min(7.0, row_points * 0.75)
+    if row_points < NUMBERED or rows.single or small < least_font(ax):
         ax.set_yticks(middle[nodes], [rows.names[k] for k in nodes], fontsize=8, parse_math=False)
         ax.tick_params(axis="y", length=0)
         return
@@ -76,7 +77,7 @@ def label_rows(ax: Axes, rows: NodeRows, row_points: float) -> None:
     for top, count in zip(rows.top.tolist(), rows.gpus.tolist(), strict=True):
         places += [top + k + 0.5 for k in range(count)] + [top + count + INTERFACE / 2] * rows.interfaces
         labels += [str(k) for k in range(count)] + ["net"] * rows.interfaces
-    ax.set_yticks(places, labels, fontsize=min(7.0, row_points * 0.75), color=QUIET)
+    ax.set_yticks(places, labels, fontsize=small, color=QUIET)
     ax.tick_params(axis="y", length=0, pad=2)
     for k in nodes:
         label_left(ax, rows.names[k], middle[k], 8 + 5 * max(map(len, labels)), fontsize=8.5, color=INK)
@@ -93,7 +94,7 @@ def spread(places: Floats, least: float) -> list[int]:
 
 MOST_LABELS = 800  # texts are slow to draw; the largest blocks come first
 CHARACTER = 0.62  # width of a character by its height, on the safe side for digits and lower case
-LEAST_FONT, LARGEST_FONT = 4.5, 9.0  # points
+LARGEST_FONT = 9.0  # points
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -137,7 +138,7 @@ def label_blocks(
     low, high = sorted(ax.get_xlim())
     left, right = np.clip(left, low, high), np.clip(right, low, high)
     wide, tall = (right - left) * x_points, (bottom - top) * y_points
-    if font < LEAST_FONT:
+    if font < least_font(ax):
         return 0
     long = np.array([len(name) for name in names]) * font * CHARACTER + 2
     across = (wide >= long) & (tall >= font)

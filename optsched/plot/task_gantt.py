@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from optsched.errors import InputError, check_legal
-from optsched.plot.canvas import draw_rectangles, key_below, new_axes, new_figure, plain, set_title
+from optsched.plot.canvas import Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, settle
@@ -57,6 +57,7 @@ def tasks(
     end: float | None = None,
     nodes: Sequence[int] | None = None,
     ax: Axes | None = None,
+    width: Width | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw the tasks of a run at the task level between two times.
@@ -72,6 +73,7 @@ def tasks(
         says so. With ``start`` only, likewise from there on.
     nodes : which nodes; default: all, or the first that fit into 160 rows.
     ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
     title : default: policy, instance, jobs, GPUs and window.
 
     Raises `InputError` for a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do
@@ -90,7 +92,7 @@ def tasks(
     shown, names = chosen_nodes(cluster, nodes), node_names(cluster)
     rows = NodeRows(cluster.node_gpus[shown], [names[h] for h in shown], interfaces=cluster.node_count > 1)
     if ax is None:
-        ax = new_axes(new_figure(WIDTH, 1.0 + float(np.clip(0.2 * rows.height, 1.2, 9.5))))
+        ax = new_axes(new_figure(WIDTH, 1.0 + float(np.clip(0.2 * rows.height, 1.2, 9.5)), width))
     plain(ax, "bottom")
     time_axis(ax, picture.start, picture.end)
     if (span := picture.end - picture.start) < 10:  # late in a long schedule four figures would not tell ticks apart
@@ -194,16 +196,18 @@ def _key(ax: Axes, sends: bool) -> None:
         Patch(facecolor=tuple(grey * (1 - DARK)), label="backward"),
     ]
     if sends:
-        handles.append(Patch(facecolor=tuple(grey), label="all-reduce (net): k at once, 1/k of the height each"))
+        handles.append(Patch(facecolor=tuple(grey), label="all-reduce (net): k at once, each 1/k high"))
     ax.set_xlabel(ax.get_xlabel(), loc="left", fontsize=9)
     key_below(ax, handles)
 
 
-def _draw_file(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> Figure:
+def _draw_file(
+    path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window, width: Width | None
+) -> Figure:
     if instance is None:
         message = "a file of tasks is drawn with its instance"
         raise InputError(message, file=path, field="instance", legal="--instance SOURCE")
-    drawn = tasks(TaskSchedule.load_tasks(path, instance), start=window[0], end=window[1])
+    drawn = tasks(TaskSchedule.load_tasks(path, instance), start=window[0], end=window[1], width=width)
     return cast("Figure", drawn.get_figure(root=True))
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, Locator
 
-from optsched.errors import InputError
+from optsched.deadline import seconds_in
 
-_MOMENT = re.compile(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*([a-z]*)", re.ASCII)
-MAX_INTERVALS = 10  # between two labelled ticks of one axis
+MAX_INTERVALS, LEAST_INTERVALS = 10, 3  # between two labelled ticks of one axis
+APART = 0.45  # inches between two such ticks, at least
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,20 @@ class TimeLocator(Locator):
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
         """Tick positions in seconds within [vmin, vmax]."""
-        step = self._step((vmax - vmin) / self.unit.seconds) * self.unit.seconds
+        step = self._step((vmax - vmin) / self.unit.seconds, self._most()) * self.unit.seconds
         first, last = math.ceil(vmin / step - 1e-9), math.floor(vmax / step + 1e-9)
         return [k * step for k in range(first, last + 1)]
 
-    def _step(self, span: float) -> float:
-        least = span / MAX_INTERVALS
+    def _most(self) -> int:
+        """As many intervals as a narrow axis has room for labels."""
+        ax: Any = getattr(self.axis, "axes", None)
+        figure = None if ax is None else ax.get_figure(root=True)
+        if figure is None:
+            return MAX_INTERVALS
+        return int(np.clip(ax.get_window_extent().width / figure.dpi / APART, LEAST_INTERVALS, MAX_INTERVALS))
+
+    def _step(self, span: float, most: int) -> float:
+        least = span / most
         for step in self.unit.steps:
             if step >= least >= self.unit.steps[0] / 2:
                 return step
@@ -77,14 +86,8 @@ def in_unit(seconds: float, least: float = 2.0) -> str:
 
 
 def moment(text: float | str | None, field: str) -> float | None:
-    """Seconds from a number, or from text with a unit: ``90``, ``"90s"``, ``"1.5 h"``, ``"2d"``; `InputError` for others."""
-    if text is None:
-        return None
-    units = {unit.name: unit.seconds for unit in UNITS}
-    found = _MOMENT.fullmatch(str(text).strip())
-    if found is None or found[2] not in ("", *units):
-        raise InputError("not a time", field=field, value=text, legal=f"seconds, or a number with {', '.join(units)}")
-    return float(found[1]) * units.get(found[2], 1.0)
+    """Seconds from a number, or from text as `seconds_in` reads it: ``90``, ``"90s"``, ``"1.5 h"``."""
+    return None if text is None else seconds_in(text, field)
 
 
 def time_axis(ax: Axes, start: float, end: float) -> Unit:

@@ -6,4 +6,17 @@ from optsched.registry import Registry
 from optsched.simulation.policy import BasePolicy
 
 TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_choice", "task_orders"
-POLICIES: Registry[type[BasePolicy]] = Registry("policy", package="optsched.policies", tables=TABLES)
+_PASSES = "fifo:skip=true? in it jobs that fit pass those that wait; a policy with reservations there is not yet"
+# names of the literature, and what is nearest to them here
+_MEANT = {
+    **dict.fromkeys(("easy", "easy-backfill", "easy-backfilling", "backfill", "backfilling"), _PASSES),
+    **dict.fromkeys(("conservative", "conservative-backfill", "conservative-backfilling"), _PASSES),
+    "fcfs": "fifo? first come, first served",
+    "srpt": "srtf? it is SRPT for gangs",
+    "spt": "sjf? the shortest job first",
+    "lpt": "list:by=longest? the longest job first",
+    **dict.fromkeys(("edf", "edd"), "list:by=due? the earliest due date first"),
+    "las": "tiresias, or setf? both by least attained service",
+    "pollux": "goodput? it deals GPUs by the speed-ups of jobs, as Pollux does",
+}
+POLICIES: Registry[type[BasePolicy]] = Registry("policy", package="optsched.policies", tables=TABLES, meant=_MEANT)

@@ -15,6 +15,7 @@ from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount
 from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
 SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
@@ -49,10 +50,10 @@ class Gavel(Policy):
     """
 
     policy: str = "max_min_fairness_perf"
-    round: float = 360.0
-    reset: float = 1920.0
+    round: Seconds = 360.0
+    reset: Seconds = 1920.0
     type_order: str = "v100/p100/k80"
-    restart: float = 0.0
+    restart: Seconds = 0.0
     whole_iterations: bool = True
     seed: int = 0
     mixed: bool = False

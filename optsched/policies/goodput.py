@@ -12,6 +12,7 @@ from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
 
 SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, not an infinite one
@@ -90,8 +91,8 @@ class Goodput(Policy):
     **Reference** Qiao et al., Pollux, OSDI 2021, and the simulator of petuum/adaptdl (branch osdi21-artifact).
     """
 
-    round: float = 60.0
-    restart: float = 30.0
+    round: Seconds = 60.0
+    restart: Seconds = 30.0
     p: float = -1.0
     name = "goodput"
     knowledge = Knowledge.NON_CLAIRVOYANT

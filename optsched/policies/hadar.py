@@ -19,6 +19,7 @@ from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, SHARE, UTILITIES, Ha
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
 
 WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
@@ -196,8 +197,8 @@ class Hadar(Policy):
     utility: str = "makespan"
     queue: str = "greedy"
     window: int = 8
-    round: float = 360.0
-    restart: float = 10.0
+    round: Seconds = 360.0
+    restart: Seconds = 10.0
     price_level: str = "type"
     price_exponent: str = "safe"
     cost: str = "remaining"

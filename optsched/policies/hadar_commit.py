@@ -18,6 +18,7 @@ from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, UTILITIES, HadarJobs
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
 
 HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
@@ -57,8 +58,8 @@ class HadarCommit(Policy):
     """
 
     utility: str = "throughput"
-    round: float = 360.0
-    restart: float = 0.0
+    round: Seconds = 360.0
+    restart: Seconds = 0.0
     price_level: str = "type"
     price_exponent: str = "safe"
     low: float = 0.0

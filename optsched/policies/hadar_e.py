@@ -15,6 +15,7 @@ from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fi
 from optsched.policies.round_clock import RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Ended, Knowledge, Policy, Start, Stop, View, Wake
 from optsched.simulation.wakes import require_rounds
 from optsched.speeds.throughput_table import performance_ratio
@@ -50,8 +51,8 @@ class HadarE(Policy):
     """
 
     copies: int = 0
-    round: float = 360.0
-    overhead: float = 10.0
+    round: Seconds = 360.0
+    overhead: Seconds = 10.0
     rule: str = "lp"
     estimate: str = "true"
     error: float = 0.3

@@ -29,6 +29,7 @@ from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction
 from optsched.policies.hadar_allocation import SLACK, Lots, cheapest_apart, utility
 from optsched.problem.arrays import Floats, Ints
+from optsched.registry import Seconds
 
 
 @njit(**NESTED)
@@ -127,7 +128,7 @@ class Request:
     shared: Floats
     scale: float
     span: float
-    restart: float = 0.0
+    restart: Seconds = 0.0
 
     def worth(self, age: float) -> float:
         """U of a completion at ``age``."""

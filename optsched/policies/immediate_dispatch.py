@@ -11,6 +11,7 @@ from optsched.policies import POLICIES
 from optsched.policies.slot_queues import Slot, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
 
 
@@ -33,7 +34,7 @@ class ImmediateDispatch(Policy):
     **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
     """
 
-    restart: float = 0.0
+    restart: Seconds = 0.0
 
     name = "immediate-dispatch"
     knowledge = Knowledge.CLAIRVOYANT

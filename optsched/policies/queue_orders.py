@@ -15,7 +15,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.problem.arrays import Floats
-from optsched.registry import near_matches
+from optsched.registry import Seconds, near_matches
 from optsched.simulation.policy import BasePolicy, Knowledge, KnownJobs, Order, OrderedPolicy
 
 P = ParamSpec("P")
@@ -97,10 +97,10 @@ def yarn_cs(jobs: KnownJobs, mixed: bool = False) -> Order:
 @queue_order("tiresias", Knowledge.NON_CLAIRVOYANT)
 def tiresias(
     jobs: KnownJobs,
-    threshold: float = 57600.0,
-    starvation: float = 0.0,
-    round: float = 0.0,
-    restart: float = 0.0,
+    threshold: Seconds = 57600.0,
+    starvation: Seconds = 0.0,
+    round: Seconds = 0.0,
+    restart: Seconds = 0.0,
     first: bool = False,
     by_time: bool = False,
     requeue: bool = False,
@@ -151,7 +151,7 @@ def sjf(jobs: KnownJobs) -> Order:
 
 
 @queue_order("srtf", Knowledge.CLAIRVOYANT)
-def srtf(jobs: KnownJobs, restart: float = 0.0) -> Order:
+def srtf(jobs: KnownJobs, restart: Seconds = 0.0) -> Order:
     """SRTF (SRPT): preemptive, the active jobs with the least remaining time run.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j, sum (C_j - r_j). **Knowledge** clairvoyant.
@@ -165,7 +165,7 @@ def srtf(jobs: KnownJobs, restart: float = 0.0) -> Order:
 
 
 @queue_order("srtf-gpu", Knowledge.CLAIRVOYANT)
-def srtf_gpu(jobs: KnownJobs, restart: float = 0.0) -> Order:
+def srtf_gpu(jobs: KnownJobs, restart: Seconds = 0.0) -> Order:
     """SRTF by GPU-time: preemptive, the active jobs with the least remaining time x GPUs run.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j. **Knowledge** clairvoyant. ``restart``: seconds of overhead at
@@ -200,7 +200,7 @@ def wspt(jobs: KnownJobs, gpus: bool = False) -> Order:
 
 
 @queue_order("preemptive-wspt", Knowledge.CLAIRVOYANT)
-def preemptive_wspt(jobs: KnownJobs, restart: float = 0.0) -> Order:
+def preemptive_wspt(jobs: KnownJobs, restart: Seconds = 0.0) -> Order:
     """WSPT with preemption: the active jobs with the least duration / weight run, whatever is left of them.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | sum w_j C_j. **Knowledge** clairvoyant. Jobs that do not fit are passed

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
+from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View, Wake
 
@@ -28,7 +29,7 @@ class Setf(Policy):
     and Pruhs 2000 for faster machines.
     """
 
-    quantum: float = 60.0
+    quantum: Seconds = 60.0
 
     name = "setf"
     knowledge = Knowledge.NON_CLAIRVOYANT

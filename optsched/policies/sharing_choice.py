@@ -33,6 +33,7 @@ from optsched.policies.sharing_gpus import (
     take_open,
 )
 from optsched.policies.ties import TIE, leading_of
+from optsched.registry import Seconds
 from optsched.simulation.colocation import Neighbours, list_nodes, xi_beside
 from optsched.simulation.next_event import is_set
 from optsched.simulation.ordered import sharing_rule
@@ -347,7 +348,7 @@ def sjf_ffs(
     accumulate: bool = False,
     consolidated: bool = False,
     width: bool = False,
-    interval: float = 0.0,
+    interval: Seconds = 0.0,
 ) -> Order:
     """SJF-FFS: without preemption; a job shares GPUs wherever memory allows, whether or not that pays.
 
@@ -378,7 +379,7 @@ def sjf_bsbf(
     by: str = "cost",
     outlook: float = 0.5,
     width: bool = False,
-    interval: float = 0.0,
+    interval: Seconds = 0.0,
 ) -> Order:
     """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and all completions gain.
 

@@ -18,7 +18,7 @@ from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.registry import made, near_matches, parameters_of
+from optsched.registry import Registry, made, near_matches, parameters_of
 from optsched.simulation.adopted import METHODS, PlainOrder, PlainPolicy, PlainTasks, adopt
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations
@@ -114,6 +114,8 @@ def specify(spec: PolicyLike, placement: str | None = None) -> Specification:
         raise InputError("a placement is given twice", field="policy", value=spec)
     policy: Any = spec
     if isinstance(spec, str):
+        _require_one(spec)
+        head, tail = _as_filed(POLICIES, head), _as_filed(PLACEMENTS, tail)
         registered = not names_a_class(head) or head.partition(":")[0].strip() in POLICIES
         policy = made(POLICIES.get, "policy", head) if registered else own_policy(head)
     _require_policy(policy)
@@ -122,10 +124,25 @@ def specify(spec: PolicyLike, placement: str | None = None) -> Specification:
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
     place = tail if plus else placement or usual
-    text = spec.strip() if isinstance(spec, str) else policy.name
+    text = f"{head}{plus}{tail}".strip() if isinstance(spec, str) else policy.name
     if not (plus or place == usual or (isinstance(spec, str) and names_nodes(policy))):
         text += f"+{place}"
     return Specification(text, policy, made(PLACEMENTS.get, "placement", place))
+
+
+def _as_filed(known: Registry[Any], text: str) -> str:
+    """``text`` with the name of a registered thing as it is filed, so that a run is called the same whatever was typed."""
+    name = text.partition(":")[0].strip()
+    return text if names_a_class(text) else text.replace(name, known.canonical(name), 1)
+
+
+def _require_one(text: str) -> None:
+    """`InputError` for ``fifo,sjf``: texts of policies have commas between parameters."""
+    parts = [part for part in re.split(r"[,;|\s]+", text) if part]
+    heads = [part.partition(":")[0].partition("+")[0].lower() for part in parts]
+    if len(parts) > 1 and not any("=" in head for head in heads) and all(head in POLICIES for head in heads):
+        legal = f"one text each: {' '.join(f'-p {part}' for part in parts)}; in Python a list"
+        raise InputError("several policies in one text", field="policy", value=text, legal=legal)
 
 
 def is_policy(thing: object) -> bool:
@@ -155,7 +172,7 @@ def _require_policy(spec: object) -> None:
 def seeded(text: str, seed: int) -> str:
     """``text`` with ``seed`` given to a placement that takes one and does not name its own."""
     head, plus, place = text.partition("+")
-    name, _, rest = place.partition(":")
+    name, _, rest = _as_filed(PLACEMENTS, place).partition(":")
     if not plus or seed == 0 or name not in PLACEMENTS or "seed" not in parameters_of(PLACEMENTS.get(name)):
         return text
     if any(part.startswith("seed=") for part in rest.split(",")):

@@ -21,6 +21,7 @@ from optsched.policies.unified_places import Widths, Wish, places
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
+from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
 from optsched.simulation.predictor import Predictor
 
@@ -74,7 +75,7 @@ class Unified(Policy):
     """
 
     predictor: str = "perfect"
-    restart: float = 30.0
+    restart: Seconds = 30.0
     resize: bool = True
     share: bool = True
     fork: bool = False

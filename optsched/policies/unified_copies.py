@@ -63,7 +63,7 @@ class OneGang:
 
 
 class Copies(OneGang):
-    """Jobs that run in copies of their gang; ``restart`` seconds a copy, whatever a job says of its own."""
+    """Jobs that run in copies of their gang; ``restart`` seconds a copy, or what a job says itself where that is more."""
 
     def __init__(self, view: View, restart: float) -> None:
         super().__init__(view, False, restart)
@@ -105,7 +105,7 @@ class Copies(OneGang):
 
     def restart(self, j: int) -> float:
         """Of every copy."""
-        return self._restart
+        return max(self._restart, self._view.restart(j, self._restart))
 
     def begin(self, j: int, on: Places) -> list[Start]:
         """Its copies, which share out what is left; none if nothing is."""
@@ -116,7 +116,7 @@ class Copies(OneGang):
         self._last[j], self._given[j] = on, self.given(j) + 1
         if not self._copied(j, on):
             return [Start(j, on=on, work=left)]
-        load = np.full(len(on), self._restart)
+        load = np.full(len(on), self.restart(j))
         load[0] *= not first
         parts = split(left, self._each(j, on), load).tolist()
         return [Start(j, on=(place,), work=work) for place, work in zip(on, parts, strict=True) if work]

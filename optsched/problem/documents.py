@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Self, TypeVar
 
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from optsched.errors import InputError
+from optsched.registry import near_matches
 
 
 class _RepeatedKey(ValueError):
@@ -89,7 +90,19 @@ def first_problem(problem: Any, path: str | os.PathLike[str], form: str) -> Inpu
     if problem["type"] == "json_invalid":
         return InputError("not a JSON document, or a truncated one", file=path, legal=f"format {form}")
     field = ".".join(str(part) for part in where(problem)) or "document"
-    return InputError("invalid", file=path, field=field, value=shown(problem["input"]), legal=problem["msg"])
+    message, legal = told(problem)
+    legal = form if field == "format" else legal
+    return InputError(message, file=path, field=field, value=shown(problem["input"]), legal=legal)
+
+
+def told(problem: Any, fields: Collection[str] = ()) -> tuple[str, str]:
+    """What is the matter, and what is legal, in the words of all other errors; ``fields``: those that there are."""
+    if problem["type"] == "extra_forbidden":
+        name = str(problem["loc"][-1])
+        return "there is no such field", near_matches(name, list(fields), kind="field") if fields else "no such field"
+    if problem["type"] == "missing":
+        return "missing", "a value"
+    return "invalid", problem["msg"].removeprefix("Input should be ")
 
 
 def where(problem: Any) -> Sequence[str | int]:

@@ -1,4 +1,7 @@
-"""Files are written whole or not at all; through links, and into devices and pipes instead of over them."""
+"""Files are written whole or not at all; through links, and into devices and pipes instead of over them.
+
+While `keeping_sources` lasts, what has been read, or will be, is never written over.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,58 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-")
 
 
+_sources: list[set[Path]] = []  # for each `keeping_sources` that lasts: the files that are read
+
+
+@contextlib.contextmanager
+def keeping_sources() -> Iterator[None]:
+    """While this lasts, no file that `read_bytes` has read, or that `note_source` was told of, is written over.
+
+    A command runs inside: what it reads is not always named on its command line (the sources of a grid, the file beside a
+    trace). In Python a program may replace the file that it has loaded.
+    """
+    _sources.append(set())
+    try:
+        yield
+    finally:
+        _sources.pop()
+
+
+def note_source(path: str | os.PathLike[str]) -> None:
+    """Say that this file will be read; of what is no regular file (a device, a pipe, a folder) nothing is kept."""
+    if _sources and os.path.isfile(path):
+        # a link and the file that it leads to: either may be replaced by a file of the same name
+        _sources[-1] |= {Path(os.path.abspath(path)), Path(os.path.realpath(path))}
+
+
+def note_named(text: str) -> None:
+    """`note_source` of the file that a SOURCE names, as it stands or as ``DIALECT:PATH#PART``."""
+    for name in (text, text.partition(":")[2]):
+        for path in (name, name.rpartition("#")[0]):
+            note_source(path)
+
+
+def sources() -> frozenset[Path]:
+    """The files that are read, since the innermost `keeping_sources` began: absolute paths, with links and without."""
+    return frozenset(_sources[-1]) if _sources else frozenset()
+
+
+def is_source(path: str | os.PathLike[str]) -> bool:
+    """Is this one of the files that are read: under another name, through a link, in another case where that is the same?"""
+    if not os.path.isfile(path):
+        return False
+    return any(os.path.isfile(each) and os.path.samefile(each, path) for each in sources())
+
+
+def refuse_source(path: str | os.PathLike[str], field: str | None = None) -> None:
+    """`InputError` when what is written to ``path`` would replace a file that is read; ``field``: the option."""
+    if is_source(path):
+        legal = "another file than one that is read"
+        if field is None:
+            raise InputError("would replace its own source", file=path, legal=legal)
+        raise InputError("would replace its own source", field=field, value=str(path), legal=legal)
+
+
 _unfinished: set[Path] = set()  # temporary files that somebody is writing
 
 
@@ -30,9 +85,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays: the file that it leads to is replaced, and keeps its mode. What is no file (a device, a pipe) is never
     replaced: what was written is copied into it.
 
-    Raises `InputError` when the folder does not exist or cannot be written, or ``path`` is a folder.
+    Raises `InputError` when the folder does not exist or cannot be written, or ``path`` is a folder or `is_source`.
     """
     target = Path(path)
+    refuse_source(target)
     if target.is_dir():
         raise InputError("cannot write: this is a folder", file=target, legal="the name of a file")
     streamed = is_stream(target)
@@ -123,6 +179,7 @@ def check_writable(path: str | os.PathLike[str] | None, what: str = "", suffixes
         return
     target = Path(path)
     suffix_of(target, what, suffixes)
+    refuse_source(target)
     place = target if is_stream(target) else Path(os.path.realpath(target)).parent
     if target.is_dir() or not place.exists() or not os.access(place, os.W_OK):
         raise InputError("cannot write", file=target, legal="a file in an existing, writable folder")
@@ -142,6 +199,7 @@ def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     than that is read.
     """
     source = Path(path)
+    note_source(source)
     most = most or (LONGEST if source.suffix.lower() == ".parquet" else MOST_JSON)
     try:
         with source.open("rb") as file:

@@ -25,7 +25,7 @@ from optsched.problem.contention import Contention
 from optsched.problem.documents import short_number
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
-from optsched.problem.instance_file import document, read_parts, write_parts
+from optsched.problem.instance_file import document, naming_jobs, read_parts, write_parts
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import (
     COLUMNS,
@@ -133,7 +133,7 @@ class Instance(JobColumns):
             _needs=needs,
             cluster=cluster,
             name=name,
-            objective=objective,
+            objective=None if objective is None else get_objective(objective).name,
             recipe=dict(recipe) if recipe else None,
             optimum=dict(optimum) if optimum else None,
             models=tuple(model.used_by(names) for model in models),
@@ -144,8 +144,6 @@ class Instance(JobColumns):
         )
         for model in self.models:
             model.check(self)
-        if objective is not None:
-            get_objective(objective)
 
     def _set(self, arrays: dict[str, Any] | None = None, epoch: float | None = None, **parts: Any) -> None:
         self.__dict__.update(parts)
@@ -378,7 +376,7 @@ class Instance(JobColumns):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
         """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
-        with naming(path):
+        with naming(path), naming_jobs(path):
             instance = Instance(**read_parts(path), file=path)
         instance.__dict__["file"] = os.fspath(path)
         return instance

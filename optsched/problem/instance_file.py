@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,7 @@ from optsched.problem.documents import (
     parse_json,
     short_number,
     shown,
+    told,
     where,
 )
 from optsched.problem.files import read_bytes, suffix_of, write_atomic
@@ -268,6 +271,55 @@ def _document_model(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
     return create_model("InstanceDocument", __base__=InstanceDocument, __doc__=InstanceDocument.__doc__, **parts)
 
 
+@contextmanager
+def naming_jobs(path: str | os.PathLike[str]) -> Iterator[None]:
+    """`RowErrors` about jobs of a JSON file say which ones: by number, id and the line where they begin."""
+    try:
+        yield
+    except RowErrors as error:
+        if Path(path).suffix.lower() != ".json":
+            raise
+        jobs = _jobs_in(read_bytes(path).decode(errors="replace"))
+
+        def job(number: int) -> str:
+            if number > len(jobs):
+                return f"job {number}"
+            line, document = jobs[number - 1]
+            name = document.get("id") if isinstance(document, dict) else None
+            return f"job {number} ({f'{shown(name)!r}, ' * isinstance(name, str)}line {line})"
+
+        raise RowErrors(path, error.problems, len(jobs), job) from None
+
+
+def _jobs_in(text: str) -> list[tuple[int, Any]]:
+    """(line on which it begins, document) of every job of a document that is JSON."""
+    read, found, line, counted = json.JSONDecoder().raw_decode, list[tuple[int, Any]](), 1, 0
+
+    def after(at: int) -> int:
+        gap = _GAP.match(text, at)
+        return at if gap is None else gap.end()
+
+    at = after(text.index("{") + 1)
+    while text[at] != "}":
+        key, at = read(text, at)
+        at = after(at)
+        if key != "jobs" or text[at] != "[":
+            _, at = read(text, at)
+        else:
+            at = after(at + 1)
+            while text[at] != "]":
+                line, counted = line + text.count("\n", counted, at), at
+                document, at = read(text, at)
+                found.append((line, document))
+                at = after(at)
+            at += 1
+        at = after(at)
+    return found
+
+
+_GAP = re.compile(r"[\s,:]*")  # between two values
+
+
 def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> InputError:
     # Problems of jobs are rows, reported all at once; a problem of the document is one line.
     problems: list[RowProblem] = []
@@ -276,7 +328,8 @@ def _as_input_error(error: ValidationError, path: str | os.PathLike[str]) -> Inp
         if not (len(location) >= 3 and location[0] == "jobs" and isinstance(location[1], int)):
             return first_problem(item, path, FORMAT)
         field = ".".join(str(part) for part in location[2:])
-        problem = RowProblem(location[1] + 1, field, shown(item["input"]), item["msg"])
+        message, legal = told(item, JobDocument.model_fields if len(location) == 3 else ())
+        problem = RowProblem(location[1] + 1, field, shown(item["input"]), legal, message)
         if not problems or (problems[-1].row, problems[-1].field) != (problem.row, problem.field):
             problems.append(problem)
     return RowErrors(path, problems, 0)

@@ -140,7 +140,18 @@ def _no_term(c: Any, r: Any, w: Any, d: Any) -> Any:
     )
 
 
-OBJECTIVES: Registry[Objective] = Registry("objective")
+_MEAN = "total_flow_time? it is the mean JCT times the number of jobs, so that the same schedules are best"
+_METRIC = "that is a metric, which run prints whatever the objective"
+# metrics and names from elsewhere, and what is meant
+_MEANT = {
+    **dict.fromkeys(("mean-jct", "avg-jct", "average-jct", "jct", "mean-flow-time", "mean-completion-time"), _MEAN),
+    **dict.fromkeys(("p50-jct", "p95-jct", "p99-jct", "max-jct"), f"max_flow_time, the largest JCT? {_METRIC}"),
+    **dict.fromkeys(("mean-queueing", "queueing", "gpu-hours"), f"total_flow_time? {_METRIC}"),
+    **dict.fromkeys(("utilization", "utilisation", "util"), f"makespan? {_METRIC}"),
+    **dict.fromkeys(("max-ftf", "mean-ftf", "ftf"), f"max_fair_slowdown? {_METRIC}"),
+    **dict.fromkeys(("cmax", "c-max"), "makespan? it is C_max"),
+}
+OBJECTIVES: Registry[Objective] = Registry("objective", meant=_MEANT)
 
 
 def _tardiness(c: Any, r: Any, w: Any, d: Any) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from optsched.errors import InputError
+from optsched.errors import InputError, check_legal
 from optsched.guarantees.baseline import WORSE
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, for_no_instance, measured_run
 from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
@@ -18,11 +21,11 @@ from optsched.guarantees.suites import Suite, suite
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
-from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, read
-from optsched.regression.guarded_subject import GuardedSubject, Replay
+from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, has_digests, read
+from optsched.regression.guarded_subject import GuardedSubject, Replay, real
 from optsched.simulation.run import Run
 
-SuiteLike = str | Suite | Iterable[Instance]
+SuiteLike = str | os.PathLike[str] | Suite | Instance | Iterable[Instance]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class GuardedRatio:
     """The ratios of a subject over a suite. Every question returns it again, or raises `AssertionError`.
 
     The error names the worst instance, says where it is written, and how to repeat the run. ``record`` is what the summary
-    of a test session shows, and what becomes of the baseline.
+    of a test session shows, and what becomes of the baseline. ``asked``: was anything asked, or a number read that a test
+    may compare itself (`ratios`, `worst`, `mean`)?
     """
 
     guarded_subject: GuardedSubject
@@ -67,17 +71,20 @@ class GuardedRatio:
     replay: Replay
     settings: GuardSettings
     record: dict[str, Any] = field(default_factory=dict)
+    asked: bool = False
 
     def __post_init__(self) -> None:
-        ratios = self.ratios
+        self._ratios = ratios = PolicyRatios(self.guarded_subject.text, tuple(each.row for each in self.measured))
+        self._digests = {each.row.instance: each.instance.digest for each in self.measured}
         self.record |= {"test": self.settings.test, "policy": ratios.policy, "suite": self.suite}
-        self.record |= {"objective": self.objective, "instances": len(self.measured)}
+        self.record |= {"objective": self.objective, "instances": [_row(each) for each in self.measured]}
         self.record |= {"worst": ratios.worst, "worst_instance": ratios.worst_instance, "mean": ratios.mean}
 
     @property
     def ratios(self) -> PolicyRatios:
         """As of ``optsched ratio``."""
-        return PolicyRatios(self.guarded_subject.text, tuple(each.row for each in self.measured))
+        self.asked = True
+        return self._ratios
 
     @property
     def objective(self) -> str:
@@ -94,13 +101,15 @@ class GuardedRatio:
         """The mean ratio."""
         return self.ratios.mean
 
-    def at_most(self, limit: float | Fraction) -> GuardedRatio:
+    def at_most(self, limit: float | Fraction | Decimal) -> GuardedRatio:
         """No ratio is above ``limit`` (except for rounding), and every instance has one.
 
         A ratio is to the optimum where it is proven, else to a certified lower bound: what is shown to be at most ``limit``
-        is, whatever the optimum.
+        is, whatever the optimum. Raises `InputError` for a limit that is no number, or below 1, as no ratio is.
         """
         __tracebackhide__ = True
+        self.asked = True
+        check_legal(real(limit) >= 1, "at_most", limit, "a finite number >= 1")
         self.record["limit"] = float(limit)
         for each in self.measured:
             if each.row.ratio is None:
@@ -118,6 +127,7 @@ class GuardedRatio:
         ``like``, a registered policy in text (default: the first that the theorem is about), whoever it is.
         """
         __tracebackhide__ = True
+        self.asked = True
         found = [(each, judged) for each in self.measured for judged in self._judged(each, theorem, like)]
         if not found:
             known = ", ".join(GUARANTEES.names())
@@ -135,13 +145,20 @@ class GuardedRatio:
     def no_worse_than_baseline(self) -> GuardedRatio:
         """Neither worst nor mean ratio has grown since the baseline was written, by more than the tolerance.
 
+        Where there was no ratio (the optimum is 0), the value has not grown. The instances are those of the baseline,
+        by their digests. A job that never finishes fails: there is nothing to compare.
+
         With ``--ratio-update`` nothing is compared, and the baseline is written when all tests have run; with
         ``--ratio-update=lower`` no tolerance is granted, and a new entry needs nothing to be compared with.
         """
         __tracebackhide__ = True
+        self.asked = True
+        for each in self.measured:
+            if math.isnan(each.row.value):
+                self._fail(each.row.instance, f"no value to compare: {_unfinished(each)}")
         label = f"{self.guarded_subject.text} on {self.suite}, {self.objective}"
         if not self.settings.only:
-            self.record["entry"] = {label: entry(self.ratios)}
+            self.record["entry"] = {label: entry(self._ratios, self._digests)}
         if self.settings.update == "all":
             return self
         then = read(self.settings.baseline).get(self.settings.test, {}).get(label)
@@ -150,9 +167,9 @@ class GuardedRatio:
         if then is None:
             self._fail("", f"{self.settings.baseline} has no entry of this test for {label!r}: run {UPDATE}")
         else:
-            self.record["before"] = then["worst"]
+            self.record |= {"before": then["worst"], "undated": not has_digests(then)}
             compare = compared_alone if self.settings.only else compared
-            worse = compare(self.ratios, then, 1.0 if self.settings.update else self.settings.factor)
+            worse = compare(self._ratios, self._digests, then, 1.0 if self.settings.update else self.settings.factor)
             if worse:
                 self._fail(worse[0].instance, "; ".join(each.text for each in worse))
         return self
@@ -196,6 +213,8 @@ def guarded(
     """
     settings = settings or GuardSettings()
     where = _suite(over, settings.root)
+    if objective is not None and not isinstance(objective, str):
+        raise InputError("not an objective", field="objective", value=objective, legal="the name of one")
     every = [(name, instance) for name, instance in _instances(where, settings) if guarded_subject.serves(instance)]
     if not every:
         raise for_no_instance(where, guarded_subject.text)
@@ -218,12 +237,26 @@ def guarded(
 def _suite(over: SuiteLike, root: Path) -> Suite:
     if isinstance(over, Suite):
         return over
-    if isinstance(over, str):
-        inside = root.resolve() / over
-        found = suite(str(inside) if inside.exists() else over)
-        return Suite(over, found.members, found.summary, found.make)
-    given = {each.name: each for each in over}
-    return Suite("given instances", tuple(given), make=given.__getitem__)
+    legal = "the name of a suite, a folder or file of instances, an instance, or a list of instances"
+    if isinstance(over, str | os.PathLike):
+        name = os.fspath(over)
+        if not name.strip():
+            raise InputError("not a suite", field="suite", value=name, legal=legal)
+        inside = root.resolve() / name
+        found = suite(str(inside) if inside.exists() else name)
+        return Suite(name, found.members, found.summary, found.make)
+    given: Any = over
+    every = [given] if isinstance(over, Instance | Mapping | bytes) or not isinstance(over, Iterable) else list(given)
+    for each in every:
+        if not isinstance(each, Instance):
+            raise InputError("not a suite", field="suite", value=each, legal=legal)
+    check_legal(bool(every), "suite", every, "at least one instance")
+    by_name = {each.name: each for each in every}
+    if len(by_name) < len(every):
+        names = [each.name for each in every]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError("two instances have one name", field="suite", value=twice, legal="a name for each")
+    return Suite("given instances", tuple(by_name), make=by_name.__getitem__)
 
 
 def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instance]]:
@@ -239,11 +272,29 @@ def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instanc
     return chosen or [(instance.name, instance) for _, instance in suite(settings.only).instances()]
 
 
+def _row(each: Measured) -> dict[str, Any]:
+    """What a report shows of an instance, in types that every process can send."""
+    row, bound = each.row, each.row.bound
+    return {
+        "instance": row.instance,
+        "digest": each.instance.digest,
+        "value": None if math.isnan(row.value) else float(row.value),
+        "bound": None if bound is None else float(bound.value),
+        "bound_kind": None if bound is None else bound.kind,
+        "ratio": None if row.ratio is None else float(row.ratio),
+        "ratio_to": None if row.ratio is None or bound is None else bound.ratio_to,
+    }
+
+
+def _unfinished(each: Measured) -> str:
+    return f"on {each.row.instance} job {each.run.unfinished[0]!r} never finishes"
+
+
 def _ratio_text(each: Measured) -> str:
     """The ratio and what it is to, or why there is none."""
     row, bound = each.row, each.row.bound
     if each.run.unfinished:
-        return f"no ratio: on {row.instance} job {each.run.unfinished[0]!r} never finishes"
+        return f"no ratio: {_unfinished(each)}"
     if bound is None:
         return f"no ratio: no bound on {row.objective} is known for {row.instance}"
     if row.ratio is None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from optsched.errors import InputError, SimulationError
+from optsched.errors import InputError, SimulationError, check_legal
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.simulate import Specification, is_policy, serves, specify
@@ -30,6 +34,9 @@ from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.problem.schedule_file import FORMAT
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run, SharedRun
+
+INSTANCE, MADE = "{instance}", "{schedule}"  # stand for files in a command line
+NO_POLICY = re.compile(r"[\s/\\{]")  # in no name of a policy, but in command lines
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,15 @@ def guarded_subject(
 
     Raises `InputError` for anything else, and for a placement of a scheduler that is not ours.
     """
+    for field, text in {"name": name, "placement": placement or ""}.items():
+        check_legal(isinstance(text, str), field, text, "text")
+    check_legal(real(timeout) > 0, "timeout", timeout, "a finite number of seconds > 0")
+    if isinstance(scheduler, str) and (
+        INSTANCE in scheduler or NO_POLICY.search(re.split("[+:]", scheduler)[0].strip())
+    ):
+        raise InputError(
+            "a command line is not one text", field="scheduler", value=scheduler, legal=_as_words(scheduler)
+        )
     if isinstance(scheduler, str | Specification) or is_policy(scheduler):
         chosen = specify(scheduler, placement)
         named = Specification(name or chosen.text, chosen.policy, chosen.placement)
@@ -82,14 +98,45 @@ def guarded_subject(
     if placement is not None:
         raise InputError("only policies have one", field="placement", value=placement, legal="none")
     if isinstance(scheduler, list | tuple):
-        words = tuple(map(os.fspath, scheduler))
-        command = Command(words, timeout)
-        return _foreign(name or shlex.join(words), command.schedule, lambda file, objective: command.repeated(file))
+        command = Command(_words(scheduler), timeout)
+        line = name or shlex.join(command.words)
+        return _foreign(line, command.schedule, lambda file, objective: command.repeated(file))
     if not callable(scheduler) or isinstance(scheduler, type):
         legal = "a policy (text or an object), a function, or a command line as a list of words"
         raise InputError("not a scheduler", field="scheduler", value=scheduler, legal=legal)
     called_so = name or str(getattr(scheduler, "__name__", type(scheduler).__name__))
     return _foreign(called_so, partial(on_files if files else called, scheduler))
+
+
+def real(value: Any) -> float:
+    """A number that somebody gave, nan for what is none (text, a truth value) or is not finite."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return math.nan
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _words(scheduler: Sequence[Any]) -> tuple[str, ...]:
+    for word in scheduler:
+        text = isinstance(word, str | os.PathLike) and isinstance(os.fspath(word), str)
+        legal = "text and paths; a policy is given alone, not in a list"
+        check_legal(text, "scheduler: a word of a command", word, legal)
+    words = tuple(map(os.fspath, scheduler))
+    if words and INSTANCE in words[0]:
+        raise InputError("a command without a program", field="scheduler", value=list(words), legal=_as_words(words[0]))
+    return words
+
+
+def _as_words(line: str) -> str:
+    """How a command line that was given as text is to be written."""
+    try:
+        words = shlex.split(line)
+    except ValueError:  # an open quotation
+        words = line.split()
+    return f"a list of words, {[*words, *([] if INSTANCE in line else [INSTANCE, MADE])]}"
 
 
 def _foreign(
@@ -174,8 +221,8 @@ class Command:
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        if not any("{instance}" in word for word in self.words):
-            legal = 'one of its words contains "{instance}", the place of the instance file'
+        if not any(INSTANCE in word for word in self.words):
+            legal = f"one of its words contains {INSTANCE}, the instance file; a policy is given alone, not in a list"
             raise InputError("a command that reads no instance", field="scheduler", value=list(self.words), legal=legal)
 
     def schedule(self, instance: Instance) -> Schedule:
@@ -196,10 +243,10 @@ class Command:
 
     @property
     def _writes(self) -> bool:
-        return any("{schedule}" in word for word in self.words)
+        return any(MADE in word for word in self.words)
 
     def _line(self, given: Path, made: Path) -> list[str]:
-        return [word.replace("{instance}", str(given)).replace("{schedule}", str(made)) for word in self.words]
+        return [word.replace(INSTANCE, str(given)).replace(MADE, str(made)) for word in self.words]
 
     def _run(self, line: list[str], out: IO[bytes], said: IO[bytes]) -> None:
         # What it prints goes into files: a pipe that something it started keeps open would be waited for.

@@ -11,11 +11,13 @@ from optsched.bounds import Certificate
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, several
 from optsched.guarantees.judge import Judgement, judgements, violated
 from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed
+from optsched.io.traces.dialect import NOT_MODELLED, not_modelled
 from optsched.policies.simulate import specify
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.problem.table import Table
+from optsched.report.classes import marks
 from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
@@ -28,21 +30,23 @@ TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jo
 class Line(MeasuredRatio):
     """One policy of a report.
 
-    ``saved``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same here;
-    None where one of the two left jobs undone.
+    ``queued_avoided``: GPU-hours that gangs spent waiting or restarting under the first policy of the report, less the same
+    here; None where one of the two left jobs undone. No hardware is saved: of jobs that wait together more GPU-hours queue
+    than there are.
     """
 
     run: Run
-    saved: float | None
+    queued_avoided: float | None
 
     def to_json(self) -> dict[str, Any]:
         """As in ``run --json``; ``guarantee`` is null where no theorem is known, or one of its assumptions is broken."""
         metrics, measured = self.run.metrics, super().to_json()
+        hours = {**metrics["gpu_hours"], "queued_avoided": self.queued_avoided}
         return {
             "policy": self.policy,
-            "knowledge": str(self.run.knowledge),
+            "knowledge": self.knowledge,
             **{name: measured[name] for name in ("value", "bound", "ratio", "ratio_to", "guarantee")},
-            "metrics": {**metrics, "gpu_hours": {**metrics["gpu_hours"], "saved": self.saved}},
+            "metrics": {**metrics, "gpu_hours": hours},
             "events": self.run.events,
             "seconds": self.run.seconds,
         }
@@ -82,11 +86,27 @@ class Report:
         """One line a policy, in the order given."""
         name, goal = self.instance.name, self.objective
         return tuple(
-            Line(name, goal, run.policy, run.value(goal), bound, judged, run=run, saved=self._saved(run))
+            Line(
+                name,
+                goal,
+                run.policy,
+                run.value(goal),
+                bound,
+                judged,
+                knowledge=str(run.knowledge),
+                run=run,
+                queued_avoided=self._queued_avoided(run),
+            )
             for run, bound, judged in zip(self.runs, self.bounds, self.judged, strict=True)
         )
 
-    def _saved(self, run: Run) -> float | None:
+    @cached_property
+    def marks(self) -> list[str]:
+        """Of every line a letter: ratios with different letters cannot be compared (`optsched.report.classes.marks`)."""
+        bounded = (None if line.ratio is None else line.bound for line in self.lines)
+        return marks([{} if bound is None else {"": bound.schedule_class} for bound in bounded])
+
+    def _queued_avoided(self, run: Run) -> float | None:
         first, mine = self.runs[0].metrics, run.metrics
         if first["unfinished"] or mine["unfinished"]:
             return None
@@ -99,12 +119,14 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``run --json``."""
+        notes = not_modelled(self.instance)
         return {
             "instance": {
                 "name": self.instance.name,
                 "jobs": self.instance.n,
                 "gpus": self.instance.cluster.gpus,
                 "skipped_rows": self.skipped_rows,
+                **({NOT_MODELLED: notes} if notes else {}),
             },
             "objective": self.objective,
             "runs": [line.to_json() for line in self.lines],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
+from optsched.report.classes import UNLIKE
 
 if TYPE_CHECKING:
     from optsched.adversary.attack import Attack
@@ -91,21 +92,23 @@ def schedule_view(schedule: Schedule) -> str:
 
 @VIEWS.register("report")
 def report_view(report: Report) -> str:
-    """One row a policy: value, bound, ratio."""
-    names = ("policy", "knowledge", report.objective, "bound", "ratio", "to", "mean_jct")
+    """One row a policy: value, bound, ratio, marked where the bounds are of different classes of schedules."""
+    names = ("policy", "knowledge", report.objective, "bound", "ratio", "to", "class", "mean_jct")
     rows = [
         [
             line.run.policy,
             str(line.run.knowledge),
             number(line.value),
             "" if line.bound is None else number(line.bound.value),
-            "" if line.ratio is None else f"{line.ratio:.3f}",
+            "" if line.ratio is None else f"{line.ratio:.3f} {mark}".rstrip(),
             "" if line.ratio is None or line.bound is None else line.bound.ratio_to,
+            "" if line.bound is None else line.bound.schedule_class,
             number(line.run.metrics["mean_jct"]),
         ]
-        for line in report.lines
+        for line, mark in zip(report.lines, report.marks, strict=True)
     ]
-    return _head("Report", report.instance.name, [f"{report.instance.n:,} jobs"]) + _rows(names, rows)
+    note = f"<p>{escaped(UNLIKE)}</p>" if any(report.marks) else ""
+    return _head("Report", report.instance.name, [f"{report.instance.n:,} jobs"]) + _rows(names, rows) + note
 
 
 @VIEWS.register("attack")

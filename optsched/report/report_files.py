@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.problem.files import file_name, write_atomic
+from optsched.problem.files import file_name, sources, write_atomic
 from optsched.problem.task_log import TaskSchedule
 from optsched.report.comparison import Report
 
@@ -24,6 +24,25 @@ PARQUET_ABOVE = 10_000  # jobs
 # what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
 FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
+_RATIOS = re.compile(r"(ratios\.json|robustness\.json|worst-[^/]*\.json)")
+# a folder of such a name is a slip: a picture, a page or a table was meant
+FILE_SUFFIXES = {
+    ".html",
+    ".htm",
+    ".png",
+    ".svg",
+    ".pdf",
+    ".gif",
+    ".jpg",
+    ".jpeg",
+    ".tex",
+    ".md",
+    ".txt",
+    ".log",
+    ".csv",
+}
+FILE_SUFFIXES |= {".tsv", ".xls", ".xlsx", ".json", ".jsonl", ".parquet", ".sqlite", ".toml", ".yaml", ".yml", ".swf"}
+FILE_SUFFIXES |= {".trace", ".gz", ".zip"}
 WHOLE = ".optsched-run"  # a folder in the folder: a run that is written, and on its way
 REPLACED = "replaced.json"  # in it: the result whose files make place
 
@@ -35,9 +54,9 @@ def prepare_folder(
 
     A folder may hold a run of which ``policies`` replace every schedule, on the instance of that digest ("": any). One that
     holds other schedules, or files of such names that no run lists, is refused. With ``force`` it is taken, and what the old
-    run lists is removed by `save_report`.
+    run lists is removed by `save_report`. Never taken is a folder in which the run would replace what it has read.
     """
-    place = make_folder(folder)
+    place = make_folder(folder, _OURS)
     _move_in(place)
     replaced = {_stem(position, policy) for position, policy in enumerate(policies, 1)}
     listed = _listed(place / "result.json")
@@ -52,9 +71,24 @@ def prepare_folder(
         )
 
 
-def make_folder(folder: str | os.PathLike[str]) -> Path:
-    """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into."""
+def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None = None) -> Path:
+    """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into.
+
+    A new one must not have the name of a file (`FILE_SUFFIXES`). In one that is there no file with the name of what will be
+    ``written`` may be a source of the running command (`optsched.problem.files.sources`), whatever its case: on some
+    machines that is the same file.
+    """
     place, legal = Path(folder), "a folder that can be written"
+    if place.suffix.lower() in FILE_SUFFIXES and not place.is_dir():
+        message = f"-o names a folder here, and this is the name of a {place.suffix} file"
+        raise InputError(
+            message, file=place, legal="a folder; optsched plot draws pictures and pages of the files in it"
+        )
+    if written is not None and place.is_dir():
+        for source in sorted(sources()):
+            if re.fullmatch(written.pattern, source.name, re.IGNORECASE) and source.parent.samefile(place):
+                message = f"would replace its own source, {source.name} in this folder"
+                raise InputError(message, file=place, legal="another folder")
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:
@@ -62,6 +96,11 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
     if not os.access(place, os.W_OK):
         raise InputError("cannot write into the folder", file=place, legal=legal)
     return place
+
+
+def make_ratios_folder(folder: str | os.PathLike[str]) -> Path:
+    """`make_folder` of what `save_ratios` writes."""
+    return make_folder(folder, _RATIOS)
 
 
 def _document(result: Path) -> dict[str, Any]:

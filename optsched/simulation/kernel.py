@@ -190,7 +190,8 @@ def _begin(s: State, context: RunContext, j: int, x: int, entries: int, option: 
     run.other = -1
     overhead = w.restart if job.ran > 0 else w.first_start
     if job.restart >= 0.0 and (job.ran > 0 or overhead > 0.0):  # it says itself what a start costs, if one does
-        overhead = job.restart
+        # a copy pays no less than every copy does
+        overhead = max(overhead, job.restart) if w.copies != 0 else job.restart
     run.paid = w.now + overhead
     job.mark = w.now
     job.ran += 1

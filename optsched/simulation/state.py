@@ -91,7 +91,7 @@ def new_state(
         width = max(width, size.size)
     at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
     capacity = log_reserve(total) + n
-    jobs, engine = _jobs(instance, order, copies=Use.COPIES in uses), _engine_record(instance, order)
+    jobs, engine = _jobs(instance, order), _engine_record(instance, order)
     w = engine[0]
     w.listed = sharing is not None and sharing.listed
     if Use.COPIES in uses:
@@ -126,8 +126,7 @@ def new_state(
     return state, RunContext(np.ascontiguousarray(eligible), placement.random_state(), tables, colocation)
 
 
-def _jobs(instance: Instance, order: Order, *, copies: bool) -> Any:
-    # Copies pay what each round of theirs costs, whatever it costs to resume a job.
+def _jobs(instance: Instance, order: Order) -> Any:
     key = np.array(order.key, dtype=np.float64)
     fields: dict[str, npt.NDArray[Any]] = {
         "arrival": instance.arrival,
@@ -137,7 +136,7 @@ def _jobs(instance: Instance, order: Order, *, copies: bool) -> Any:
         "origin": key,
         "key": shortened_keys(key) if _fading(order) else key,
         "nth": np.argsort(instance.arrival, kind="stable"),
-        "restart": np.full(instance.n, -1.0) if copies else np.nan_to_num(instance.restart, nan=-1.0),
+        "restart": np.nan_to_num(instance.restart, nan=-1.0),
         **dict.fromkeys(("execution", "stop_record", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
     }
     if order.slope is not None:  # given per second alone

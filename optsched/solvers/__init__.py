@@ -6,7 +6,8 @@ from optsched.solvers.compile_model import compile
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.list_schedule import best_list_schedule, list_schedule
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.session import Outcome, Progress, Session
+from optsched.solvers.outcome import Outcome
+from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import model_names, solve
 

@@ -30,12 +30,12 @@ from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
-from optsched.solvers.session import Progress, Session
+from optsched.solvers.session import PRIMAL, Progress, Session
 
 SMOOTHING = 0.5  # the part of the best duals in those that are priced next
 SMALL = 1e-9  # relative: a reduced cost that is none
 # Primal simplex: with new columns the last basis stays feasible. Presolve would throw the basis away.
-OPTIONS = {"presolve": "off", "simplex_strategy": 4}
+OPTIONS = {"presolve": "off", "simplex_strategy": PRIMAL}
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +160,7 @@ def _optimum(session: Session, lower: Floats, upper: Floats) -> tuple[float, Flo
     """(value, x, duals) of the restricted master."""
     if not session.highs.getNumCol() and bool((lower <= 0).all() and (upper >= 0).all()):
         return 0.0, np.zeros(0), np.zeros(lower.size)  # of no columns HiGHS has nothing to say
-    try:
-        outcome = session.solve()
-    except OptschedError:  # the simplex method lost its way from the last basis
-        session.highs.clearSolver()
-        outcome = session.solve()
+    outcome = session.solve()
     if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
         raise OptschedError(f"column generation: the restricted master is {outcome.status}")
     return outcome.value, outcome.x, session.duals()

@@ -65,20 +65,46 @@ class CvxpyBinding(Binding):
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def row_name(self, i: int) -> str:
+        """The constraint's label, or its text."""
+        constraint, k = self.rows[i]
+        if constraint is None:
+            return "of CVXPY's own"
+        name = constraint.label or str(constraint)
+        return f"{name}[{k}]" if constraint.size > 1 else name
+
+    def column_name(self, j: int) -> str:
+        """The variable's name."""
+        variable, k = self.columns[j]
+        return f"{variable.name()}[{k}]" if variable.size > 1 else str(variable.name())
+
 
 def reads(model: Any) -> bool:
     """Is this a CVXPY problem?"""
     return isinstance(model, cp.Problem)
 
 
-def read(problem: Any) -> LinearProgram:
-    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+def is_linear(problem: Any) -> bool:
+    """Is a CVXPY problem a linear program, with integers or without?"""
+    try:
+        return bool(_data(problem))
+    except InputError:
+        return False
+
+
+def _data(problem: Any) -> tuple[Any, Any, Any]:
     try:
         data, chain, inverse = problem.get_problem_data(cp.HIGHS)
     except (DCPError, SolverError) as error:
         raise InputError(f"the problem is not a linear program: {error}") from None
     if "c" not in data:  # CVXPY took the method to HiGHS's quadratic solver
         raise InputError("the problem is not a linear program: its objective is quadratic")
+    return data, chain, inverse
+
+
+def read(problem: Any) -> LinearProgram:
+    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+    data, chain, inverse = _data(problem)
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)
     lower = np.full(n, -math.inf) if data["lower_bounds"] is None else np.array(data["lower_bounds"], dtype=float)

@@ -17,13 +17,19 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
-from pyomo.environ import Block, Suffix, maximize
+from pyomo.common.errors import (
+    InfeasibleConstraintException,
+    InvalidConstraintError,
+    InvalidExpressionError,
+    InvalidValueError,
+)
+from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variables
+from pyomo.environ import Block, Constraint, Objective, Suffix, Var, maximize
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from optsched.errors import InfeasibleError, InputError
 from optsched.problem.arrays import Floats
-from optsched.solvers.linear_program import Binding, LinearProgram
+from optsched.solvers.linear_program import ROUNDING, Binding, LinearProgram
 
 
 @dataclass
@@ -49,6 +55,14 @@ class PyomoBinding(Binding):
             count=len(self.columns),
         )
 
+    def row_name(self, i: int) -> str:
+        """Pyomo's name of the constraint."""
+        return str(self.rows[i].name)
+
+    def column_name(self, j: int) -> str:
+        """Pyomo's name of the variable."""
+        return str(self.columns[j].name)
+
 
 def reads(model: Any) -> bool:
     """Is this a Pyomo model or block?"""
@@ -57,12 +71,33 @@ def reads(model: Any) -> bool:
 
 def read(model: Any) -> LinearProgram:
     """The `LinearProgram` of a Pyomo block; see the module's docstring for what becomes of what."""
+    for variable in model.component_data_objects(Var):
+        value = variable.value if variable.fixed and not variable.is_continuous() else None
+        if value is not None and not (math.isfinite(value) and abs(value - round(value)) <= ROUNDING):
+            raise InputError("an integer variable is fixed", field=variable.name, value=value, legal="an integer")
     try:
         form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+        return _program(model, form)
     except InfeasibleConstraintException as error:
         raise InfeasibleError(f"{model.name}: {error}") from None
     except (InvalidConstraintError, InvalidExpressionError) as error:
         raise InputError(f"the model is not linear: {error}", value=model.name) from None
+    except InvalidValueError as error:
+        said = str(error).splitlines()[-1].strip()
+        field = _part_with(model, said)
+        raise InputError(f"a value that is no number: {said}", field=field, legal="a finite number") from None
+
+
+def _part_with(model: Any, said: str) -> str:
+    """The first row, or the objective, with a parameter or fixed variable whose name is in what Pyomo said."""
+    for part in model.component_data_objects((Constraint, Objective), active=True):
+        held = (*identify_mutable_parameters(part.expr), *identify_variables(part.expr, include_fixed=True))
+        if any(f"'{each.name}'" in said for each in held):
+            return f"the objective {part.name}" if part.ctype is Objective else f"row {part.name}"
+    return str(model.name)
+
+
+def _program(model: Any, form: Any) -> LinearProgram:
     if len(form.objectives) > 1:
         names = ", ".join(objective.name for objective in form.objectives)
         raise InputError("the model has more than one active objective", value=names, legal="one active objective")
@@ -76,7 +111,7 @@ def read(model: Any) -> LinearProgram:
     A, rows, row_lower, row_upper = _rows(form)
     lower, upper, integrality = np.full(n, -math.inf), np.full(n, math.inf), np.empty(n, dtype=bool)
     for j, variable in enumerate(columns):
-        low, high = variable.bounds
+        low, high = bounds_of(variable)
         lower[j] = lower[j] if low is None else low
         upper[j] = upper[j] if high is None else high
         integrality[j] = not variable.is_continuous()
@@ -94,6 +129,17 @@ def read(model: Any) -> LinearProgram:
         sense=sense,
         binding=PyomoBinding(columns, rows, model),
     )
+
+
+def bounds_of(variable: Any) -> tuple[float | None, float | None]:
+    """(lower, upper) of a variable, None: none; `InputError` for one that Pyomo calls no bound (NaN, an infinite one)."""
+    try:
+        low, high = variable.bounds
+    except ValueError:
+        raise InputError(
+            "a bound that is no finite number", field=variable.name, legal="a finite number or None"
+        ) from None
+    return low, high
 
 
 def _rows(form: Any) -> tuple[sp.csc_array, list[Any], Floats, Floats]:

@@ -6,15 +6,17 @@ of jobs and slots, completion times as expressions, names of rows.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from optsched.errors import InputError
+from optsched.errors import InputError, OptschedError
 from optsched.models.formulation import Formulation
 from optsched.models.program import Program
+from optsched.problem.arrays import Bools
 from optsched.problem.instance import Instance
 from optsched.registry import near_matches
 from optsched.solvers.session import Session
@@ -86,6 +88,18 @@ class Formulated:
         goals = [] if goal[0] is was[0] and goal[1] == was[1] else [OBJECTIVE]
         return list(dict.fromkeys([*added, *altered, *dropped, *moved, *goals]))
 
+    def tightened(self, model: Any) -> bool:
+        """Is every solution of the changed model one of the model as it was, with the same value?"""
+        now, goal = {id(row) for row in _rows_of(model)}, _goal_of(model)
+        kept = all(id(row) in now and _body(row) is body for row, body in self._rows)
+        within = all(_within(_range(each), was) for each, was in self._variables)
+        return kept and within and goal[0] is self._goal[0] and goal[1] == self._goal[1]
+
+    def own(self, columns: Iterable[Any]) -> Bools:
+        """bool[columns]: those of the compiled program that the model had when it was made."""
+        known = {id(each) for each, _ in self._variables}
+        return np.array([id(column) in known for column in columns], dtype=bool)
+
     def added(self, rows: Iterable[Any]) -> list[Any]:
         """Those of the rows of the compiled program that the caller has added."""
         own = self._own
@@ -146,7 +160,9 @@ def part_name(part: Any, sets: Mapping[str, str], instance: Instance, grid: Any,
 
 def conflict_in_words(session: Session, name: Callable[[Any], str]) -> str:
     """Rows and bounds of an infeasible program that cannot all hold, by the names that ``name`` gives them."""
-    (rows, columns), program = session.iis(), session.program
+    program, rows, columns = session.program, tuple[int, ...](), tuple[int, ...]()
+    with contextlib.suppress(OptschedError):  # HiGHS may find none; that the program is infeasible stays
+        rows, columns = session.iis()
     parts = [name(program.rows[i]) for i in rows] + [f"the bounds of {name(program.columns[j])}" for j in columns]
     # of families with many members a few are enough; the caller's own row is no such
     family = [part.partition("[")[0] for part in parts]
@@ -183,6 +199,13 @@ def _body(row: Any) -> Any:
 def _range(variable: Any) -> tuple[Any, Any, bool]:
     lower, upper = (variable.value,) * 2 if variable.fixed else variable.bounds
     return lower, upper, variable.is_continuous()
+
+
+def _within(now: tuple[Any, Any, bool], was: tuple[Any, Any, bool]) -> bool:
+    """Are a variable's bounds, and integrality, no looser than they were?"""
+    lower = was[0] is None or (now[0] is not None and now[0] >= was[0])
+    upper = was[1] is None or (now[1] is not None and now[1] <= was[1])
+    return lower and upper and (was[2] or not now[2])
 
 
 def _family(part: Any) -> str:

@@ -22,6 +22,7 @@ Dyer and Wolsey (1990).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -241,6 +242,7 @@ VIOLATED = 1e-4  # of a row's capacity unit: less is numerical noise of the LP
 # Vertices of these LPs mostly have duals with small denominators; then the bound loses nothing at all.
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 24, 60, 120, 360, 840, 2520, 27720)
 NEARLY, FINE = 1e-6, 1 << 24
+MOST_BITS = 61  # of an integer price
 
 
 @dataclass(frozen=True)
@@ -375,13 +377,19 @@ class StartProgram:
 
 
 def rational(values: Floats) -> tuple[Ints, int]:
-    """Nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24."""
-    values = np.maximum(values, 0.0)
+    """Nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24.
+
+    Any prices prove a bound: those beyond 64 bits are as many as fit, and the denominator is no larger than that.
+    """
+    values = np.clip(values, 0.0, 2.0**MOST_BITS)
     for denominator in DENOMINATORS:
         scaled = np.round(values * denominator)
-        if np.all(np.abs(values * denominator - scaled) <= NEARLY * np.maximum(1.0, values)):
+        if scaled.max(initial=0.0) <= 2.0**MOST_BITS and np.all(
+            np.abs(values * denominator - scaled) <= NEARLY * np.maximum(1.0, values)
+        ):
             return scaled.astype(np.int64), denominator
-    return np.round(values * FINE).astype(np.int64), FINE
+    finest = min(FINE, 1 << max(MOST_BITS - math.frexp(float(values.max(initial=0.0)))[1], 0))
+    return np.round(values * finest).astype(np.int64), finest
 
 
 def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFamily]:

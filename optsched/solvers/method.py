@@ -25,7 +25,11 @@ def there(found: T | None) -> T:
 
 @dataclass(frozen=True)
 class MethodReport:
-    """What a method says at its end, beside what it has given to the state."""
+    """What a method says at its end, beside what it has given to the state.
+
+    ``unproved``: neither the time nor the class of its schedules ended the proof, but the solver's tolerances: another
+    method may know more.
+    """
 
     solver: str
     size: Size = field(default_factory=Size)
@@ -33,6 +37,7 @@ class MethodReport:
     duals: dict[str, float] = field(default_factory=dict)
     note: str = ""
     status: str | None = None  # None: optimal or limit, as the numbers say
+    unproved: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,17 @@ both, and what lies between them is told.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from optsched.check.referee import check_schedule
+from optsched.bounds.certificate import rounded_down
 from optsched.deadline import Deadline
 from optsched.errors import InfeasibleError, InputError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
@@ -26,16 +28,19 @@ from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
 from optsched.models.program import PROGRAMS, Program, RoundSchedules, data_of, packing_names
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
-from optsched.problem.schedule import Schedule
 from optsched.registry import near_matches
+from optsched.solvers.changed_model import APART, Optimum, with_schedule
 from optsched.solvers.compile_model import compile
+from optsched.solvers.dual_bound import dual_bound
+from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
 from optsched.solvers.linear_program import LinearProgram, Size
 from optsched.solvers.method import METHODS, there
 from optsched.solvers.round_packing import FINE, pack_rounds
-from optsched.solvers.session import AGREES, Progress, Session
+from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution
-from optsched.speeds.duration import fixed_durations
+from optsched.solvers.solve import begin
+from optsched.speeds.duration import fixed_durations, seconds_alone
 
 
 def is_program(text: str) -> bool:
@@ -89,7 +94,7 @@ def formulate(
     reason = formulation.applies(given.relative, goal.name)
     if reason is not None:
         raise InputError(f"it does not apply: {reason}", field="model", value=model)
-    latest = _one_by_one(given.relative) if horizon is None else horizon - given.epoch
+    latest = -rounded_down(-_one_by_one(given.relative)) if horizon is None else horizon - given.epoch
     asked = None if horizon is None and not formulation.exact else latest
     made = formulation.build(given.relative, goal.name, horizon=asked, relax=relax, cut=False)
     made = _on_clock(made, float(goal.clock_part(given)))
@@ -115,12 +120,20 @@ def _on_clock(model: Any, part: float) -> Any:
     return model
 
 
-def _one_by_one(instance: Instance) -> float:
-    """When all jobs have ended if each runs alone, where it is slowest, after the last arrival; seconds."""
+def _one_by_one(instance: Instance) -> Fraction:
+    """A horizon that is long enough: all jobs one after another, where each is slowest, after the last arrival; seconds.
+
+    **Lemma** Of every class of schedules, and for every objective that does not fall when a job ends later, some optimal
+    schedule ends by then. *Proof.* Cut out of an optimal schedule every time after the last arrival at which no job runs:
+    what comes later moves to the left, all jobs have arrived, and what ran together still does. No job ends later, and the
+    rest is over when the jobs have run, one at least at any time.
+    """
     if speed_depends_on_placement(instance):
         modes = MappedModes.of(instance)
-        return float(instance.arrival.max() + np.maximum.reduceat(modes.seconds, modes.offset[:-1]).sum())
-    return float(instance.arrival.max() + fixed_durations(instance).sum())
+        longest = np.maximum.reduceat(modes.seconds, modes.offset[:-1])
+    else:
+        longest = fixed_durations(instance)
+    return Fraction(float(instance.arrival.max())) + sum(map(Fraction, longest.tolist()), Fraction(0))
 
 
 def solve_model(instance: Source, model: Any, time_limit: float | None = None) -> Solution:
@@ -133,18 +146,27 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
         ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
     time_limit : seconds; None: until the end.
 
-    Returns a `Solution`. A formulation of schedules gives a schedule that the referee has accepted and, unless the
-    objective is another one, whose value, recomputed in fractions, is that of the model. Of a **changed** model status,
-    value and bound are those of the changed model, as ``changed`` and ``note`` say: neither an optimum nor a bound of the
-    instance. A model without schedules (relaxed, or a program) has a value and no schedule. ``duals`` of an LP: d value / d
-    right-hand side of every row, by job id and seconds, ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as
-    ``b <= a``); of a program the prices that it names, and the duals of added rows. ``infeasible``: ``note`` names rows
-    that cannot all hold.
+    Returns a `Solution`. An exact formulation **as it was made** is solved as `solve` with this model solves it: windows
+    of jobs as short as a known schedule leaves them, times in units that fit, schedule and value as `solve` says; where the
+    solver's tolerances leave its proof open another method closes it, and ``note`` says so. The model gets the schedule.
 
-    An LP or MIP is ``optimal`` with a bound that HiGHS proved; a convex program is so to the tolerances of Clarabel, without
-    a bound, else ``feasible``. ``limit``: time was up. Raises `InputError` for a model of something else, for one that is
-    neither linear nor convex, and for one that has lost what makes its solutions schedules; `OptschedError` where a solver
-    gives up.
+    Of a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say: neither
+    an optimum nor a bound of the instance. Its integers are made whole, all else is solved anew for them, the referee judges
+    the schedule, and every row is checked in fractions; the value, unless the objective is another one, is that of the
+    schedule. It is ``optimal`` if that is what HiGHS proved; where HiGHS cannot have computed it (times or weights too far
+    apart for its tolerances) it is ``feasible``, with the bound that is left, or ``limit`` without a value; ``note`` says
+    why.
+
+    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is what its
+    prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds, ``"once[job 7]"``,
+    ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a program the prices that it names, and the duals of
+    added rows. ``infeasible``: ``note`` names rows that cannot all hold.
+
+    A convex program is ``optimal`` to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time is up;
+    what an LP then has is a value and no bound. ``unbounded``: the objective has no limit; there is neither value nor bound.
+    Raises `InputError` for a model of something else, for one that is neither linear nor convex, for one with NaN or an
+    infinite coefficient, by the name of the row, and for one that has
+    lost what makes its solutions schedules; `OptschedError` where a solver gives up.
 
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")
@@ -159,16 +181,18 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     if instance_of(instance) != made.instance:
         raise InputError("the model is one of another instance", value=made.instance.name or "instance")
     began = time.perf_counter()
-    changed = made.changes(model)
+    if isinstance(made.of, Formulation) and not (made.relaxed or made.changes(model)):
+        return replace(_as_made(made, made.of, time_limit), seconds=made.seconds + time.perf_counter() - began)
     try:
         found = _linear(made, model, compile(model), time_limit)
     except InfeasibleError as error:
-        found = _Optimum("infeasible", "HiGHS", note=str(error))
+        found = Optimum("infeasible", Session.solver, note=str(error))
     except InputError:
-        if not is_cvxpy(model) or not model.is_dcp():
+        if not _convex_only(model):
             raise
         found = _convex(made, model, time_limit)
-    return replace(_solution(made, changed, found), seconds=made.seconds + time.perf_counter() - began)
+    changed = made.changes(model)
+    return replace(_solution(made, model, changed, found), seconds=made.seconds + time.perf_counter() - began)
 
 
 def solve_program(
@@ -204,37 +228,72 @@ def solve_program(
     return replace(found, opposite=solve_model(made.instance, other.model, time_limit))
 
 
-@dataclass
-class _Optimum:
-    """What a solver found; the values of the variables, if any, are in the model."""
-
-    status: str
-    solver: str
-    value: float | None = None
-    bound: float | None = None
-    size: Size = field(default_factory=Size)
-    nodes: int = 0
-    duals: dict[str, float] = field(default_factory=dict)
-    note: str = ""
+UNBOUNDED = "its objective has no limit: a row or a bound is missing"
 
 
-def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: float | None) -> _Optimum:
-    session = Session(linear)
+def _as_made(made: Formulated, formulation: Formulation, time_limit: float | None) -> Solution:
+    """The optimum of an exact formulation that nobody has changed: that of the instance, over schedules by its horizon."""
+    short = made.horizon < _one_by_one(made.instance.relative)
+    horizon = made.horizon + made.instance.epoch if short else None
+    deadline = Deadline.after(time_limit)
+    found = begin(made.instance, made.objective, model=formulation.name, deadline=deadline, horizon=horizon).run()
+    if found.schedule is None or found.value_exact is None:
+        return found
+    with contextlib.suppress(InputError):  # moved to the left it fits the windows of the model
+        there(formulation.warm_start)(made.model, found.schedule.relative)
+        if is_cvxpy(made.model):  # which knows its value when it is told all of a solution
+            program = compile(made.model)
+            program.load(program.values()[0])
+    latest = latest_completions(made.instance.relative, made.objective, float(found.value_exact - found.clock_part))
+    if short and bool(np.any(latest > made.horizon)):
+        return replace(found, note="; ".join(filter(None, [found.note, f"the optimum{_by_horizon(made)}"])))
+    return found
+
+
+def _by_horizon(made: Formulated) -> str:
+    return f" over schedules that end by {made.horizon + made.instance.epoch:.12g} s"
+
+
+def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: float | None) -> Optimum:
+    of, instance = made.of, made.instance.relative
+    times = np.zeros(len(linear.c), dtype=bool)
+    if isinstance(of, Formulation) and of.in_seconds:
+        times = ~linear.integrality & made.own(linear.columns)
+    fitted = FittedProgram.of(linear, times)
+    session = Session(fitted.program)
     outcome = session.solve_finely(time_limit)
-    found = _Optimum(outcome.status, session.solver, outcome.value, outcome.bound, linear.size, outcome.nodes)
-    if outcome.status.endswith("infeasible"):
-        found.status, found.note = "infeasible", conflict_in_words(session, made.name)
-        if isinstance(made.of, Formulation):
+    found = Optimum(outcome.status, session.solver, outcome.value, outcome.bound, linear.size, outcome.nodes)
+    if isinstance(of, Formulation):
+        shortest = float(np.nanmin(seconds_alone(instance)))
+        found.fitted, found.doubt = fitted, fitted.doubt(outcome, linear.objective_step, shortest)
+    if outcome.status == "unbounded":
+        found.note = UNBOUNDED
+    if outcome.status == "infeasible":
+        if found.doubt is None:
+            return replace(found, status="limit", note=f"HiGHS finds no solution, but {APART}")
+        found.note = conflict_in_words(session, made.name)
+        if isinstance(of, Formulation):
             found.note = f"no schedule that ends by {made.horizon + made.instance.epoch:.12g} s: {found.note}"
     if outcome.x is not None:
+        x = outcome.x * fitted.unit
+        if isinstance(of, Formulation) and not made.relaxed:
+            settled = fitted.settled(outcome.x)
+            if settled is None:
+                return replace(
+                    found, status="limit", value=None, note=f"HiGHS's solution is none in whole numbers: {APART}"
+                )
+            found.x, found.value = settled, linear.value(settled)
+            x = settled
         row_dual = session.duals() if outcome.status == "optimal" and not linear.is_mip else None
-        linear.load(outcome.x, row_dual)
+        linear.load(x, row_dual)
         if row_dual is not None:
             found.duals = {made.name(row): value for row, value in zip(linear.rows, row_dual.tolist(), strict=True)}
-            if isinstance(made.of, Program):
+            if isinstance(of, Program):
                 found.duals = _prices(made, model) | {
                     name: found.duals[name] for name in map(made.name, made.added(linear.rows))
                 }
+            elif linear.sense == 1 and outcome.value is not None:
+                found.bound = dual_bound(linear, row_dual, outcome.value)
     return found
 
 
@@ -246,12 +305,27 @@ def _prices(made: Formulated, model: Any) -> dict[str, float]:
     return {}
 
 
-def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
+def _convex_only(model: Any) -> bool:
+    """Is it a convex program that is no linear one?"""
+    if not is_cvxpy(model) or not model.is_dcp():
+        return False
+    from optsched.solvers.compile_cvxpy import is_linear
+
+    return not is_linear(model)
+
+
+def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
     import cvxpy as cp
 
+    for part in (*model.constraints, model.objective):
+        for number in (*part.constants(), *part.parameters()):
+            values = number.value.data if issparse(number.value) else number.value
+            if values is not None and np.isnan(values).any():
+                where = "the objective" if part is model.objective else f"row {made.name((part, 0))}"
+                raise InputError("invalid", field=f"{where}, a constant", value=math.nan, legal="a finite number")
     try:
         model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
-    except cp.error.SolverError as error:
+    except (cp.error.SolverError, ValueError) as error:  # ValueError: of an infinite coefficient
         raise OptschedError(f"Clarabel: {made.of.name}: {str(error).splitlines()[0]}") from None
     # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
     known = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}
@@ -260,7 +334,8 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
     if status is None:
         raise OptschedError(f"Clarabel: {made.of.name} ended {model.status}")
     size = Size(sum(row.size for row in model.constraints), sum(variable.size for variable in model.variables()))
-    found = _Optimum(status, "Clarabel", size=size, note="no values obey all rows" if status == "infeasible" else "")
+    notes = {"infeasible": "no values obey all rows", "unbounded": UNBOUNDED}
+    found = Optimum(status, "Clarabel", size=size, note=notes.get(status, ""))
     if status in ("optimal", "feasible"):
         found.value = float(model.value)
     if status == "optimal":
@@ -272,74 +347,60 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> _Optimum:
     return found
 
 
-def _solution(made: Formulated, changed: list[str], found: _Optimum) -> Solution:
+def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) -> Solution:
     """The solution of a solved model: its schedule, judged, where it has one, and what it is and is not."""
-    of, instance, schedule = made.of, made.instance, None
+    of, instance = made.of, made.instance
     clocked = "total_completion_time" if isinstance(of, Program) and of.clocked else made.objective
     part = Fraction(0) if clocked in PROGRAMS else get_objective(clocked).clock_part(instance)
-    value = None if found.value is None else Fraction(found.value)
-    bound = None if found.bound is None else Fraction(found.bound)
-    notes = [found.note]
-    if isinstance(of, Formulation) and not made.relaxed and found.value is not None:
-        schedule = _schedule(made, of, changed)
-        own = get_objective(made.objective).exact_of(instance.relative, schedule.completion.tolist()) + part
-        if OBJECTIVE in changed:
-            notes.append(f"the {made.objective} of its schedule is {float(own):.12g}")
-        else:
-            # a model that has lost a row may promise what no schedule keeps
-            scale = abs(float(own - part)) + float(schedule.completion.max(initial=0.0))
-            if abs(float(own - Fraction(found.value))) > AGREES * scale:
-                raise InputError(
-                    f"the model ({', '.join(changed) or 'unchanged'}) says {made.objective} {found.value:.12g}, "
-                    f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
-                )
-            value = own
-            bound = own if found.status == "optimal" or bound is None else min(bound, own)
-    elif isinstance(of, Formulation) and found.value is not None:
-        bounds = "" if changed else f", and its optimum is a bound (class {of.schedule_class})"
-        notes.append(f"{of.name} is a relaxation here: it has no schedule{bounds}")
-    within = ""  # a word on the horizon, unless the value shows that no better schedule ends after it
-    if schedule is not None:
-        latest = latest_completions(instance.relative, made.objective, float(own - part))
-        if OBJECTIVE in changed or bool(np.any(latest > made.horizon)):
-            within = f" over schedules that end by {made.horizon + instance.epoch:.12g} s"
-    if changed and value is not None:
-        notes.append(
-            f"the optimum of the changed model{within}: neither an optimum nor a bound of the instance as it is"
-        )
-    elif within and made.horizon < _one_by_one(instance.relative):
-        notes.append(f"the optimum{within}")
     solution = Solution(
         objective=made.objective,
         status=found.status,
-        value_exact=value,
-        bound_exact=bound,
-        schedule=None if schedule is None else schedule.on_clock(instance),
+        value_exact=None if found.value is None else Fraction(found.value),
+        bound_exact=found.proved,
         model=of.name,
         solver=found.solver,
         size=found.size,
         nodes=found.nodes,
         duals=found.duals,
-        note="; ".join(filter(None, notes)),
+        note=found.note,
         clock_part=part,
         meaning=of.value if isinstance(of, Program) else "",
         changed=tuple(changed),
     )
-    return solution.named()
+    notes, within = list[str](), ""
+    if isinstance(of, Formulation) and found.value is not None:
+        if made.relaxed:
+            notes.append(_relaxed(made, of, changed))
+        else:
+            solution, notes = with_schedule(made, of, model, found, solution)
+            within = _horizon_matters(made, changed, solution)
+    if changed and solution.value is not None:
+        what = "the optimum" if solution.status == "optimal" else "value and bound are those"
+        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance as it is")
+    return replace(solution, note="; ".join(filter(None, [solution.note, *notes]))).named()
 
 
-def _schedule(made: Formulated, formulation: Formulation, changed: list[str]) -> Schedule:
-    """The schedule in the values of the model, accepted by the referee; counted from the first arrival."""
-    words, relative = f"the model ({', '.join(changed) or 'unchanged'})", made.instance.relative
-    kept = {"kept": True} if changed and formulation.in_seconds else {}
-    try:
-        schedule = there(formulation.schedule)(made.model, relative, **kept)
-    except InputError as error:
-        raise InputError(f"{words} does not make a schedule: {error}") from None
-    broken = check_schedule(relative, schedule, preemptive=False)
-    if broken:
-        raise InputError(f"{words} does not make a schedule, says the referee: {broken[0]}")
-    return schedule
+def _relaxed(made: Formulated, of: Formulation, changed: list[str]) -> str:
+    """What the optimum of a relaxation is."""
+    said = f"{of.name} is a relaxation here: it has no schedule"
+    if changed:
+        return said
+    if made.horizon >= _one_by_one(made.instance.relative):
+        return f"{said}, and its optimum is a bound (class {of.schedule_class})"
+    return (
+        f"{said}, and its optimum bounds only schedules{_by_horizon(made).removeprefix(' over schedules')} "
+        f"(class {of.schedule_class}): a later end may be better"
+    )
+
+
+def _horizon_matters(made: Formulated, changed: list[str], solution: Solution) -> str:
+    """A word on the horizon, unless the value shows that no better schedule ends after it."""
+    if solution.schedule is None:
+        return ""
+    relative = made.instance.relative
+    own = get_objective(made.objective).exact_of(relative, solution.schedule.relative.completion.tolist())
+    late = latest_completions(relative, made.objective, float(own)) > made.horizon
+    return _by_horizon(made) if OBJECTIVE in changed or bool(late.any()) else ""
 
 
 # `solve_by_columns`: the programs of Hadar's packing, `hadar-primal`, `hadar-dual` and `hadar-packing`, without a list of

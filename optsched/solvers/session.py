@@ -26,22 +26,23 @@ import scipy.sparse as sp
 from optsched.deadline import Deadline
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.linear_program import FEASIBILITY, LinearProgram, whole_bounds
+from optsched.solvers.outcome import Outcome, round_bound
 
 THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
 IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
-BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
 AGREES = 1e-6  # relative: what HiGHS says a solution is worth, and what it is
-FEASIBILITY = 1e-9  # where values lie on no grid; HiGHS prunes with it, so 1e-6 ends a proof that far from the optimum
 # `Session.solve_finely`, powers of two: the largest term of a reduced cost, and how much smaller the least is that counts.
 LARGEST, DIGITS = 20, 40
+DUAL, PRIMAL = 1, 4  # HiGHS's simplex_strategy
 PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
 
+OPEN = "unbounded or infeasible"  # HiGHS may leave it there; `Session.solve` finds out
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kInfeasible: "infeasible",
     highspy.HighsModelStatus.kUnbounded: "unbounded",
-    highspy.HighsModelStatus.kUnboundedOrInfeasible: "unbounded or infeasible",
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: OPEN,
     highspy.HighsModelStatus.kTimeLimit: "limit",
     highspy.HighsModelStatus.kIterationLimit: "limit",
     highspy.HighsModelStatus.kSolutionLimit: "limit",
@@ -71,44 +72,6 @@ class Progress:
     def on_clock(self, part: float) -> Progress:
         """The same interval with what a clock adds to values; the gap stays relative to what is left without it."""
         return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one `Session.solve` found.
-
-    ``status``: optimal | infeasible | unbounded | unbounded or infeasible | limit. ``value`` is None without a
-    solution; ``bound`` is the proved bound in the model's sense (None when nothing is proved; an LP's is its optimum).
-    For a MIP it is a float that HiGHS vouches for. ``iterations`` are simplex iterations, ``nodes`` branch-and-bound
-    nodes: both are deterministic, seconds are not.
-    """
-
-    status: str
-    value: float | None
-    bound: float | None
-    x: Floats | None
-    nodes: int
-    iterations: int
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """|value - bound| / |value|; inf when either is missing, 0 when they are equal."""
-        if self.value is None or self.bound is None:
-            return math.inf
-        return abs(self.value - self.bound) / max(abs(self.value), 1e-12) if self.value != self.bound else 0.0
-
-
-def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0, sense: int = 1) -> float:
-    """The nearest value ``offset + k step`` that a float bound still proves; ``bound`` itself when ``step`` is None.
-
-    A minimisation's bound is rounded up, a maximisation's down, after giving way 1e-6 relatively.
-    """
-    if step is None or not math.isfinite(bound):
-        return bound
-    slack = BOUND_TOLERANCE * max(1.0, abs(bound))
-    k = math.ceil((sense * (bound - offset) - slack) / float(step))
-    return float(Fraction(offset) + sense * k * Fraction(step))
 
 
 class _Silent(highspy.Highs):
@@ -188,7 +151,11 @@ class Session:
         self._change("changeRowsBounds", self.highs.getNumRow(), rows, lower, upper)
 
     def set_bounds(self, lower: Floats, upper: Floats, columns: Ints | None = None) -> None:
-        """New column bounds (of all columns, or of ``columns``)."""
+        """New column bounds (of all columns, or of ``columns``), those of integer columns rounded inwards."""
+        if self.is_mip:
+            integer = np.zeros(self.highs.getNumCol(), dtype=bool)  # columns that were added are continuous
+            integer[: len(self.program.c)] = self.program.integrality
+            lower, upper = whole_bounds(lower, upper, integer if columns is None else integer[columns])
         self._change("changeColsBounds", self.highs.getNumCol(), columns, lower, upper)
 
     def add_columns(self, cost: Floats, A: sp.csc_array, *, upper: Floats | None = None) -> Ints:
@@ -232,34 +199,88 @@ class Session:
 
         Parameters
         ----------
-        time_limit : seconds of wall time (None: none). HiGHS may overrun it inside presolve.
+        time_limit : seconds of wall time for this solve (None: none). HiGHS may overrun it inside presolve.
         node_limit : branch-and-bound nodes; unlike seconds it gives the same result on every machine.
         objective_step : all solutions' values are multiples of it (plus the offset). Found by itself when all columns
             with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the bound is
             rounded. Give it where the model cannot show it but the theory can (integer instances have integer optima).
-            Without a step the proof ends at a gap of 0, with a solution feasible to 1e-9.
+            Without a step the proof ends at a gap of 0, with a solution feasible to `LinearProgram.tolerance`.
         progress : called from within the solve on every new incumbent and every line HiGHS would log.
         """
         step = objective_step if objective_step is not None else self.program.objective_step
         step = step if self.is_mip else None
-        self.set_options(
-            time_limit=math.inf if time_limit is None else max(0.0, float(time_limit)),
-            mip_max_nodes=highspy.kHighsIInf if node_limit is None else int(node_limit),
-            mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale,
-        )
-        if self.is_mip and step is None:
-            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
-            self.set_options(**dict.fromkeys(names, FEASIBILITY))
-        if self._start is not None and self.is_mip:
-            x, known = self._start
-            indices = np.flatnonzero(known).astype(np.int32)
-            self.highs.setSolution(len(indices), indices, x[known])  # a hint: one that HiGHS does not take is none
-        began = time.perf_counter()
+        began, deadline = time.perf_counter(), Deadline.after(time_limit)
+        self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
+        if self.is_mip and not self.program.coarse(step):
+            names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+            self.set_options(**dict.fromkeys(names, self.program.tolerance), dual_feasibility_tolerance=FEASIBILITY)
+        self._give_start(deadline)
         with self._reporting(progress, began):
-            if self.highs.run() == highspy.HighsStatus.kError:
-                model = self.highs.modelStatusToString(self.highs.getModelStatus())
-                raise OptschedError(f"HiGHS: run failed (model status: {model})")
-        return self._outcome(step, time.perf_counter() - began)
+            status = self._run(deadline, node_limit)
+        if status == OPEN or (status == "unbounded" and self.is_mip):
+            status = self._unbounded_or_infeasible(deadline, node_limit)
+            return Outcome(status, None, None, None, 0, 0, time.perf_counter() - began)
+        return self._outcome(status, step, time.perf_counter() - began)
+
+    def _run(self, deadline: Deadline, node_limit: int | None = None) -> str:
+        """Run HiGHS; returns how it ended. An LP without a verdict is solved again, without a basis and by the other simplex
+        method: the primal one sometimes ends "Unknown" where there is an optimum."""
+        ended = self._ended(deadline, node_limit)
+        if ended is None and not self.is_mip:
+            self.highs.clearSolver()
+            strategy = self.highs.getOptionValue("simplex_strategy")[1]
+            self.set_options(simplex_strategy=DUAL if strategy == PRIMAL else PRIMAL)
+            ended = self._ended(deadline, node_limit)
+            self.set_options(simplex_strategy=strategy)
+        if ended is None:
+            model = self.highs.modelStatusToString(self.highs.getModelStatus())
+            raise OptschedError(f"HiGHS: run failed (model status: {model})")
+        return ended
+
+    def _ended(self, deadline: Deadline, node_limit: int | None) -> str | None:
+        # the seconds of a limit count for all LP solves of one HiGHS together, but for each MIP anew
+        past = 0.0 if self.is_mip else self.highs.getRunTime()
+        nodes = highspy.kHighsIInf if node_limit is None else int(node_limit)
+        self.set_options(time_limit=past + deadline.left, mip_max_nodes=nodes)
+        failed = self.highs.run() == highspy.HighsStatus.kError
+        return None if failed else _STATUS.get(self.highs.getModelStatus())
+
+    def _give_start(self, deadline: Deadline) -> None:
+        """Hand the start over, complete in its integer columns: a hint, one that HiGHS does not take is none."""
+        if self._start is None or not self.is_mip:
+            return
+        x, known = self._start
+        integer = self.program.integrality
+        if not known[integer].all() or bool(np.any(np.abs(x - np.round(x))[integer] > FEASIBILITY)):
+            # HiGHS completes a start by a MIP of its own, in which what is known is fixed, and its callbacks then tell the
+            # bounds of that one. So it does this first, while nobody listens; no node of the program itself is searched.
+            self._set_solution(x, known)
+            with contextlib.suppress(OptschedError):
+                self._run(deadline, node_limit=0)
+            completed = self._feasible()
+            if completed is None:
+                return
+            x, known = np.where(integer, np.round(completed), completed), np.ones(len(x), dtype=bool)
+        self._set_solution(x, known)
+
+    def _set_solution(self, x: Floats, known: Bools) -> None:
+        indices = np.flatnonzero(known).astype(np.int32)
+        self.highs.setSolution(len(indices), indices, x[known])
+
+    def _feasible(self) -> Floats | None:
+        """The solution that HiGHS holds, if it is one of the program."""
+        feasible = self.highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        return np.asarray(self.highs.allVariableValues()) if feasible else None
+
+    def _unbounded_or_infeasible(self, deadline: Deadline, node_limit: int | None) -> str:
+        """Which of both a program without an optimum is: unbounded if there is any solution at all (of a MIP, too: Meyer,
+        On the existence of optimal solutions to integer and mixed-integer programming problems, Math. Prog. 7, 1974)."""
+        self._change("changeColsCost", self._cost.size, None, np.zeros(self._cost.size))
+        try:
+            status = self._run(deadline, node_limit)
+        finally:
+            self._change("changeColsCost", self._cost.size, None, self._cost)
+        return "unbounded" if status == "optimal" else status
 
     @contextlib.contextmanager
     def _reporting(self, progress: Callable[[Progress], None] | None, began: float) -> Iterator[None]:
@@ -284,24 +305,25 @@ class Session:
             for source in sources:
                 source.unsubscribe(report)
 
-    def _outcome(self, step: Fraction | float | None, seconds: float) -> Outcome:
-        model_status = self.highs.getModelStatus()
-        if model_status not in _STATUS:
-            raise OptschedError(f"HiGHS: run ended with {self.highs.modelStatusToString(model_status)}")
-        status, info = _STATUS[model_status], self.highs.getInfo()
-        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        x = np.asarray(self.highs.allVariableValues()) if feasible else None
-        value = self._value(float(info.objective_function_value)) if feasible else None
+    def _outcome(self, status: str, step: Fraction | float | None, seconds: float) -> Outcome:
+        info = self.highs.getInfo()
+        x = None if status == "unbounded" else self._feasible()
+        value = None if x is None else self._value(float(info.objective_function_value))
+        if not self.highs.getNumCol():  # HiGHS says "empty", whatever the rows
+            rows = self.highs.getLp()
+            held = np.all(np.less_equal(rows.row_lower_, 0.0) & np.greater_equal(rows.row_upper_, 0.0))
+            status, x, value = ("optimal", np.zeros(0), self.program.offset) if held else ("infeasible", None, None)
         if self.is_mip and x is not None:
-            # HiGHS 1.16.0 forgets what presolve fixed where a start is given: its value and its bound are then those of the
-            # reduced program, which prove nothing.
+            # HiGHS 1.16.0, given a start or solving on from its last solution, may return a worse point, often the start
+            # itself, beside a value that is another one's: then none of what it says is taken for a proof.
             reported, terms = float(info.objective_function_value), self._cost * x
             if abs(reported - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
                 raise OptschedError(
                     f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}"
                 )
         bound: float | None = None
-        if self.is_mip and math.isfinite(info.mip_dual_bound):
+        # of an LP HiGHS says 0.0, of an infeasible program 0.0 or an infinity, before the first bound of a MIP an infinity
+        if self.is_mip and status in ("optimal", "limit") and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
             bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, self.program.sense))
         elif not self.is_mip and status == "optimal":
@@ -311,7 +333,7 @@ class Session:
             value=value,
             bound=bound,
             x=x,
-            nodes=int(info.mip_node_count) if self.is_mip else 0,
+            nodes=max(0, int(info.mip_node_count)) if self.is_mip else 0,
             iterations=int(info.simplex_iteration_count),
             seconds=seconds,
         )
@@ -324,27 +346,29 @@ class Session:
         """As `solve`; an LP is then solved on in a unit of the objective in which no dual is lost in HiGHS's tolerances.
 
         Reduced costs may be 1e-7 off, whatever they are made of: where costs of 1 stand beside duals of 1e-6, optima are
-        off in the fourth digit. Of a program whose rows and columns are those of the beginning.
+        off in the fourth digit. So what the first solve finds has a value and no bound, ``limit`` if time was up before the
+        second had ended, ``feasible`` if that failed. Of a program whose rows and columns are those of the beginning.
         """
         deadline = Deadline.after(time_limit)
         outcome = self.solve(time_limit=time_limit)
-        if self.is_mip or outcome.status != "optimal":
+        if self.is_mip or outcome.status != "optimal" or not self.program.A.nnz:  # without rows there are no duals
             return outcome
         terms = abs(self.program.A).multiply(np.abs(self._solution().row_dual)[:, None]).tocsc()
         size = np.frexp(terms.max(axis=0).toarray().ravel())[1][np.diff(terms.indptr) > 0]
         largest = int(size.max(initial=0))
         power = min(-int(size[size > largest - DIGITS].min(initial=0)), LARGEST - largest)
-        if power <= 0 or deadline.passed:
+        if power <= 0:
             return outcome
-        basis = self.highs.getBasis()
+        basis, status = self.highs.getBasis(), "feasible"
         self._rescale(math.ldexp(1.0, power))
         with contextlib.suppress(OptschedError):
             finer = self.solve(time_limit=None if time_limit is None else deadline.left)
             if finer.status == "optimal":
                 return replace(finer, iterations=outcome.iterations + finer.iterations)
+            status = finer.status if finer.status == "limit" else status
         self._rescale(math.ldexp(1.0, -power))
         self._call("setBasis", basis)
-        return self.solve()
+        return replace(outcome, status=status, bound=None)  # the coarse one has a value, and proves nothing
 
     def _rescale(self, factor: float) -> None:
         self._scale, self._cost = self._scale * factor, self._cost * factor

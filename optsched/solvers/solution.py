@@ -31,7 +31,8 @@ class Solution:
     objective : name of the objective; value and bound are in its unit (seconds, times weights).
     status : **optimal**: proved, and the referee has recomputed the value from the schedule. **feasible**: the model
         asked for proves no more than this interval. **limit**: the time limit, or no exact method fits (see ``note``).
-        **infeasible**: no schedule meets the horizon; ``note`` says which rows conflict.
+        **infeasible**: no schedule meets the horizon; ``note`` says which rows conflict. **unbounded**: the objective of a
+        changed model has no limit; there is neither value nor bound.
     value_exact, bound_exact : the same as fractions. ``bound_by``: "certificate" (exact, `Certificate.verify`) or
         "solver" (the branch-and-bound of ``solver`` vouches for it).
     certificate : the best bound that can be verified from the instance alone; it may be below ``bound``.
@@ -69,7 +70,7 @@ class Solution:
     def __repr__(self) -> str:
         on = "" if self.schedule is None else f" on {self.schedule.instance.name!r}"
         how = "" if self.status == "optimal" else f"{self.status}: "
-        why = f": {self.note}" if self.status == "infeasible" else ""
+        why = f": {self.note}" if self.status in ("infeasible", "unbounded") else ""
         return f"Solution({how}{self.text}{on}{why})"
 
     def _repr_html_(self) -> str:

@@ -211,13 +211,15 @@ def _run(state: SolveState, named: Method | None) -> Solution:
 def _with_fallbacks(state: SolveState, method: Method) -> Solution:
     """The method's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
 
-    Schedules and bounds that are in the state by then stay: each has been judged.
+    They fail where it gives up, where a schedule refutes its bound, and where tolerances leave its proof open. Schedules and
+    bounds that are in the state by then stay: each has been judged.
     """
     failed = [method.name]
     following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
     left = [name for name in following if name != method.name]
+    open_: tuple[str, MethodReport] | None = None  # the first that tolerances have left open
     while True:
-        state.method = method.name
+        state.begin(method.name)
         try:
             report = method.run(state)
         except NotInstalledError:
@@ -225,18 +227,24 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
         except (OptschedError, ArithmeticError) as error:
             _LOG.info("%s: %s", method.name, error)
         else:
-            return _solution(state, method.name, report, failed[:-1])
+            if method.name not in state.refuted and not report.unproved:
+                return _solution(state, method.name, report, failed[:-1])
+            if method.name not in state.refuted:
+                open_ = open_ or (method.name, report)
         found = None if state.closed or state.late else _choose(state, left)
         if found is None:
             break
         method = found
         failed.append(method.name)
         left = left[left.index(method.name) + 1 :]
+    if open_ is not None:
+        return _solution(state, *open_, [name for name in failed if name != open_[0]])
     state.any_schedule()
     return _solution(state, "list", MethodReport("list schedule"), failed)
 
 
 def _method_named(name: str) -> Method:
+    name = FORMULATIONS.canonical(METHODS.canonical(name))
     if name in METHODS:
         return METHODS.get(name)
     if name in FORMULATIONS:
@@ -268,7 +276,9 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
         usual = state.instance.interference is not None and state.schedule_class == EXCLUSIVE
         note = ALONE if usual else ""
     if failed:
-        note = f"{' and '.join(failed)} did not get through these numbers; {note or 'this is what other methods prove'}"
+        why = "".join(f" ({each})" for name, each in state.refuted.items() if name in failed)
+        names = " and ".join(failed)
+        note = f"{names} did not get through these numbers{why}; {note or 'this is what other methods prove'}"
     return Solution(
         objective=state.goal.name,
         status=status,

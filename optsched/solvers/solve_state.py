@@ -30,9 +30,10 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
-from optsched.solvers.method import EXCLUSIVE, SHARING
+from optsched.solvers.method import EXCLUSIVE, SHARING, there
+from optsched.solvers.outcome import BOUND_TOLERANCE
 from optsched.solvers.placed_list import best_placed_schedule
-from optsched.solvers.session import BOUND_TOLERANCE, Progress
+from optsched.solvers.session import Progress
 from optsched.speeds.duration import fixed_durations
 
 # What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
@@ -43,6 +44,8 @@ PLACED = "the speed of its jobs depends on their placement"
 JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
 MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
 FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
+FLOAT = 2.0**-40  # of a value: what a solver's sums in float64 may be off
+DOUBTFUL = 1e-7  # of what is at stake: a bound on no grid gives way to a doubt that is more
 
 
 def common_step(parts: Iterable[Fraction]) -> Fraction:
@@ -81,6 +84,8 @@ class SolveState:
         self.bound: Fraction | None = None
         self.bound_by = "certificate"
         self.certificate: Certificate | None = None
+        self.refuted: dict[str, str] = {}  # methods whose bound a schedule refutes: what happened, in a sentence
+        self._before: tuple[Fraction | None, str] = (None, "certificate")  # the bound, when the method began
         self._progress, self.trace = progress, list[Progress]()
 
     # --- time and progress ---------------------------------------------------------------------------------------
@@ -150,7 +155,9 @@ class SolveState:
             return False
         if self.bound >= self.value:
             return True
-        exact = self.step is not None and self.grid is not None and self.grid.exact  # all times and values in float64
+        # all times are in float64, and values so far apart that a method computing in it tells them apart
+        least = Fraction(FLOAT) * abs(self.value) + self.rounding_of_times
+        exact = self.grid is not None and self.grid.exact and self.finest_step is not None and self.finest_step > least
         return not exact and self.value - self.bound <= self._rounding
 
     @cached_property
@@ -194,6 +201,8 @@ class SolveState:
         self.schedule, self.value = schedule, value
         for of_schedule in ("at_stake", "rounding_of_times"):
             self.__dict__.pop(of_schedule, None)
+        if self.bound is not None and self.bound_by != "certificate" and self.bound > value + self._rounding:
+            self._refute(self.bound)
         self.report()
         return True
 
@@ -202,23 +211,65 @@ class SolveState:
         duration = fixed_durations(self.instance)
         return self.offer(Schedule.from_starts(self.instance, starts, duration=duration, policy=policy))
 
-    def raise_bound(self, bound: float | Fraction, by: str, *, tell: bool = True) -> None:
-        """A proven lower bound to keep if it is higher; floats are rounded up to the grid of values, if there is one."""
-        if isinstance(bound, float):
-            if not math.isfinite(bound):  # a solver that was stopped before it had one
+    def begin(self, method: str) -> None:
+        """It is the turn of a method; the bound as it stands is what is left where this one fails."""
+        self.method, self._before = method, (self.bound, self.bound_by)
+
+    def raise_bound(
+        self,
+        bound: float | Fraction,
+        by: str,
+        *,
+        tell: bool = True,
+        doubt: Fraction = Fraction(0),
+        up_to_value: bool = False,
+    ) -> None:
+        """A proven lower bound to keep if it is higher; a solver's is rounded up to the grid of values, if there is one.
+
+        ``doubt``: how far a solver's may be too high. ``up_to_value``: it speaks of schedules better than the
+        incumbent, so that what is above the value says no more than that there is none. Any other bound that is above by
+        more than rounding shows that the method went wrong: `refuted` says so, and nothing of its bounds is kept.
+        """
+        if self.method in self.refuted:
+            return
+        if isinstance(bound, float) and not math.isfinite(bound):  # a solver that was stopped before it had one
+            return
+        if isinstance(bound, float) or doubt:
+            bound = self._on_grid(Fraction(bound), doubt)
+        if self.value is not None and bound > self.value:
+            if not up_to_value and bound > self.value + max(self._rounding, doubt):
+                self._refute(bound)
                 return
-            bound = Fraction(bound)
-            if (
-                self.step is not None
-            ):  # the least value on the grid that it still proves, giving way 1e-6 of what is at stake
-                slack = Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times
-                bound = self.values_from + math.ceil((bound - slack - self.values_from) / self.step) * self.step
-        if self.value is not None and self.horizon is None:
-            bound = min(bound, self.value)  # the optimum is at most the value; what is above is rounding
+            bound = self.value  # what is above is rounding
         if self.bound is None or bound > self.bound:
             self.bound, self.bound_by = bound, by
             if tell:
                 self.report()
+
+    def _on_grid(self, bound: Fraction, doubt: Fraction) -> Fraction:
+        # The least value on the grid that a solver's float still proves: it gives way 1e-6 of what is at stake, where steps
+        # can tell, else its own doubt and what float64 leaves open.
+        step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times + doubt
+        if step is None and doubt:
+            finer = Fraction(FLOAT) * abs(bound) + self.rounding_of_times + doubt
+            if self.finest_step is not None and finer < self.finest_step:
+                step, slack = self.finest_step, finer
+        if step is not None:
+            return self.values_from + math.ceil((bound - slack - self.values_from) / step) * step
+        return bound - doubt if doubt > Fraction(DOUBTFUL) * self.at_stake else bound
+
+    def _refute(self, bound: Fraction) -> None:
+        # A schedule is better than what the method calls a bound: the bound of before stands.
+        self.refuted[self.method] = (
+            f"{self.method} claimed a bound of {float(bound):.15g}, more than the {float(there(self.value)):.15g} "
+            "of a schedule, so nothing of what it claimed is kept"
+        )
+        (self.bound, self.bound_by), certificate = self._before, self.certificate
+        if certificate is not None and (self.bound is None or certificate.value >= self.bound):
+            self.bound, self.bound_by = certificate.value, "certificate"
+            if self.value is not None:
+                self.bound = min(self.bound, self.value)
+        self.report()
 
     def steps(self, value: Fraction) -> int:
         """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""

@@ -9,3 +9,7 @@ from optsched.speeds.duration import paces
 from optsched.speeds.sharing_pair import SharingPair, adadual_ratio, share_threshold, sharing_pair, two_transfers
 
 __all__ = ["SharingPair", "adadual_ratio", "paces", "share_threshold", "sharing_pair", "two_transfers"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

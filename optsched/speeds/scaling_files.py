@@ -40,6 +40,7 @@ from typing import NamedTuple
 
 from optsched.errors import InputError, RowErrors, RowProblem, naming
 from optsched.problem.contention import LARGEST
+from optsched.problem.files import note_source
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.scaling_fit import joint_fit
 
@@ -146,6 +147,7 @@ def _iterations(file: Path) -> dict[str, tuple[tuple[int, float], ...]]:
 
 def _rows(file: Path, columns: dict[str, int], named: str | None = None) -> list[tuple[str, list[float]]]:
     # (name, or "" without such a column; positive numbers); columns marked 1 hold integers. All bad rows are raised together
+    note_source(file)
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             lines = list(csv.DictReader(stream))

@@ -1,6 +1,6 @@
 """`Experiment`: policies on workloads, declared as a table; `RunOutcome`: the same table with its numbers.
 
-Means over seeds and how sure they are: Student's t intervals, and paired comparisons on the same workloads.
+Means over seeds and how sure they are (`optsched.intervals`), and paired comparisons on the same workloads.
 """
 
 from __future__ import annotations
@@ -13,42 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from optsched.intervals import Estimate, estimate, half_width
 from optsched.problem.instance import Instance
 from optsched.rounding import significant
 from optsched.sweeps.grid import Cell
 from optsched.sweeps.measurement import Measurement, measurement_of
 
-CONFIDENCE = 0.95
 LARGEST = 100.0  # ends of intervals stay finite: e^100
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over ``count`` seeds; its interval is mean +- ``half_width`` (None: a single seed has no interval)."""
-
-    mean: float
-    half_width: float | None
-    count: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers by name."""
-        return {"mean": self.mean, "half_width": self.half_width}
-
-
-def estimate(values: Sequence[float]) -> Estimate | None:
-    """The mean of independent observations, with the half width t_{0.975, n-1} s / sqrt(n) of its 95 % interval.
-
-    None where a value is missing (nan). It assumes that the mean is about normal. Complexity O(n).
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if x.size == 0 or not np.isfinite(x).all():
-        return None
-    if x.size == 1:
-        return Estimate(float(x[0]), None, 1)
-    from scipy.stats import t  # slow to import
-
-    spread = float(x.std(ddof=1)) / math.sqrt(x.size)
-    return Estimate(float(x.mean()), float(t.ppf(0.5 + CONFIDENCE / 2, x.size - 1)) * spread, int(x.size))
 
 
 @dataclass(frozen=True)
@@ -78,15 +49,14 @@ def relative(values: Sequence[float], reference: Sequence[float]) -> Change | No
     x, y = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     if x.shape != y.shape:
         raise ValueError(f"{x.size} values beside {y.size}")
-    if not ((x > 0) & (y > 0)).all():
+    if x.size == 0 or not ((x > 0) & (y > 0)).all():
         return None
-    found = estimate(np.log(x / y).tolist())
-    if found is None:
-        return None
-    if found.half_width is None:
-        return Change(math.expm1(found.mean), None, None)
-    low, high = found.mean - found.half_width, found.mean + found.half_width
-    return Change(math.expm1(found.mean), *(math.expm1(min(end, LARGEST)) for end in (low, high)))
+    log = np.log(x / y)
+    mean = float(log.mean())
+    if log.size == 1:
+        return Change(math.expm1(mean), None, None)
+    half = half_width(log)
+    return Change(math.expm1(mean), *(math.expm1(min(end, LARGEST)) for end in (mean - half, mean + half)))
 
 
 @dataclass(frozen=True)
@@ -192,8 +162,14 @@ class RunOutcome:
         return [each.get(name, math.nan) for each in found]
 
     def estimate(self, row: str, column: str, name: str) -> Estimate | None:
-        """Mean and interval of a measure in a cell; None where it is not defined."""
-        return estimate(self.values(row, column, name))
+        """Mean and interval of a measure in a cell; None where it is not defined, for every seed.
+
+        An interval ends where the measure does: no ratio to a lower bound is below 1, no time below 0.
+        """
+        values, measure = self.values(row, column, name), self.experiment.measurement.measures[name]
+        if not values or not np.isfinite(values).all():
+            return None
+        return estimate(values, *measure.range)
 
     @property
     def compared(self) -> str:
@@ -240,9 +216,13 @@ class RunOutcome:
         for name in self.experiment.measurement.measures:
             value = self.estimate(row, column, name)
             values = [None if math.isnan(v) else v for v in self.values(row, column, name)]
-            found[name] = None if value is None else {**value.to_json(), "values": values}
+            found[name] = None if value is None else {**_interval(value), "values": values}
         change = self.changes[row, column]
         return {"row": row, "column": column, "change": asdict(change) if change else None, "measures": found}
+
+
+def _interval(value: Estimate) -> dict[str, float | None]:
+    return {"mean": value.mean, "low": value.low, "high": value.high}
 
 
 # Published results beside what was measured: the same ratio of two rows, and whether it holds here.

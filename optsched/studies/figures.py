@@ -86,11 +86,8 @@ def _value(spec: Spec, outcome: RunOutcome, row: str, column: str) -> dict[str, 
     found, (scale, _) = outcome.estimate(row, column, spec["y"]), _scale(spec, outcome)
     if found is None:
         return {"value": None, "low": None, "high": None}
-    half = math.nan if found.half_width is None else found.half_width
-    # an interval ends where the measure does: no ratio to a lower bound is below 1
-    least = 1.0 if outcome.experiment.measurement.measures[spec["y"]].at_most else 0.0
-    ends = (found.mean, max(found.mean - half, least), found.mean + half)
-    return {name: None if math.isnan(v) else v * scale for name, v in zip(("value", "low", "high"), ends, strict=True)}
+    ends = (found.mean, found.low, found.high)
+    return {n: None if v is None else v * scale for n, v in zip(("value", "low", "high"), ends, strict=True)}
 
 
 def _scale(spec: Spec, outcome: RunOutcome) -> tuple[float, str]:

@@ -1,6 +1,7 @@
 """`Study`: a paper's experiments, declared in a TOML file, that can be run again as one sweep.
 
-summary = "..."                          # and method, seeds: how the numbers come about, usual workloads of every kind
+summary = "..."                          # and title, paper, for pages
+method = "..."                           # how the numbers come about; seeds: usual workloads of every kind
 [words]                                  # $gpus in a text of this file means
 gpus = "64"
 [lists]                                  # what rows, shown and remarks may name
@@ -18,7 +19,8 @@ axis = { parameter = "load", values = [0.5, 0.9], label = "load {:g}" }         
 columns."x 4" = { workload = "usual", nic_bandwidth = 1e9, policy = "{}+x" }     # also what a row's policy becomes; one of
                                          # the two takes the place of both in what is like, or in every
 keep = ["x 4"]                           # the only columns
-[[claim]]                                # `optsched.studies.experiment.Published`, and the experiments it is measured in
+[[claim]]                                # `optsched.studies.experiment.Published`, the experiments it is measured in, and a
+label = "..."                            # short for a line of the summary
 [[figure]]                               # `optsched.studies.figures`
 [cost]                                   # CPU seconds a cell, by experiment; others: usual
 [small]                                  # laid over all this for a quick look
@@ -28,7 +30,6 @@ file = "philly/philly.csv"
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -38,20 +39,13 @@ from string import Template
 from typing import Any
 
 from optsched.errors import InputError, check_legal
+from optsched.intervals import CONFIDENCE
 from optsched.policies.simulate import specify
 from optsched.problem.files import write_atomic
 from optsched.registry import Registry
-from optsched.studies.experiment import (
-    CONFIDENCE,
-    Experiment,
-    Numbers,
-    Published,
-    RunOutcome,
-    Workload,
-    ratio_to,
-    verdict,
-)
-from optsched.studies.findings import REMARKS, findings, verdicts_on_theorems
+from optsched.studies.claims import Claim, claims, markdown
+from optsched.studies.experiment import Experiment, Numbers, Published, RunOutcome, Workload
+from optsched.studies.findings import REMARKS, findings
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
 from optsched.sweeps.run import Cost, Heard, sweep
@@ -59,10 +53,10 @@ from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
 METHOD = (
-    "each seed is one workload, shared by all rows of a column; intervals: 95 % of Student's t over the seeds; rows are "
-    "compared on the same workloads, by the geometric mean of their ratios of mean JCT (sum C moves in the same direction) "
-    "and its interval, not corrected for the number of comparisons; every schedule was accepted by the referee, every bound "
-    "was proved again"
+    "each seed is one workload, shared by all rows of a column; intervals: 95 % over the seeds, on a log scale, none of "
+    "fewer than three seeds or of equal numbers; rows are compared on the same workloads, by the geometric mean of their "
+    "ratios of mean JCT (sum C moves in the same direction) and its interval, not corrected for the number of comparisons; "
+    "every schedule was accepted by the referee, every bound was proved again"
 )
 
 
@@ -105,12 +99,24 @@ class Study:
         document = dict(self.document)
         if small:
             document = _over(document, document.get("small", {}))
-        elif "trace" in document and Path(os.environ.get("OPTSCHED_DATA", ""), document["trace"]["file"]).is_file():
+        elif self.reads_trace(small):
             document = _over(document, document["trace"])
         try:
             return dict(_worded(document, document.get("words", {})))
         except KeyError as error:
             raise InputError("is not there", file=self.name, field="words", value=error.args[0]) from None
+
+    def reads_trace(self, small: bool = False) -> bool:
+        """Is there a trace that its workloads come from, and the file of it under ``OPTSCHED_DATA``?"""
+        if small or "trace" not in self.document:
+            return False
+        return Path(os.environ.get("OPTSCHED_DATA", ""), self.document["trace"]["file"]).is_file()
+
+    def on_trace(self, read: bool) -> Study:
+        """The same study with workloads from its trace, or with generated ones, wherever the file of the trace is."""
+        document = _over(self.document, self.document.get("trace", {})) if read else dict(self.document)
+        document.pop("trace", None)
+        return Study(self.name, document)
 
     def declare(self, small: bool = False, seeds: int | None = None) -> tuple[Experiment, ...]:
         """The experiments of a size. Numbers of seeds of their own are for the full one, unless ``seeds`` says how many."""
@@ -199,7 +205,12 @@ class Reproduction:
 
         page = folder / "claims.md"
         write_atomic(page, markdown(self.study.name, self.claims))
-        return [*draw(self.study.sized(self.small).get("figure", []), self.outcomes, folder), page]
+        return [*draw(self.figures, self.outcomes, folder), page]
+
+    @property
+    def figures(self) -> list[Mapping[str, Any]]:
+        """The ``[[figure]]`` tables of the size."""
+        return list(self.study.sized(self.small).get("figure", []))
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``reproduce --json``."""
@@ -362,58 +373,3 @@ def _published(claim: Mapping[str, Any], rows: Mapping[str, str]) -> Published:
 STUDIES: Registry[Study] = Registry("study")
 for _file in sorted(Path(__file__).parent.glob("*.toml")):
     STUDIES.register(_file.stem)(Study.read(_file))
-
-
-# What was claimed, what came out, and why: a row for every ``[[claim]]`` of a study.
-@dataclass(frozen=True)
-class Claim:
-    """A row: what was claimed, by whom, what was measured here, and why the two differ."""
-
-    claim: str
-    source: str
-    measured: str
-    why: str
-
-
-def claims(tables: Iterable[Mapping[str, Any]], outcomes: tuple[RunOutcome, ...]) -> list[Claim]:
-    """The rows of the ``[[claim]]`` tables of which an experiment was run, each measured over all of its columns.
-
-    A claim with ``theorem`` is about the guarantees, and measured in all runs they apply to.
-    """
-    rows = []
-    for table in tables:
-        if table.get("theorem"):
-            measured = verdicts_on_theorems(outcomes)
-        else:
-            mine = [(each, one) for each in outcomes for one in each.experiment.published if one.of(table)]
-            measured = "; ".join(text for other in table["against"] if (text := _measured(mine, other)))
-        if measured:
-            rows.append(Claim(table["claim"], table["source"], measured, table["why"]))
-    return rows
-
-
-def _measured(mine: list[tuple[RunOutcome, Published]], other: str) -> str:
-    """The ratio to one rival in words: from where to where it goes, and what that says of the claim."""
-    said: dict[str, list[float]] = {}
-    pair = ""
-    for outcome, published in mine:
-        if other in published.against:
-            pair = published.pair(other)
-            for column in outcome.experiment.columns:
-                change = ratio_to(outcome, published, other, column)
-                if change is not None:
-                    told = "" if math.isnan(published.ratio) else verdict(change, published.ratio)
-                    said.setdefault(told, []).append(1 + change.mean)
-    parts = []
-    for told, ratios in said.items():
-        ends = f"{min(ratios):.3g}" + (f" to {max(ratios):.3g}" if len(ratios) > 1 else "")
-        parts.append(f"{ends} {told} ({len(ratios)})".replace("  ", " "))
-    return f"{pair}: {', '.join(parts)}" if parts else ""
-
-
-def markdown(study: str, rows: Iterable[Claim]) -> str:
-    """The table as a page."""
-    lines = [f"# {study}: claimed, measured, why", "", "| claimed | source | measured | why |", "|---|---|---|---|"]
-    lines += ["| " + " | ".join(text.replace("|", "\\|") for text in asdict(row).values()) + " |" for row in rows]
-    note = "Measured: from the least to the greatest ratio of geometric means over the columns (how many of them)."
-    return "\n".join([*lines, "", note, ""])

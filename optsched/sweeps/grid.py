@@ -37,7 +37,7 @@ from optsched.errors import InputError, check_legal
 from optsched.io.sources import check_there, load
 from optsched.io.traces.generate import RECIPES, generate
 from optsched.policies.simulate import specify
-from optsched.problem.files import read_bytes
+from optsched.problem.files import note_named, read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.registry import written
@@ -142,8 +142,7 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
         raise refuse("unknown key", unknown[0], document[unknown[0]], ", ".join(KEYS))
     objectives = _list(document.get("objectives", []))
     try:
-        for objective in objectives:
-            get_objective(str(objective))
+        objectives = [get_objective(str(objective)).name for objective in objectives]
         policies = [text for each in _policies(document) for text in [specify(each).text]]
         seeds, measure = _seeds(document.get("seeds", [1])), str(document.get("measure", ""))
         if measure:
@@ -222,6 +221,9 @@ def _instances(table: Any, seeds: list[int]) -> Iterator[tuple[tuple[tuple[str, 
     check_legal(len(kinds) == 1, "instances", table, "a recipe, or a source")
     for source in axes.get("source", []):
         check_there(str(source))
+    for name in ("source", *READ_WITH):  # what the cells will read: nothing is written over it
+        for value in axes.get(name, []):
+            note_named(str(value))
     for values in itertools.product(*axes.values()):
         where = dict(zip(axes, values, strict=True))
         if kinds == ["recipe"]:

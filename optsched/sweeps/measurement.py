@@ -22,7 +22,8 @@ class Measure:
     """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
 
     ``of_workload``: it says something about the workload and is the same for every policy. ``at_most``: a ratio to a lower
-    bound, which the ratio to the optimum is at most.
+    bound, which the ratio to the optimum is at most. ``never_below_one``: by what it is, as every such ratio; no number is
+    below 0.
     """
 
     head: str
@@ -30,6 +31,12 @@ class Measure:
     meaning: str
     of_workload: bool = False
     at_most: bool = False
+    never_below_one: bool = False
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest number that it can be."""
+        return float(self.at_most or self.never_below_one), 1.0 if self.unit == "share" else math.inf
 
 
 @dataclass(frozen=True, eq=False)

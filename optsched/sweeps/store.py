@@ -23,7 +23,7 @@ import polars as pl
 
 from optsched import __version__
 from optsched.errors import InputError
-from optsched.problem.files import check_writable, write_atomic
+from optsched.problem.files import check_writable, sources, write_atomic
 from optsched.sweeps.cell import CellResult
 from optsched.sweeps.grid import Cell, Grid
 
@@ -46,6 +46,9 @@ class Store:
         self.path = Path(path)
         self.failed = Path(f"{self.path}.failed")  # instances of the cells that failed
         check_writable(self.path)
+        if self.failed.is_dir() and any(each.parent.samefile(self.failed) for each in sources()):
+            message = f"instances of cells that fail would replace a source in {self.failed.name}"
+            raise InputError(message, file=path, legal="another --store, or the source in another folder")
         self._lock = sqlite3.connect(f"{self.path}.lock", isolation_level=None, timeout=0)
         try:
             self._lock.execute("BEGIN EXCLUSIVE")

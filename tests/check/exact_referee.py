@@ -101,7 +101,10 @@ def truth(world: World, jobs: list[dict[str, Any]], models: list[Model], documen
         _shared(world, models, jobs, rows, found)
     else:
         _exclusive(rows, found)
-        _rates(rows, [_pace(world, models, row, elastic) for row in rows], [_meet(row, row) for row in rows], found)
+        worth = [
+            _meet(row, row) - (since - row[2]) for row, since in zip(rows, _works_from(rows, jobs, found), strict=True)
+        ]
+        _rates(rows, [_pace(world, models, row, elastic) for row in rows], worth, found)
     return found
 
 
@@ -164,6 +167,31 @@ def _apart(own: list[Any], found: Truth) -> None:
             found.overdrawn[a[0]] += both
 
 
+def _works_from(rows: list[Any], jobs: list[dict[str, Any]], found: Truth) -> list[Fraction]:
+    """When each segment begins to work: a job that was stopped is resumed first, at most until the segment ends."""
+    moments = []
+    for row in rows:
+        start, cost = Fraction(row[2]), Fraction(jobs[row[0]].get("restart", 0.0))
+        runs = [o for o in rows if o[0] == row[0] and o is not row and (o[3] > o[2] or o[4] > 0)]
+        gaps = [_gap(o, row) for o in runs if o[2] < row[2] or (o[2] == row[2] and o[3] == o[2])]
+        gaps = [gap for gap in gaps if gap is not None]
+        if cost and any(o[2] < row[2] for o in runs):
+            if gaps:  # it goes on, if that is rounding
+                found.overdrawn[row[0]] += min(gaps)
+            else:
+                start = min(start + cost, Fraction(row[3]))
+        moments.append(start)
+    return moments
+
+
+def _gap(before: Any, after: Any) -> Fraction | None:
+    """Seconds between two segments of a job that may be one run, or None."""
+    if {tuple(x) for x in before[1]} != {tuple(x) for x in after[1]} or before[5] != after[5]:
+        return None
+    gap, length = abs(Fraction(after[2]) - Fraction(before[3])), max(_meet(before, before), _meet(after, after))
+    return gap if gap <= PART * length + TICKS * Fraction(math.ulp(max(abs(before[3]), abs(after[2])))) else None
+
+
 def _one_run(own: list[Any], found: Truth, j: int) -> None:
     runs = sorted((row for row in own if row[3] > row[2] or row[4] > 0), key=lambda row: (row[2], row[3]))
     for a, b in pairwise(runs):
@@ -202,6 +230,7 @@ def _rates(rows: list[Any], paces: list[Fraction], worth: list[Fraction], found:
 
 def _shared(world: World, models: list[Model], jobs: list[Any], rows: list[Any], found: Truth) -> None:
     worth = []
+    begins = _works_from(rows, jobs, found)
     for s, row in enumerate(rows):
         mine = {tuple(x) for x in row[1]}
         others = [o for k, o in enumerate(rows) if k != s and _meet(row, o) > 0 and mine & {tuple(x) for x in o[1]}]
@@ -210,7 +239,7 @@ def _shared(world: World, models: list[Model], jobs: list[Any], rows: list[Any],
         for a, b in pairwise(cuts):
             here = [o for o in others if o[2] <= a and b <= o[3]]
             length = Fraction(b) - Fraction(a)
-            gained += length / (XI if here else 1)
+            gained += max(min(length, Fraction(b) - begins[s]), Fraction(0)) / (XI if here else 1)
             for gpu in mine:
                 beside = [o for o in here if gpu in {tuple(x) for x in o[1]}]
                 room = world.nodes[gpu[0]][2]

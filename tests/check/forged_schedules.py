@@ -52,12 +52,13 @@ class Case:
         self.schedule_class, self.shares = schedule_class, schedule_class.startswith("sharing")
         self.epoch = float(rng.choice(EPOCHS))
         self.models = [_model(rng) for _ in range(int(rng.integers(2, 5)))]
+        says = rng.random() < 0.5  # do jobs say what it costs to resume them?
         self.jobs: list[Document] = []
         segments: list[Document] = []
         grid = float(rng.choice([1.0, 0.25, 0.1]))
         free = {tuple(gpu): self.epoch for gpu in ALL_GPUS}
         for j, model in enumerate(self.models):
-            job, own = self._run(rng, j, model, free, grid)
+            job, own = self._run(rng, j, model, free, grid, grid * int(rng.integers(0, 6)) if says else 0.0)
             self.jobs.append(job)
             segments += own
         rng.shuffle(segments)  # type: ignore[arg-type]
@@ -75,7 +76,13 @@ class Case:
         }
 
     def _run(
-        self, rng: np.random.Generator, j: int, model: Model, free: dict[tuple[int, int], float], grid: float
+        self,
+        rng: np.random.Generator,
+        j: int,
+        model: Model,
+        free: dict[tuple[int, int], float],
+        grid: float,
+        restart: float,
     ) -> tuple[Document, list[Document]]:
         pieces = 1 if self.schedule_class.endswith("nonpreemptive") else int(rng.integers(1, 4))
         segments: list[Document] = []
@@ -92,9 +99,10 @@ class Case:
             end = start + grid * int(rng.integers(1, 40))
             pace = ENGINE.pace(model, gpus, self.schedule_class == "elastic")
             assert pace is not None
-            units = float((Fraction(end) - Fraction(start)) / pace)
-            need += Fraction(units)
-            segments.append({"job": f"j{j}", "gpus": gpus, "start": start, "end": end, "work": units})
+            row = {"job": f"j{j}", "gpus": gpus, "start": start, "end": end}
+            row["work"] = float(_at_work(row, segments, restart) / pace)
+            need += Fraction(row["work"])
+            segments.append(row)
             now = start if self.schedule_class == "forking" and rng.random() < 0.6 else end
             for gpu in gpus:
                 free[tuple(gpu)] = max(free[tuple(gpu)], end)
@@ -102,7 +110,14 @@ class Case:
         if sum(count for kind, count, room in NODES if kind in types and room >= memory) < model.gang:
             types = []  # an elastic job ran narrower than its gang, which these types have no room for
         job = {"id": f"j{j}", "arrival": arrival, "need": float(need), "memory": memory, "types": types}
-        return job, segments
+        return {**job, "restart": restart}, segments
+
+
+def _at_work(row: Document, before: list[Document], restart: float) -> Fraction:
+    """Seconds of a segment that are left for work after ``before``, those of its job that begin no later."""
+    goes_on = any(each["end"] == row["start"] and _held(each) == _held(row) for each in before)
+    resumes = any(each["start"] < row["start"] for each in before) and not goes_on
+    return max(Fraction(row["end"]) - Fraction(row["start"]) - (Fraction(restart) if resumes else 0), Fraction(0))
 
 
 def _model(rng: np.random.Generator) -> Model:
@@ -138,9 +153,12 @@ def _fill_shared(jobs: list[Document], models: list[Model], segments: list[Docum
     for job in jobs:
         job["need"] = 0.0
     for row in segments:
-        both = sum((_seconds_together(o, row) for o in segments if o is not row), Fraction(0))
-        seconds = Fraction(row["end"]) - Fraction(row["start"]) - both + both / XI
         j = int(row["job"][1:])
+        own = [o for o in segments if o is not row and o["job"] == row["job"] and o["start"] <= row["start"]]
+        at_work = _at_work(row, own, jobs[j]["restart"])
+        since = Fraction(row["end"]) - at_work
+        both = sum((_seconds_together(o, row, since) for o in segments if o is not row), Fraction(0))
+        seconds = at_work - both + both / XI
         pace = ENGINE.pace(models[j], row["gpus"], False)
         assert pace is not None
         row["work"] = float(seconds / pace)
@@ -151,12 +169,12 @@ def _held(row: Document) -> set[tuple[int, ...]]:
     return {tuple(gpu) for gpu in row["gpus"]}
 
 
-def _seconds_together(one: Document, other: Document) -> Fraction:
-    """How long two segments share a GPU."""
-    since, until = max(one["start"], other["start"]), min(one["end"], other["end"])
-    if until <= since or not _held(one) & _held(other):
+def _seconds_together(one: Document, other: Document, since: Fraction = Fraction(0)) -> Fraction:
+    """How long two segments share a GPU from a moment on."""
+    begin, until = max(one["start"], other["start"]), min(one["end"], other["end"])
+    if until <= max(begin, since) or not _held(one) & _held(other):
         return Fraction(0)
-    return Fraction(until) - Fraction(since)
+    return Fraction(until) - max(Fraction(begin), since)
 
 
 def _instance(jobs: list[Document], models: list[Model]) -> Instance:
@@ -169,6 +187,7 @@ def _instance(jobs: list[Document], models: list[Model]) -> Instance:
             iterations=None if model.kind == "duration" else job["need"],
             profile=None if model.kind == "duration" else model.name,
             gpu_memory=job["memory"],
+            restart=job["restart"] or None,
             gpu_types=tuple(job["types"]) or None,
             batch_size=model.batch or None,
         )
@@ -334,6 +353,30 @@ def _idle(rng: np.random.Generator, case: Case, document: Document) -> None:
     row["end"] += float(rng.choice([1.0, 0.5]))
 
 
+def _unpaid(rng: np.random.Generator, case: Case, document: Document) -> None:
+    """The end as early, or the start as late, as if resuming the job cost nothing, or less than it does."""
+    row = _any(rng, document)
+    cost = next((job["restart"] for job in case.jobs if job["id"] == row["job"]), 0.0)
+    less = cost * float(rng.choice([1.0, 0.5, 1e-3]))
+    name, by = ("end", -less) if rng.random() < 0.7 else ("start", less)
+    row[name] += by
+
+
+def _stop(rng: np.random.Generator, case: Case, document: Document) -> None:
+    """A stop in the middle of a segment: on other GPUs, or where it was after a gap of any length, or of none."""
+    row = _any(rng, document)
+    length = row["end"] - row["start"]
+    if not math.isfinite(length) or length <= 0:
+        return
+    gap = float(rng.choice([0.0, 0.0, 1e-12, 1e-3, 0.25])) * length
+    cut, half = row["start"] + length / 2, row["work"] / 2
+    after = {**row, "start": cut + gap, "work": half}
+    row["end"], row["work"] = cut, half
+    document["segments"].append(after)
+    if rng.random() < 0.3:
+        _elsewhere(rng, case, {"segments": [after]})
+
+
 def _steps(rng: np.random.Generator, case: Case, document: Document) -> None:
     _any(rng, document)["steps"] = int(rng.choice([-1, 0, 1, 7]))  # 7: no split of any batch here
 
@@ -355,6 +398,9 @@ WAYS = [
         _early,
         _idle,
         _steps,
+        _unpaid,
+        _unpaid,
+        _stop,
     ),
 ]
 

@@ -55,7 +55,7 @@ def test_run_json_has_the_fields_of_the_contract(command: Any, small: Path) -> N
     }
     assert set(fifo["bound"]) == {"value", "kind", "class", "exact"}
     assert set(fifo["metrics"]) == METRICS
-    assert set(fifo["metrics"]["gpu_hours"]) == {"busy", "overhead", "idle", "waiting", "saved"}
+    assert set(fifo["metrics"]["gpu_hours"]) == {"busy", "overhead", "idle", "waiting", "queued_avoided"}
     assert fifo["value"] == 4 + 7 + 9
     assert srtf["value"] == 3 + 5 + 9  # b and c first; at 3 c has less left than a needs
     assert fifo["knowledge"] == "non-clairvoyant"
@@ -74,11 +74,11 @@ def test_objective_option_wins_over_the_instance(command: Any, small: Path) -> N
     assert document["runs"][0]["value"] == document["runs"][0]["metrics"]["makespan"]
 
 
-def test_savings_are_against_the_first_policy(command: Any, small: Path) -> None:
+def test_queued_hours_avoided_are_against_the_first_policy(command: Any, small: Path) -> None:
     first, second = command("run", small, "-p", "fifo", "-p", "sjf", "--json").json["runs"]
-    assert first["metrics"]["gpu_hours"]["saved"] == 0
+    assert first["metrics"]["gpu_hours"]["queued_avoided"] == 0
     waiting = [line["metrics"]["gpu_hours"]["waiting"] for line in (first, second)]
-    assert second["metrics"]["gpu_hours"]["saved"] == pytest.approx(waiting[0] - waiting[1])
+    assert second["metrics"]["gpu_hours"]["queued_avoided"] == pytest.approx(waiting[0] - waiting[1])
 
 
 def test_run_writes_what_verify_accepts(command: Any, small: Path, tmp_path: Path) -> None:

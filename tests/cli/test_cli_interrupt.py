@@ -176,10 +176,12 @@ def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     assert len(found["instance"]["jobs"]) == 10
 
 
-def test_a_search_that_tried_nothing_within_its_budget_has_failed() -> None:
+def test_a_search_that_tried_nothing_within_its_budget_has_failed(tmp_path: Path) -> None:
     code = "import optsched.adversary.attack as module\nmodule.attack = lambda *_, **__: time.sleep(600)"
-    done = patched(code, "attack", "sjf", "--budget", 1)
+    done = patched(code, "attack", "sjf", "--budget", 1, "--report", tmp_path / "page.html")
     assert done.returncode == 1, done.stderr
+    assert f"{tmp_path / 'page.html'}: not written, there is no proof to show" in done.stderr
+    assert not list(tmp_path.iterdir())
     assert "no instance had been tried" in done.stderr
     assert "give a larger budget, or run optsched warm-up" in done.stderr
 

@@ -352,7 +352,7 @@ def test_a_bad_row_is_named(kind: str, row: str, told: str, table: Any, command:
     ("arguments", "told"),
     [
         (("fit", "contention", "{table}", "--ratio", 2), "--ratio = 2.0: invalid (expected: a number >= 1, with"),
-        (("fit", "interference", "{table}", "--latency", 2), "--latency = 2.0: invalid (expected: with contention"),
+        (("fit", "interference", "{table}", "--latency", 2), "--latency = '2': invalid (expected: with contention"),
         (("fit", "contention", "{table}", "-o", "a.csv"), "(expected: .json)"),
         (("run", "{source}", "--contention", "{table}"), "measured.csv: not a JSON document"),
         (("run", "{source}", "--contention", "{bad}"), "bad.json, seconds_per_byte = 'x': invalid"),

@@ -109,12 +109,12 @@ def test_a_run_is_bounded_written_and_verified(source: Path, tmp_path: Path, com
         (put("contention", "penalty", to=-0.5), (), ["contention.penalty", "> -0.5"]),
         (put("contention", "seconds_per_byte", to=0), (), ["seconds_per_byte", "0"]),
         (put("contention", to=...), (), ["contention", "missing", "'a'"]),
-        (put("jobs", 1, "gpu_memory", to=17), (), ["row 2", "gpus = 4", "at most 0", "memory"]),
-        (put("jobs", 1, "gpus", to=5), (), ["row 2", "gpus = 5", "at most 4"]),
+        (put("jobs", 1, "gpu_memory", to=17), (), ["job 2 ('b', line 1)", "gpus = 4", "at most 0", "memory"]),
+        (put("jobs", 1, "gpus", to=5), (), ["job 2 ('b', line 1)", "gpus = 5", "at most 4"]),
         (put("tasks", "vgg", "message", to=0), (), ["tasks.vgg.message", "0", "greater than 0"]),
         (put("tasks", "vgg", "forward", to=-1), (), ["tasks.vgg.forward", "-1"]),
-        (put("jobs", 0, "profile", to="vg"), (), ["row 1", "profile = 'vg'", "did you mean vgg"]),
-        (put("jobs", 0, "iterations", to=2.5), (), ["row 1", "iterations = 2.5", "a whole number"]),
+        (put("jobs", 0, "profile", to="vg"), (), ["job 1 ('a', line 1)", "profile = 'vg'", "did you mean vgg"]),
+        (put("jobs", 0, "iterations", to=2.5), (), ["job 1 ('a', line 1)", "iterations = 2.5", "a whole number"]),
         (put("jobs", 0, "duration", to=2), ("-p", "ada-srsf"), ["ada-srsf", "some of these jobs have none"]),
         (dict, ("-p", "srsf+lwf:kappa=0"), ["lwf: kappa", "0", "an integer >= 1"]),
         (dict, ("-p", "srsf:k=0"), ["srsf: k", "an integer >= 1"]),
@@ -274,6 +274,6 @@ def test_an_instance_file_with_an_unknown_model_and_a_stage_profile(written: Any
         "jobs": [{"id": "x", "iterations": 5, "profile": "staged"}, {"id": "y", "iterations": 5, "profile": "nett"}],
     }
     asked = ("--throughputs", table, "-p", "fifo", "--json")
-    assert "row 2, profile = 'nett': unknown model" in command("run", written(document), *asked).refusal
+    assert "job 2 ('y', line 1), profile = 'nett': unknown model" in command("run", written(document), *asked).refusal
     known = put("jobs", 1, "profile", to="net")(document)
     assert command("run", written(known), *asked).value == 10 + 10.5

@@ -116,6 +116,122 @@ def test_no_command_writes_over_what_it_reads(
         assert small.read_bytes() == before
 
 
+GRID = 'policies = ["fifo"]\n[[instances]]\nsource = "{}"\n'
+
+
+def test_a_sweep_writes_over_no_source_of_its_grid(
+    command: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    log, link = Path("logs/log.csv"), Path("link.csv")
+    log.write_text("arrival,gpus,duration\n0,1,5\n")
+    link.symlink_to(log)
+    grid = tmp_path / "grid.toml"
+    before = log.read_bytes()
+    for source in (log, tmp_path / log, link):
+        grid.write_text(GRID.format(f"csv:{source}") + 'cluster = "1x2"\n')
+        for target in (log, link):
+            line = command("sweep", grid, "--workers", 1, "-o", target).mistake
+            assert line.startswith(f"optsched: -o = '{target}': would replace its own source")
+            assert log.read_bytes() == before
+            assert link.is_symlink()
+    grid.write_text(GRID.format(small))
+    assert "would replace its own source" in command("sweep", grid, "--workers", 1, "--store", small).mistake
+    assert small.read_text().startswith("{")
+    failed = tmp_path / "grid.sqlite.failed"
+    failed.mkdir()
+    small.rename(failed / "1.json")
+    grid.write_text(GRID.format(failed / "1.json"))
+    line = command("sweep", grid, "--workers", 1).mistake
+    assert "instances of cells that fail would replace a source in grid.sqlite.failed" in line
+    assert not (tmp_path / "grid.sqlite").exists()
+
+
+def test_a_file_beside_a_trace_is_one_that_is_read(command: Any, written: Any, tmp_path: Path) -> None:
+    trace = written("name,time,application,num_replicas,batch_size\nbert-0,259,bert,1,384\n", "w.csv")
+    iterations = written("application,batch_size,iterations\nbert,384,600\n", "iterations.csv")
+    line = command("bound", f"pollux:{trace}", "--cluster", "1x4", "-o", iterations).refusal.splitlines()[-1]
+    assert line.startswith(f"optsched: -o = '{iterations}': would replace its own source")
+    assert iterations.read_text().startswith("application")
+
+
+RUN_FILES = ("result.json", "schedule-01-fifo.json", "certificate.json", "RESULT.json")
+
+
+@pytest.mark.parametrize("name", RUN_FILES)
+@pytest.mark.parametrize("how", ["as it stands", "relative", "through a link"])
+def test_a_run_replaces_no_source_in_its_folder(
+    command: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    source = folder / name
+    source.write_bytes(small.read_bytes())
+    target = folder
+    if how == "relative":
+        monkeypatch.chdir(folder)
+        source, target = Path(name), Path()
+    elif how == "through a link":
+        source, target = tmp_path / "log.json", tmp_path / "link"
+        source.symlink_to(folder / name)
+        target.symlink_to(folder)
+    line = command("run", source, "-p", "fifo", "-o", target, "--force").mistake
+    assert line == (
+        f"optsched: {target}: would replace its own source, {name} in this folder (expected: another folder)\n"
+    )
+    assert [path.name for path in folder.iterdir()] == [name]
+    assert (folder / name).read_bytes() == small.read_bytes()
+
+
+def test_a_source_in_the_folder_of_a_run_under_a_name_of_its_own_stays(command: Any, small: Path) -> None:
+    before = small.read_bytes()
+    assert command("run", small, "-p", "fifo", "-o", small.parent).code == 0
+    assert small.read_bytes() == before
+    assert (small.parent / "result.json").exists()
+
+
+def test_ratios_replace_no_instance_of_their_suite(command: Any, small: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    worst = suite / "worst-fifo.json"
+    worst.write_bytes(small.read_bytes())
+    for source in (suite, worst):
+        line = command("ratio", source, "-p", "sjf", "-o", suite).mistake
+        assert "would replace its own source, worst-fifo.json in this folder" in line
+        assert [path.name for path in suite.iterdir()] == [worst.name]
+
+
+def test_stdout_is_not_redirected_into_what_is_read(small: Path) -> None:
+    before = small.read_bytes()
+    _, err, code = shell(f"{PROGRAM} run {small} -p fifo --json >> {small}")
+    said = "stdout is redirected into what is read; the shell may have emptied it already (expected: another file)"
+    assert (err, code) == (f"optsched: {small}: {said}\n", 2)
+    assert small.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["report.html", "out.csv", "Result.JSON"])
+@pytest.mark.parametrize(
+    "asked",
+    [("run", "rigid-06-1", "-p", "fifo"), ("ratio", "rigid-06-1", "-p", "fifo"), ("reproduce", "hadar", "--dry-run")],
+)
+def test_a_folder_does_not_get_the_name_of_a_file(
+    command: Any, tmp_path: Path, asked: tuple[str, ...], name: str
+) -> None:
+    line = command(*asked, "-o", tmp_path / name).mistake
+    assert f"{name}: -o names a folder here, and this is the name of a {Path(name).suffix} file" in line
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).write_text("mine")
+    assert command(*asked, "-o", tmp_path / name).mistake == line
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_folder_may_have_a_dot_in_its_name(command: Any, tmp_path: Path) -> None:
+    for name in ("run.v1.2", "there.csv"):
+        (tmp_path / "there.csv").mkdir(exist_ok=True)
+        assert command("run", "rigid-06-1", "-p", "fifo", "-o", tmp_path / name).code == 0
+
+
 def test_a_file_that_only_has_the_name_of_an_objective_is_replaced(
     command: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

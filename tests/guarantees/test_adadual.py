@@ -259,7 +259,9 @@ def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
     shown = proven.beside(run, "total_completion_time")
     assert shown is not None
     assert (shown.schedule_class, run.schedule_class) == ("task-sharing", "task-sharing")
-    assert proven.upper("total_completion_time", "task-sharing") == Fraction(run.value("total_completion_time"))
+    value, upper = Fraction(run.value("total_completion_time")), proven.upper("total_completion_time", "task-sharing")
+    assert upper is not None
+    assert value <= upper <= value * (1 + Fraction(1, 10**5))  # beyond what the referee forgives tasks and transfers
     assert proven.upper("total_completion_time", "gang") is None  # what shares proves nothing of what does not
     stated = {"objective": "total_completion_time", "class": "task-sharing", "value": 1, "proved_by": ["nobody"]}
     with pytest.raises(InputError, match="refuted"):

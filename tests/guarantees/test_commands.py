@@ -23,6 +23,7 @@ def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:
     for row in document["policies"]:
         assert set(row) == {
             "policy",
+            "knowledge",
             "worst",
             "worst_instance",
             "mean",
@@ -33,6 +34,7 @@ def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:
         }
         assert row["worst"] == max(each["ratio"] for each in row["instances"])
         assert row["guarantee"] is None
+        assert row["knowledge"] == {"tiresias": "non-clairvoyant", "srtf": "clairvoyant"}[row["policy"]]
         for each in row["instances"]:
             assert set(each) == {"instance", "objective", "value", "bound", "ratio", "ratio_to", "guarantee"}
 

@@ -110,7 +110,7 @@ def test_a_table_of_ratios_is_a_frame_and_says_the_worst() -> None:
     table = ratios("rigid-small", ["fifo", "srtf"])
     frame = table.frame()
     assert frame.height == 10
-    assert frame.columns == ["policy", "instance", "objective", "value", "bound", "ratio", "ratio_to"]
+    assert frame.columns == ["policy", "knowledge", "instance", "objective", "value", "bound", "ratio", "ratio_to"]
     for policy in table.policies:
         mine = frame.filter(frame["policy"] == policy.policy)
         assert mine["ratio"].to_list() == [value / bound for value, bound in mine.select("value", "bound").iter_rows()]

@@ -17,7 +17,8 @@ from refusals import one_line
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.plot import PLOTS, gantt, overview, plot_file, save
+from optsched.plot import gantt, overview, plot_file, save
+from optsched.plot.files import PLOTS
 from optsched.plot.timeline import Timeline
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job

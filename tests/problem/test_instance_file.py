@@ -161,7 +161,7 @@ def test_an_unknown_field_of_a_job_is_one_line_with_file_and_row(
         load({**DOCUMENT, "jobs": [DOCUMENT["jobs"][0], DOCUMENT["jobs"][1] | {"colour": "red"}]})
     summary, line = str(caught.value).split("\n")
     assert summary.startswith(f"{tmp_path / 'bad.json'}: 1 ")
-    assert line.startswith(f"  {tmp_path / 'bad.json'}, row 2, colour = 'red'")
+    assert line.startswith(f"  {tmp_path / 'bad.json'}, job 2 ('b', line ")
     assert "(expected: " in line
 
 
@@ -200,7 +200,7 @@ def test_a_bad_document_is_one_line_with_file_and_field(
 
 @pytest.mark.parametrize("field", ["format", "cluster", "jobs"])
 def test_required_parts_are_required(load: Callable[[Any], Instance], field: str) -> None:
-    with pytest.raises(InputError, match=f", {field}: invalid"):
+    with pytest.raises(InputError, match=f", {field}: missing"):
         load({name: part for name, part in DOCUMENT.items() if name != field})
 
 
@@ -237,8 +237,8 @@ def test_json_that_is_not_an_object_is_one_line(load: Callable[[Any], Instance],
         (None, "a Parquet table without the key 'optsched-instance'"),
         ("{bad", "not a JSON object"),
         ("[]", "not a JSON object"),
-        ("{}", "format: invalid"),
-        ('{"format": "optsched-instance/1"}', "cluster: invalid"),
+        ("{}", "format: missing"),
+        ('{"format": "optsched-instance/1"}', "cluster: missing"),
     ],
 )
 def test_a_parquet_table_that_is_not_an_instance_is_one_line(tmp_path: Path, metadata: str | None, what: str) -> None:

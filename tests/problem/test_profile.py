@@ -191,7 +191,7 @@ STAGE = ("profiles", "chain", "stages", 1)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put(*STAGE, "forward", to=...), "profiles.chain.stages.1.forward: invalid (expected: Field required)"),
+        (put(*STAGE, "forward", to=...), "profiles.chain.stages.1.forward: missing (expected: a value)"),
         (put(*STAGE, "forward", to=-1), "profiles.chain.stages.1.forward = -1"),
         (put(*STAGE, "forward", to="fast"), "profiles.chain.stages.1.forward = 'fast'"),
         (put(*STAGE, "replicas", to=0), "profiles.chain.stages.1.replicas = 0"),
@@ -306,11 +306,11 @@ DOCUMENT: dict[str, Any] = {
         ({"scalings": {"net": {"compute": -1, "per_sample": 1}}}, r"scalings\.net\.compute = -1"),
         ({"scalings": {"net": {"compute": 0, "per_sample": 0}}}, "an iteration takes no time"),
         ({"scalings": {"net": {"compute": 1, "per_sample": 1, "overlap": 0.5}}}, r"scalings\.net\.overlap"),
-        ({"jobs": [{"iterations": 3, "profile": "net"}]}, r"row 1, batch_size.*missing"),
-        ({"jobs": [{"iterations": 3, "profile": "net", "batch_size": 0}]}, r"row 1, batch_size = 0"),
+        ({"jobs": [{"iterations": 3, "profile": "net"}]}, r"job 1 .*, batch_size.*missing"),
+        ({"jobs": [{"iterations": 3, "profile": "net", "batch_size": 0}]}, r"job 1 .*, batch_size = 0"),
         (
             {"scalings": {"net": {"compute": 1, "per_sample": 1, "memory": 9.5, "memory_per_sample": 1}}},
-            r"row 1, gpu_memory = 10\.5: net does not fit .*sub-batch 1",
+            r"job 1 .*, gpu_memory = 10\.5: net does not fit .*sub-batch 1",
         ),
     ],
 )

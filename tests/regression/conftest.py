@@ -41,7 +41,8 @@ def keeper() -> Iterator[Keeper]:
 def bare(keeper: Keeper, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
     """A session of the tests in a folder that is still empty; no other plugin than ours takes part."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    for name in ("PYTEST_ADDOPTS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file changed within a second may look as it did
 
     def run(*arguments: str) -> pytest.RunResult:

@@ -16,23 +16,25 @@ from optsched.errors import InputError
 from optsched.guarantees import baseline
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
 from optsched.guarantees.optimum_bounds import BoundShown
-from optsched.regression.baseline_file import FORMAT, compared, entry, read, update
+from optsched.regression.baseline_file import FIRST, FORMAT, compared, compared_alone, entry, has_digests, read, update
 
 pytestmark = pytest.mark.release
 
 BOUND = BoundShown(100.0, "known-optimum", "gang-nonpreemptive", True)
+ZERO = BoundShown(0.0, "known-optimum", "gang-nonpreemptive", True)
 TEST = "test_it.py::test_it"
+DIGESTS = {f"i{k}": f"{k}" * 64 for k in range(3)}
 
 
-def part(*values: float) -> PolicyRatios:
-    rows = (MeasuredRatio(f"i{k}", "makespan", "p", value, BOUND) for k, value in enumerate(values))
+def part(*values: float, bound: BoundShown | None = BOUND, objective: str = "makespan") -> PolicyRatios:
+    rows = (MeasuredRatio(f"i{k}", objective, "p", value, bound) for k, value in enumerate(values))
     return PolicyRatios("p", tuple(rows))
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     (tmp_path / "test_it.py").touch()
-    update(tmp_path / "kept.json", {TEST: {"p": entry(part(110.0, 150.0, 125.0))}}, tmp_path)
+    update(tmp_path / "kept.json", {TEST: {"p": entry(part(110.0, 150.0, 125.0), DIGESTS)}}, tmp_path)
     return tmp_path / "kept.json"
 
 
@@ -54,9 +56,108 @@ BROKEN: list[Any] = [
 
 @pytest.mark.parametrize("tests", BROKEN, ids=range(len(BROKEN)))
 def test_what_is_no_baseline_is_refused_in_one_line(written: Any, tests: Any) -> None:
-    path = written({"format": FORMAT, "tests": tests}, "kept.json")
+    path = written({"format": FIRST, "tests": tests}, "kept.json")
     with one_line(match=r"kept\.json, tests.*: invalid"):
         read(path)
+    path = written({"format": FORMAT, "tests": _with_instances(tests)}, "kept.json")
+    with one_line(match=r"kept\.json, tests.*: invalid"):
+        read(path)
+
+
+def _with_instances(tests: Any) -> Any:
+    """The same in the format of today, where an instance is more than its ratio."""
+    tests = json.loads(json.dumps(tests))
+    for each in [one for labels in [tests] if isinstance(labels, dict) for one in labels.values()]:
+        kept = each.get("p") if isinstance(each, dict) else None
+        if isinstance(kept, dict):
+            kept["instances"] = {
+                name: {"digest": "0" * 64, "ratio": ratio} for name, ratio in kept["instances"].items()
+            }
+    return tests
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        1.0,
+        {},
+        {"digest": "0" * 64, "ratio": None},
+        {"digest": "0" * 64, "ratio": None, "value": "10"},
+        {"digest": "0" * 64, "ratio": 1.0, "value": 10.0},
+        {"digest": "xyz", "ratio": 1.0},
+        {"digest": 5, "ratio": 1.0},
+        {"ratio": None, "value": 10.0, "extra": 1},
+    ],
+    ids=str,
+)
+def test_an_instance_has_a_digest_and_either_a_ratio_or_a_value(written: Any, wrong: Any) -> None:
+    ratio = 1.0 if isinstance(wrong, float) or wrong.get("ratio") else None
+    one = {"worst": ratio, "worst_instance": "i", "mean": ratio, "without": 0, "instances": {"i": wrong}}
+    path = written({"format": FORMAT, "tests": {TEST: {"p": one}}}, "kept.json")
+    with one_line(match=r"kept\.json, tests.*instances\.i.*: invalid"):
+        read(path)
+
+
+def kept_of(path: Path, measured: PolicyRatios) -> Any:
+    """An entry as it is read from the file to which it was written."""
+    (path.parent / "test_it.py").touch()
+    update(path, {TEST: {"p": entry(measured, DIGESTS)}}, path.parent)
+    return read(path)[TEST]["p"]
+
+
+def said(*arguments: Any, factor: float = baseline.WORSE) -> str:
+    return "; ".join(each.text for each in compared(*arguments, factor))
+
+
+def test_where_there_is_no_ratio_values_are_compared(tmp_path: Path) -> None:
+    then = kept_of(tmp_path / "kept.json", part(10.0, 20.0, bound=ZERO))
+    assert then["instances"]["i0"] == {"digest": "0" * 64, "ratio": None, "value": 10.0, "bound": 0.0}
+    for fine in ((10.1, 20.0), (5.0, 20.2), (0.0, 0.0)):
+        assert not said(part(*fine, bound=ZERO), DIGESTS, then)
+    worse = said(part(10.2, 199920.0, bound=ZERO), DIGESTS, then)
+    assert "makespan rose from 10 to 10.2, on the instance i0 (optimum 0, so there is no ratio)" in worse
+    assert "rose from 20 to 199920, on the instance i1" in worse
+    assert said(part(10.001, 20.0, bound=ZERO), DIGESTS, then, factor=1.0)
+    (alone,) = compared_alone(PolicyRatios("p", part(11.0, bound=ZERO).measured), DIGESTS, then, baseline.WORSE)
+    assert alone.instance == "i0"
+    # a bound that is found later makes ratios, with which nothing can be compared but values
+    assert not said(part(10.0, 20.0), DIGESTS, then)
+    assert "rose from 10 to 30" in said(part(30.0, 20.0), DIGESTS, then)
+
+
+def test_of_a_gain_a_smaller_value_is_worse(tmp_path: Path) -> None:
+    then = kept_of(tmp_path / "kept.json", part(10.0, bound=None, objective="total_utility"))
+    assert not said(part(11.0, bound=None, objective="total_utility"), DIGESTS, then)
+    assert "total_utility fell from 10 to 9, on the instance i0 (no bound is known" in said(
+        part(9.0, bound=None, objective="total_utility"), DIGESTS, then
+    )
+
+
+def test_an_instance_that_changed_under_its_name_is_named(tmp_path: Path) -> None:
+    then = kept_of(tmp_path / "kept.json", part(110.0, 150.0, 125.0))
+    other = {**DIGESTS, "i1": "f" * 64}
+    line = "the instance i1 is not that of the baseline (digest ffffffff, it was 11111111): run pytest --ratio-update"
+    assert said(part(100.0, 100.0, 100.0), other, then).startswith(line)
+    assert not compared_alone(part(100.0), other, then, baseline.WORSE)
+
+
+def test_the_first_format_is_read_and_lacks_digests(written: Any, tmp_path: Path) -> None:
+    old = {"worst": 1.1, "worst_instance": "i0", "mean": 1.1, "without": 1, "instances": {"i0": 1.1, "i1": None}}
+    path = written({"format": FIRST, "tests": {TEST: {"p": old}}}, "kept.json")
+    then = read(path)[TEST]["p"]
+    assert not has_digests(then)
+    rows = (*part(110.0).measured, *part(0.0, 10.0, bound=ZERO).measured[1:])
+    # null let anything pass: what it stands for is not known
+    assert said(PolicyRatios("p", rows), DIGESTS, then) == (
+        "the baseline has neither a ratio nor a value of the instance i1: run pytest --ratio-update"
+    )
+    assert "rose from 1.1000" in said(PolicyRatios("p", (*part(120.0).measured, *rows[1:])), DIGESTS, then)
+    # tests that did not run keep what there is of them, in the format of today
+    (tmp_path / "test_it.py").touch()
+    update(path, {"test_it.py::test_new": {"p": entry(part(110.0), DIGESTS)}}, tmp_path)
+    assert json.loads(path.read_text())["format"] == FORMAT
+    assert read(path)[TEST]["p"] == then
+    assert has_digests(read(path)["test_it.py::test_new"]["p"])
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"format": 1}', "[1]", '{"format": "x", "tests": {}}', "null"])
@@ -106,8 +207,9 @@ def _mutated(text: str, random: random.Random) -> str:
         return json.dumps(document)
 
 
-def _attack(path: Path, text: str, seeds: range) -> int:
-    worse, refused = part(110.0, 300.0, 125.0), 0
+def _attack(path: Path, worse: PolicyRatios, kept_as: str, enough: float, seeds: range) -> int:
+    """How many damaged copies are refused; all others complain of what is worse, or keep ``enough`` as a number."""
+    text, refused = path.read_text(), 0
     for seed in seeds:
         path.write_text(_mutated(text, random.Random(seed)), encoding="utf-8", errors="surrogateescape")
         try:
@@ -117,12 +219,19 @@ def _attack(path: Path, text: str, seeds: range) -> int:
             continue
         if found is None or found["instances"].keys() != {"i0", "i1", "i2"}:
             continue  # no entry, or of other instances: the test fails and says so
-        ratios = [each for each in found["instances"].values() if each is not None]
-        complaints = compared(worse, found, baseline.WORSE)
-        assert complaints or max(ratios, default=math.inf) > 2.9, (seed, found)
+        numbers = [each[kept_as] for each in found["instances"].values() if each.get(kept_as) is not None]
+        complaints = compared(worse, DIGESTS, found, baseline.WORSE)
+        assert complaints or max(numbers, default=math.inf) > enough, (seed, found)
     return refused
 
 
 @pytest.mark.parametrize("count", [300, studied(5000)])
 def test_damaged_baselines_are_refused_or_compared(count: int, kept: Path) -> None:
-    assert 0.5 < _attack(kept, kept.read_text(), range(count)) / count < 1
+    assert 0.5 < _attack(kept, part(110.0, 300.0, 125.0), "ratio", 2.9, range(count)) / count < 1
+
+
+@pytest.mark.parametrize("count", [300, studied(5000)])
+def test_damaged_baselines_of_values_are_refused_or_compared(count: int, tmp_path: Path) -> None:
+    kept_of(tmp_path / "kept.json", part(10.0, 20.0, 30.0, bound=ZERO))
+    worse = part(10.0, 199920.0, 30.0, bound=ZERO)
+    assert 0.4 < _attack(tmp_path / "kept.json", worse, "value", 190000.0, range(count)) / count < 1

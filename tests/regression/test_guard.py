@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from guarantees.theorems import false_theorem, filed
+from refusals import one_line
 
 from optsched.errors import InputError
 from optsched.guarantees.evaluate import ratios
@@ -84,6 +87,63 @@ def test_without_a_ratio_no_limit_is_kept(settings: GuardSettings) -> None:
     assert "no ratio: on late job 'b' never finishes" in failure(lazy, "at_most", 9)[0]
 
 
+@pytest.mark.parametrize(
+    "limit",
+    ["1.2", None, True, 0.99, -1, 0, float("nan"), float("inf"), 10**400, [2], 1j],
+    ids=lambda each: str(each)[:9],
+)
+def test_a_limit_is_a_number_that_a_ratio_can_reach(settings: GuardSettings, limit: Any) -> None:
+    guard = guarded(guarded_subject("sjf"), "rigid-06-1", settings=settings)
+    with one_line("at_most", "(expected: a finite number >= 1)"):
+        guard.at_most(limit)
+    for fine in (2, 2.0, Fraction(3, 2), Decimal("1.5"), np.float32(1.5), np.int64(2)):
+        guard.at_most(fine)
+
+
+def test_a_guard_knows_whether_something_was_asked(settings: GuardSettings) -> None:
+    def sjf() -> GuardedRatio:
+        return guarded(guarded_subject("sjf"), "rigid-06-1", settings=settings)
+
+    assert not sjf().asked
+    assert sjf().at_most(2).asked
+    assert sjf().keeps_guarantee.__self__.asked is False
+    for name in ("ratios", "worst", "mean"):
+        guard = sjf()
+        assert getattr(guard, name)
+        assert guard.asked
+
+
+ONE = Instance([Job("a", duration=1)], "1x1", name="one")
+
+
+@pytest.mark.parametrize("over", [[], "", " ", None, 5, {}, b"one", ["rigid-06-1"], [ONE, "one"]], ids=str)
+def test_what_is_no_suite_is_one_line(settings: GuardSettings, over: Any) -> None:
+    with one_line("suite", "expected"):
+        guarded(guarded_subject("sjf"), over, settings=settings)
+
+
+def test_no_instance_is_left_out_for_its_name(settings: GuardSettings) -> None:
+    with one_line("suite = 'one': two instances have one name"):
+        guarded(guarded_subject("sjf"), [ONE, Instance([Job("a", duration=2)], "1x1", name="one")], settings=settings)
+    ONE.save(settings.root / "one.json")
+    for over in (ONE, [ONE], iter([ONE]), Path("one.json"), "one.json"):
+        assert len(guarded(guarded_subject("sjf"), over, settings=settings).measured) == 1
+    with one_line("objective = ['makespan']: not an objective"):
+        guarded(guarded_subject("sjf"), ONE, ["makespan"], settings)  # type: ignore[arg-type]
+
+
+def test_a_run_that_never_ends_is_in_no_baseline(settings: GuardSettings) -> None:
+    def forgets(instance: Instance) -> Any:
+        from optsched.problem.schedule import Schedule
+
+        return Schedule.from_segments(instance, [])
+
+    for update in ("", "all", "lower"):
+        lazy = guarded(guarded_subject(forgets), ONE, settings=dataclasses.replace(settings, update=update))
+        assert "no value to compare: on one job 'a' never finishes" in failure(lazy, "no_worse_than_baseline")[0]
+        assert "entry" not in lazy.record
+
+
 def test_a_theorem_is_held_against_anybody_by_name(settings: GuardSettings) -> None:
     mine = guarded(guarded_subject(one_by_one), "blocked-long-job:m=3", settings=settings)
     assert failure(mine, "keeps_guarantee")[0].startswith("one_by_one on blocked-long-job:m=3: no theorem is about it")
@@ -106,7 +166,7 @@ def test_a_theorem_that_is_violated_is_found_without_its_name(settings: GuardSet
 
 
 def write(path: Path, document: dict[str, Any], changed: dict[str, Any]) -> None:
-    ratios = changed["instances"].values()
+    ratios = [each["ratio"] for each in changed["instances"].values()]
     changed |= {"worst": max(ratios), "mean": sum(ratios) / len(ratios)}
     path.write_text(json.dumps(document))
 
@@ -124,7 +184,7 @@ def test_the_baseline_is_that_of_the_test(settings: GuardSettings) -> None:
 
     document = json.loads(settings.baseline.read_text())
     then = document["tests"][settings.test][entry[0]]
-    then["instances"]["rigid-06-1"] = 1.1
+    then["instances"]["rigid-06-1"]["ratio"] = 1.1
     write(settings.baseline, document, then)
     worse = sjf()
     said = failure(worse, "no_worse_than_baseline")[0]

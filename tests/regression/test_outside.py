@@ -143,14 +143,48 @@ def test_who_is_no_scheduler_is_one_line() -> None:
     assert Command(("a b", "{instance}")).repeated(Path("x.json")) == "'a b' x.json > x-schedule.json"
 
 
+WORDS = "a list of words, ['python', 'mine.py', '{instance}', '{schedule}']"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "legal"),
+    [
+        ("python mine.py {instance} {schedule}", WORDS),
+        ("python mine.py", WORDS),
+        (["python mine.py {instance} {schedule}"], WORDS),
+        ("./mine.py", "a list of words, ['./mine.py', '{instance}', '{schedule}']"),
+        ("mine 'a {instance}", "a list of words"),
+        (["fifo"], "a policy is given alone, not in a list"),
+        ([fifo()], "a policy is given alone, not in a list"),
+        (["python", 5, "{instance}"], "text and paths"),
+        ([b"python", "{instance}"], "text and paths"),
+        ([], "one of its words contains {instance}"),
+    ],
+    ids=str,
+)
+def test_a_command_and_a_policy_are_not_mistaken_for_each_other(scheduler: Any, legal: str) -> None:
+    with one_line("scheduler", legal):
+        guarded_subject(scheduler)
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": each} for each in ("3", 0, -1, np.nan, np.inf, True)], ids=str)
+def test_a_command_has_a_time_that_ends(wrong: Any) -> None:
+    with one_line("timeout", "a finite number of seconds > 0"):
+        guarded_subject(["cat", "{instance}"], **wrong)
+    for field in ("name", "placement"):
+        with one_line(f"{field} = 5"):
+            guarded_subject("fifo", **{field: 5})  # type: ignore[arg-type]
+
+
 def test_a_policy_is_what_it_is_everywhere() -> None:
     for mine in (
         guarded_subject("sjf"),
         guarded_subject(fifo(), name="first"),
         guarded_subject("fifo", placement="first-fit"),
+        guarded_subject(" fifo + first-fit "),
     ):
         assert mine.run(TWO).schedule.completion.size == 3
-        assert mine.text in ("sjf", "first", "fifo+first-fit")
+        assert mine.text in ("sjf", "first", "fifo+first-fit", "fifo + first-fit")
     assert guarded_subject("sjf").run(TWO).value() == simulate(TWO, "sjf").value()
     again = guarded_subject("sjf").repeated(Path("x.json"), "makespan")
     assert again == "optsched ratio x.json -p sjf --objective makespan"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Callable
 
 import pytest
@@ -37,12 +37,20 @@ def test_its_project_does_what_it_says(bare: Callable[..., pytest.RunResult], py
         assert line in printed
 
 
-def test_its_workflow_is_one() -> None:
+def test_its_workflow_calls_the_action() -> None:
     (block,) = [each for each in PAGE.blocks if each.language == "yaml"]
-    (job,) = yaml.safe_load(block.text)["jobs"].values()
-    lines = [step["run"] for step in job["steps"] if "run" in step]
-    assert all("run" in step or "uses" in step for step in job["steps"])
-    (checked,) = [shlex.split(line) for line in lines if "pytest --" in line]
-    assert checked == ["python", "-m", "pytest", "--ratio-compare-fail=1%"]
-    (kept,) = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact")]
-    assert kept == {"name": "ratio-failures", "path": ".optsched/ratio-failures", "include-hidden-files": True}
+    workflow = yaml.safe_load(block.text)
+    (job,) = workflow["jobs"].values()
+    (call,) = [step for step in job["steps"] if step["uses"].startswith("optsched/optsched/")]
+    place, _, version = call["uses"].removeprefix("optsched/optsched/").partition("@")
+    action = yaml.safe_load((ROOT / place / "action.yml").read_text(encoding="utf-8"))
+    assert version == "main"
+    assert set(call["with"]) <= set(action["inputs"])
+    assert (call["with"]["comment"], workflow["permissions"]["pull-requests"]) == ("true", "write")
+
+
+def test_its_options_are_those_of_the_plugin(pytestconfig: pytest.Config) -> None:
+    options = set(re.findall(r"--ratio-[a-z-]+", PAGE.text))
+    assert len(options) > 4
+    for each in options:
+        pytestconfig.getoption(each)  # else ValueError

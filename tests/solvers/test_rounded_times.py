@@ -114,7 +114,7 @@ def test_windows_do_not_lose_the_only_schedule_to_rounding() -> None:
     assert proved(instance, solve(instance, "total_weighted_flow_time", model="disjunctive"))
 
 
-def test_a_proof_that_tolerances_end_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_that_tolerances_end_goes_on_with_another_method_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Session.solve
 
     def worse(self: Session, **options: object) -> object:
@@ -123,9 +123,14 @@ def test_a_proof_that_tolerances_end_says_so(monkeypatch: pytest.MonkeyPatch) ->
         return dataclasses.replace(outcome, bound=outcome.bound * 0.99)
 
     monkeypatch.setattr(Session, "solve", worse)
-    solution = solve(real_valued(1, 1.0), "total_flow_time", model="disjunctive")
-    assert solution.status == "limit"
-    assert "tolerances" in solution.note
+    instance = real_valued(1, 1.0)
+    solution = solve(instance, "total_flow_time", model="disjunctive")
+    assert (solution.status, solution.model) == ("optimal", "partial-schedules")
+    assert solution.note.startswith("disjunctive did not get through these numbers")
+    late = float(instance.arrival.max() + instance.duration.sum())
+    limited = solve(instance, "total_flow_time", model="disjunctive", horizon=late)  # which no other method knows
+    assert (limited.status, limited.model) == ("limit", "disjunctive")
+    assert "tolerances" in limited.note
 
 
 def test_a_deadline_before_the_first_lp_is_told() -> None:

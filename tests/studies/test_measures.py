@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
+from optsched.cli.study import cell
 from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.intervals import Estimate
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -16,12 +18,10 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.studies.experiment import (
     Change,
-    Estimate,
     Experiment,
     Published,
     RunOutcome,
     Workload,
-    estimate,
     relative,
     verdict,
 )
@@ -78,24 +78,22 @@ def test_what_is_not_defined_is_nan() -> None:
 # -- Means, intervals and comparisons, against numbers worked out by hand and from printed tables of Student's t ----------
 
 
-def test_mean_and_interval_of_five_by_hand() -> None:
-    # mean 3, variance (4 + 1 + 0 + 1 + 4) / 4 = 2.5, t_{0.975, 4} = 2.776445
-    found = estimate([1, 2, 3, 4, 5])
-    assert (found.mean, found.count) == (3.0, 5)
-    assert found.half_width == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
+def test_a_cell_has_the_interval_of_its_measure_and_none_where_a_seed_has_no_number() -> None:
+    # mean 4.2, s = 5.2829, t_{0.975, 2} = 4.30265: on a log scale 4.2 exp(-+3.1247) = .1846 and 95.56; no ratio is below 1
+    jct = {row: [[1.1, 1.2, 10.3], [math.nan, 1, 1]] for row in ROWS}
+    found = outcome(jct, ratio=jct, utilization={row: [[0.5, 0.9, 0.97]] * 2 for row in ROWS})
+    time, ratio, share = (found.estimate("A", "low", name) for name in ("mean_jct", "ratio", "utilization"))
+    assert time[:3] == pytest.approx((4.2, 0.1846, 95.56), rel=1e-3)
+    assert (ratio.low, share.high) == (1.0, 1.0)
+    assert found.estimate("A", "high", "mean_jct") is None
 
 
-def test_two_observations_have_the_widest_t() -> None:
-    # s = 2 / sqrt 2, over sqrt 2: 1; t_{0.975, 1} = 12.7062
-    found = estimate([10, 12])
-    assert found.mean == 11
-    assert found.half_width == pytest.approx(12.7062, rel=1e-5)
-
-
-def test_one_observation_has_no_interval_and_none_no_mean() -> None:
-    assert estimate([7]) == Estimate(7.0, None, 1)
-    assert estimate([]) is None
-    assert estimate([1.0, math.nan]) is None
+def test_intervals_are_printed_with_both_ends_and_rounded_outwards() -> None:
+    assert cell(Estimate(4.2161, 1.0, 88.6912, 3, False), side="up") == "4.217 [1.000, 88.692]"
+    assert cell(Estimate(0.5, 0.25, 0.75, 5, False), 100.0) == "50.00 [25.00, 75.00]"
+    assert cell(Estimate(7.0, None, None, 1, False)) == "7.000"
+    assert cell(Estimate(7.0, None, None, 4, True)) == "7.000 (all equal)"
+    assert cell(None) == "-"
 
 
 def test_changes_are_paired() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from optsched.cli.study import summary_view
 from optsched.errors import InputError
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, Reproduction, cells as asked, run_all
+from optsched.studies.study import STUDIES, Reproduction, cells as asked, outcomes, run_all
 from optsched.sweeps.measures.placed_gangs import MEASURES
 from studies.documents import cells
 
@@ -136,7 +141,7 @@ def test_studies_are_listed(command: Any) -> None:
     assert "a-srpt" in {each["name"] for each in command("list", "studies", "--json").document["studies"]}
 
 
-def test_the_command_prints_one_document_or_tables(
+def test_the_command_prints_one_document_or_a_screen_and_writes_every_table(
     command: Any, document: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("optsched.studies.study.run_all", _numbers_of(document))
@@ -144,8 +149,14 @@ def test_the_command_prints_one_document_or_tables(
     assert (code, err) == (0, "")
     assert json.loads(out)["experiments"] == document["experiments"]
     code, out, err = command("reproduce", "a-srpt", "--small", "--seeds", "1")
-    assert (code, err.count("\n")) == (0, 1)
+    assert (code, err.count("\n")) == (0, 2)
     assert "70 runs, 70 to be done: some 7 s of CPU time" in err
+    assert (out + err).count("\n") <= 25
+    for text in ("a competitive ratio", "kept", "mean JCT, others"):
+        assert text in out
+    file = Path(re.search(r"every table: (\S+)", err)[1])  # type: ignore[index]
+    out = file.read_text()
+    file.unlink()
     for text in (
         "seeds 1",
         "policies-16",
@@ -156,6 +167,28 @@ def test_the_command_prints_one_document_or_tables(
         "cluster=2x8",
     ):
         assert text in out
+
+
+@pytest.mark.parametrize("study", STUDIES.names())
+def test_the_summary_of_every_study_is_a_screen(study: str) -> None:
+    """Of 25 lines and 80 columns, with what is said on stderr; its numbers do not matter for that."""
+    chosen = STUDIES.get(study)
+    experiments, seeds = chosen.declare(True), chosen.seeds_named(1, True)
+    numbers = {}
+    for each in experiments:
+        for row in each.rows:
+            for column, workload in each.columns.items():
+                for seed in each.seeds_of(seeds):
+                    measured = dict.fromkeys([*each.measurement.measures, "kept"], 1.0 + 0.37 * len(row))
+                    numbers[workload, seed, each.policy(row, column)] = measured
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(summary_view(Reproduction(chosen, True, seeds, outcomes(experiments, seeds, numbers))))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 22, "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+    done = Reproduction(chosen, True, seeds, outcomes(experiments, seeds, numbers))
+    for claim in done.claims:
+        assert any(claim.label in line for line in lines), claim.label
 
 
 def _numbers_of(document: Any) -> Any:

@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
+from optsched.studies.record import read_record, write_record
 from optsched.studies.study import Study
 from optsched.sweeps.grid import Grid
 from optsched.sweeps.measurement import MEASUREMENTS, measurement_of
@@ -145,7 +146,13 @@ def test_a_folder_is_gone_on_from_and_holds_figures_and_claims(file: Path, tmp_p
     for ratio in (jct[0] / jct[1], jct[2] / jct[3]):
         assert f"{ratio:.3g}" in row["measured"]
     assert row["why"] in (out / "claims.md").read_text()
-    assert "nobody is that bad" in " ".join(text.split())
+    assert "nobody is that bad" in " ".join((out / "tables.txt").read_text().split())
+    assert "every table: " + str(out / "tables.txt") in err
+    for part in ("FIFO is ten times worse", "10 x", "the same way, by less"):
+        assert part in text, part
+    assert "nobody is that bad" not in text
+    kept = read_record(out / "record.json", Study.read(file)).reproduction
+    assert kept.claims == Study.read(file).so_far(out / "runs.sqlite", small=True).claims
     assert "6 runs, 0 to be done" in command(*call, "--dry-run")[1]
 
 
@@ -212,3 +219,31 @@ def test_measures_are_known_by_name() -> None:
 def test_a_study_that_is_wrong_is_one_line(file: Path, command: Any, old: str, new: str, said: str) -> None:
     file.write_text(STUDY.replace(old, new, 1))
     assert said in command("reproduce", file).mistake
+
+
+def test_a_record_says_the_same_and_no_less_than_the_study_asks_for(file: Path, tmp_path: Path) -> None:
+    study, record = Study.read(file), tmp_path / "record.json"
+    done = study.run(2, small=True, workers=1)
+    write_record(done, 2, record)
+    read = read_record(record, study)
+    assert read.version == osd.__version__
+    assert read.runs == 12
+    assert (read.reproduction.small, read.reproduction.seeds) == (True, (1, 2))
+    for each, again in zip(done.to_json()["experiments"], read.reproduction.to_json()["experiments"], strict=True):
+        assert again["findings"] == each["findings"]
+        for cell, same in zip(each["cells"], again["cells"], strict=True):
+            assert same["measures"]["mean_jct"]["values"] == pytest.approx(
+                cell["measures"]["mean_jct"]["values"], rel=1e-8
+            )
+    assert read.reproduction.claims == done.claims
+    file.write_text(STUDY.replace("values = [0.5, 1.0]", "values = [0.5, 1.1]"))
+    with pytest.raises(InputError, match=r"experiment\.load.*not in the record|not in the record.*experiment\.load"):
+        read_record(record, Study.read(file))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": "optsched-instance/1"}', None])
+def test_what_is_no_record_is_refused(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "r.json").write_text(text)
+    with pytest.raises(InputError, match=r"r\.json"):
+        read_record(tmp_path / "r.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from refusals import one_line
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import TraceRead
@@ -34,7 +35,9 @@ def test_dates_and_numbers_in_one_column_name_a_row_of_each(read: Reader) -> Non
     said = r"row 3, submitted = '2024-05-01 08:00:00': .*a number as row 2 has, '30', and not a date-time: one clock"
     with pytest.raises(RowErrors, match=said) as caught:
         read("csv", text.format(-1), columns=NAMED)
-    assert "divide Unix" in caught.value.problems[1].legal  # the row with -1 hears what is wrong with it
+    assert (
+        caught.value.problems[1].legal == "seconds >= 0, or Unix seconds"
+    )  # the row with -1 hears what is wrong with it
     said = "row 2, submitted = '30': .*a date-time as row 3 has, '2024-05-01 08:00:00', and not a number: one clock"
     with pytest.raises(RowErrors, match=said):
         read("csv", text.format("2024-05-01 08:00:09"), columns=NAMED)
@@ -60,6 +63,41 @@ def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(r
     assert found.table["due"].to_list() == [199.5, None]
     with pytest.raises(RowErrors, match="divide Unix milliseconds by 1000"):
         read("csv", "submitted,wanted,seconds\n1700000100000,4,60\n", columns=NAMED)
+
+
+UNREAD = (
+    "2026/03/02 09:00",
+    "03/02/2026 9:00 AM",
+    "2026-03-02 09:00:00 UTC",
+    "02.03.2026 09:00",
+    "2 Mar 2026 09:00",
+    "Mon Mar 2 09:00:00 2026",
+    "20260302T090000",
+    "09:00",
+)
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_a_date_time_in_a_form_that_is_not_read_is_called_so(read: Reader, text: str) -> None:
+    head = "submitted,wanted,seconds,by\n"
+    for options in ({}, {"skip_bad": True}):
+        told = f"row 2, submitted = '{text}': a date-time in a form that is not read"
+        with one_line(told, "(expected: 2017-10-09 07:01:55, also with T, without seconds") as caught:
+            read("csv", head + f"{text},1,60,\n{text},1,30,\n", columns=NAMED, **options)
+        assert "illisecond" not in str(caught.value)
+    good = "2026-03-02 09:00:00,1,30,{}\n"
+    with pytest.raises(RowErrors, match=r"log\.csv: 1 of 2 rows") as rows:
+        read("csv", head + good.format("") + f"{text},1,60,\n", columns=NAMED)
+    assert (rows.value.problems[0].row, rows.value.problems[0].message) == (3, "a date-time in a form that is not read")
+    with pytest.raises(InputError, match=r"by = '.*': a date-time in a form that is not read"):
+        read("csv", head + good.format(text), columns={**NAMED, "due": "by"})
+
+
+def test_what_is_neither_a_number_nor_like_a_date_hears_of_both(read: Reader) -> None:
+    with pytest.raises(
+        RowErrors, match=r"submitted = 'soon': invalid .expected: seconds >= 0, or Unix seconds, or a date"
+    ):
+        read("csv", "submitted,wanted,seconds\nsoon,1,30\n", columns=NAMED)
 
 
 def test_all_optional_fields(read: Reader) -> None:

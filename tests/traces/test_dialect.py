@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refusals import one_line
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.traces.dialect import DIALECTS, TraceRead
@@ -129,6 +130,119 @@ def test_a_file_in_milliseconds_is_not_read_as_seconds(read: Reader) -> None:
     assert read("muri", text).table["duration"].to_list() == [5.0]
     with pytest.raises(InputError, match=r"its columns are those of another.*muri:PATH"):
         read("tiresias", text)
+
+
+UNIX = 1_700_000_000
+YEAR = 365.25 * 86400
+
+
+def csv_log(*arrivals: object, due: object = "") -> str:
+    return "arrival,gpus,duration,due\n" + "".join(f"{each},1,50,{due}\n" for each in arrivals)
+
+
+# the arrivals of a log, and which of the rows is on another clock
+SENTINELS = [
+    ((0, UNIX, UNIX + 10), 0),
+    ((UNIX, UNIX + 10, 1), 2),
+    ((0, UNIX), 0),  # of two the later clock
+    ((UNIX, 4294967294, UNIX + 10), 1),  # 2^32 - 2
+    ((UNIX, UNIX + 10, 2147483647), 2),  # the last second of 2038's clocks
+    ((UNIX, UNIX + 10, 99999999999), 2),
+    ((0, 5, UNIX), 2),  # seconds from the beginning, and one from 1970
+    (("2026-03-02 09:00", "1970-01-01 00:00:00", "2026-03-02 09:01"), 1),
+    (("2026-03-02", "2026-03-03", "9999-12-31"), 2),
+    (("0001-01-01", "2026-03-02", "2026-03-03"), 0),
+    (("2000-01-01 00:00:00", "2026-03-02", "2026-03-03"), 0),
+]
+
+
+@pytest.mark.parametrize(("arrivals", "bad"), SENTINELS)
+def test_a_time_that_cannot_be_on_the_clock_of_the_others_is_a_bad_row(
+    read: Reader, arrivals: tuple[object, ...], bad: int
+) -> None:
+    with pytest.raises(RowErrors, match=f"log.csv: 1 of {len(arrivals)} rows") as caught:
+        read("csv", csv_log(*arrivals))
+    (problem,) = caught.value.problems
+    assert (problem.row, problem.field, problem.value) == (bad + 2, "arrival", str(arrivals[bad]))
+    assert problem.message == "on another clock"
+    others = [(f"{each!s:}", k + 2) for k, each in enumerate(arrivals) if k != bad]
+    assert f"from {others[0][0]!r} (row {others[0][1]}) to {others[-1][0]!r} (row {others[-1][1]})" in problem.legal
+    found = read("csv", csv_log(*arrivals), skip_bad=True)
+    assert found.skipped_rows == 1
+    assert found.table["arrival"].min() == 0
+    assert found.table["arrival"].max() <= 86400
+
+
+def test_every_dialect_looks_at_its_clock(read: Reader, tmp_path: Path) -> None:
+    (tmp_path / "iterations.csv").write_text("application,batch_size,iterations\nbert,12,9\n")
+    muri = "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
+    muri += "resource_time_0,resource_time_1,resource_time_2,priority\n"
+    logs = {
+        "philly": HEAD + row(10) + row(20) + row(30).replace("2017", "1970"),
+        "tiresias": "job_id,num_gpu,submit_time,iterations,model_name,duration\n"
+        + "".join(f"{at},1,{at},5,m,9\n" for at in (UNIX, UNIX + 1, 0)),
+        "muri": muri + "".join(f"{at},1,{at},5,m,4,9,0,0,0,0,0,0\n" for at in (UNIX * 1000, UNIX * 1000 + 1, 0)),
+        "gavel": "".join(f"A3C\tcmd\td\t-n\t1\t9\t1\t1\t-1\t{at}\n" for at in (UNIX, 0, UNIX + 1)),
+        "pollux": "name,time,application,num_replicas,batch_size\n"
+        + "".join(f"{at},{at},bert,1,12\n" for at in (0, UNIX, UNIX + 9)),
+    }
+    for dialect, text in logs.items():
+        with pytest.raises(RowErrors, match="on another clock") as caught:
+            read(dialect, text)
+        assert len(caught.value.problems) == 1
+        assert read(dialect, text, skip_bad=True).skipped_rows == 1
+
+
+def test_due_dates_are_on_the_clock_of_the_arrivals(read: Reader) -> None:
+    for due in (0, 2147483647, 9_000_000_000):
+        with pytest.raises(RowErrors, match=rf"row 2, due = '{due}': on another clock .*; empty: no due date"):
+            read("csv", csv_log(UNIX, UNIX + 9, due=due))
+    with pytest.raises(RowErrors, match="due = '9999-12-31': on another clock"):
+        read("csv", csv_log("2026-03-02", due="9999-12-31"))
+    assert read("csv", csv_log(UNIX, UNIX + 9, due=UNIX + 5 * 86400)).table["due"].to_list() == [432000.0] * 2
+    assert read("csv", csv_log(0, 9, due=900_000_000)).table["due"].to_list() == [9e8] * 2
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [
+        (0, 5, 900_000_000),  # from the log's own beginning, for 28 years
+        tuple(k * 400_000_000 for k in range(4)),  # and longer than that: no gap that is too large
+        tuple(int(UNIX - 20 * YEAR + k * YEAR * 9) for k in range(6)),  # 45 years of Unix seconds, begun before 2001
+        tuple(f"{year}-06-01 12:00" for year in range(1971, 2030, 9)),
+        (UNIX,),
+        (0,),
+    ],
+)
+def test_a_log_may_be_as_long_as_it_likes(read: Reader, arrivals: tuple[object, ...]) -> None:
+    assert read("csv", csv_log(*arrivals)).table.height == len(arrivals)
+
+
+SWF_ROW = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 1 -1 -1 -1\n"
+SWF = "; Version: 2.2\n;\tUnixStartTime: 843000000\n;\n" + SWF_ROW
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SWF, SWF_ROW, "\n" + SWF.replace("\n", "\r\n"), "; Computer: SP2\n", "   1 0.5 5 " + SWF_ROW[6:-1] + " a,b\n"],
+)
+@pytest.mark.parametrize("dialect", ["csv", "tiresias", "gavel"])
+def test_the_standard_workload_format_is_called_by_its_name(read: Reader, dialect: str, text: str) -> None:
+    with one_line(
+        "log.csv: this looks like the Standard Workload Format (SWF)", "of its 18 columns 1 is id, 2 arrival"
+    ):
+        read(dialect, text)
+
+
+def test_a_header_whose_first_name_is_empty_is_no_standard_workload_format(read: Reader) -> None:
+    text = ";arrival;gpus;duration\n0;0;4;60\n1;5;1;30\n"
+    assert read("csv", text).table["duration"].to_list() == [60.0, 30.0]
+
+
+def test_archive_logs_are_called_by_their_name(data_dir: Path) -> None:
+    for file in (*(data_dir / "swf").glob("*.swf"), *(data_dir / "formats" / "swf").glob("a*.swf")):
+        with one_line("Standard Workload Format"):
+            DIALECTS.get("csv").read(file)
 
 
 def test_options_that_a_dialect_does_not_take(read: Reader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def gavel(model: str = "A3C", steps: object = 9, gpus: object = 4, weight: float
 # dialect: the file, the (row, field) of every bad row, options; row 1 or 2 is legal
 BAD: dict[str, tuple[str, list[tuple[int, str]], dict[str, Any]]] = {
     "tiresias": (
-        TIRESIAS + "0,1,0,6,m,164,3\n0,1,-1,6,m,164,3\n1,0,0,6,m,164,3\n2,1,0,0,m,164,3\n3,1,0,6,,164,3\n4,1,0,6,m,,3\n",
+        TIRESIAS + "0,1,0,6,m,164,3\n0,1,-1,6,m,164,3\n1,0,0,6,m,164,3\n2,1,0,-1,m,164,3\n3,1,0,6,,164,3\n4,1,0,6,m,,3\n",
         [(3, "submit_time"), (4, "num_gpu"), (5, "iterations"), (6, "model_name"), (7, "duration")],
         {},
     ),
@@ -146,6 +147,70 @@ def test_shockwave_s_twelve_columns_bring_a_duration_and_due_dates(read: Reader)
     same = {"iterations": 134583, "model": "ResNet-18"}  # without a profile: the duration counts
     due = 10 + 1.5 * 100
     assert found.jobs == [osd.Job("1", 55, 1, 1418, **same), osd.Job("2", 10, 1, 100, due=due, **same)]
+
+
+def shockwave(mode: str, gpus: int = 1, steps: int = 9) -> str:
+    return line(JOB, "cmd", "dir", "--steps", 1, steps, gpus, mode, 1, -1, 1418, 0)
+
+
+def test_a_mode_that_is_not_modelled_is_said(command: Any, written: Any, tmp_path: Path) -> None:
+    rows = [shockwave(mode) for mode in ("gns", "static", "accordion", "gns")] + [shockwave("gns", gpus=9)]
+    path, made = written("".join(rows), "s.trace"), tmp_path / "made.json"
+    said = "mode is not modelled: 1 accordion and 2 gns of 4 jobs change their batch size"
+    reading = (f"gavel:{path}", "--cluster", "2x4", "--skip-bad")
+    ran = command("run", *reading, "-p", "fifo", "--json")
+    assert ran.err.startswith(f"optsched: gavel:{path}: {said}")
+    assert ran.err.count("\n") == 1
+    (line,) = json.loads(ran.out)["instance"]["not_modelled"]
+    assert line.startswith(said)
+    assert said in command("convert", *reading, "-o", made).err
+    again = command("run", made, "-p", "fifo")  # the instance file keeps it
+    assert said in again.err
+    assert said in " ".join(again.out.split())
+    with pytest.warns(UserWarning, match=said):
+        found = osd.load(f"gavel:{path}", cluster="2x4", skip_bad=True)
+    assert found.recipe["parameters"]["modes"] == {"accordion": 1, "gns": 2}
+    assert found.duration.tolist() == [1418.0] * 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mode_that_changes_nothing_is_no_news(command: Any, written: Any) -> None:
+    path = written(shockwave("static") * 2, "s.trace")
+    assert "not_modelled" not in osd.load(f"gavel:{path}", cluster="2x4").recipe["parameters"]
+    ran = command("run", f"gavel:{path}", "--cluster", "2x4", "-p", "fifo", "--json")
+    assert ran.err == ""
+    assert "not_modelled" not in ran.document["instance"]
+
+
+def test_the_published_trace_of_shockwave_says_its_modes(data_dir: Path) -> None:
+    path = data_dir / "shockwave" / "shockwave_120.trace"
+    with pytest.warns(UserWarning, match="mode is not modelled: 59 accordion and 57 gns of 120 jobs"):
+        assert osd.load(f"gavel:{path}", cluster="8x4").n == 120
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("tiresias", TIRESIAS + "1,2,0,0,vgg,100,5\n2,1,10,0,vgg,50,5\n"),
+        ("muri", MURI + "1,2,0,0,vgg,4,100000" + TAIL + "2,1,10000,0.0,vgg,4,50000" + TAIL),
+        ("csv", "arrival,gpus,duration,iterations\n0,2,100,0\n10,1,50,0\n"),
+    ],
+)
+def test_iterations_that_nothing_reads_may_be_0(read: Reader, dialect: str, text: str) -> None:
+    found = read(dialect, text)
+    assert found.table.select("gpus", "arrival", "duration", "iterations").rows() == [
+        (2, 0.0, 100.0, None),
+        (1, 10.0, 50.0, None),
+    ]
+    assert found.instance().duration.tolist() == [100.0, 50.0]
+
+
+def test_steps_beside_a_duration_may_be_0_and_must_not_be_without(read: Reader) -> None:
+    assert read("gavel", shockwave("static", steps=0)).table["iterations"].to_list() == [None]
+    with pytest.raises(RowErrors, match="total_steps = '0'"):
+        read("gavel", gavel(steps=0))
+    with pytest.raises(RowErrors, match="iterations = '0'"):
+        read("csv", "arrival,gpus,iterations,profile\n0,1,0,resnet\n")
 
 
 def test_an_slo_without_a_run_time_is_counted_as_not_kept(read: Reader) -> None:

@@ -180,11 +180,19 @@ def test_an_optional_field_may_be_empty_but_not_wrong() -> None:
     assert problems(rows) == [(4, "w", "x", "invalid")]
 
 
-def test_a_row_is_reported_once_with_its_first_problem_and_in_the_order_of_the_file() -> None:
+def test_a_row_is_reported_with_the_first_problem_of_each_field_and_in_the_order_of_the_file() -> None:
     rows = rows_of(a=["1", "x", "1", ""], b=["y", "y", "1", "1"])
     rows.positive("a")
     rows.positive("b")
-    assert [(row, field) for row, field, _, _ in problems(rows)] == [(2, "b"), (3, "a"), (5, "a")]
+    assert [(row, field) for row, field, _, _ in problems(rows)] == [(2, "b"), (3, "a"), (3, "b"), (5, "a")]
+    rows.number("a", above=2)  # of a field that is bad already nothing more
+    assert [(row, field) for row, field, *_ in problems(rows)] == [
+        (2, "b"),
+        (2, "a"),
+        *[(3, "a"), (3, "b")],
+        (4, "a"),
+        (5, "a"),
+    ]
 
 
 def test_every_bad_row_is_found_and_counted() -> None:

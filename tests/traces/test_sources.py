@@ -110,6 +110,8 @@ def test_a_fragment_is_cut_off_only_where_the_dialect_has_one(written: Any) -> N
 
 def test_every_way_to_misname_a_source(folder: Path) -> None:
     (folder / "log.csv").write_text(PHILLY)
+    (folder / "own.csv").write_text("Submit Time;run_seconds;state\n0;1;ok\n")
+    (folder / "notes.txt").write_text("nothing of this is a table\n")
     cases = [
         ("", "which source"),
         ("single-08-1", r"'single-08-1': neither a file nor the name.*did you mean single-08-0"),
@@ -119,7 +121,9 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
         (f"{folder}/none.json", r"none\.json: no such file"),
         (f"{folder}/none.csv", r"none\.csv: no such file"),
         ("none.parquet", r"none\.parquet: no such file"),
-        (f"{folder}/log.csv", r"not an instance file.*DIALECT:.*philly"),
+        (f"{folder}/log.csv", r"named with its dialect \(expected: philly:.*log\.csv --cluster NODESxGPUS\)"),
+        (f"{folder}/own.csv", r"csv:.*own\.csv --columns arrival=Submit Time,gpus=...,duration=run_seconds --cluster"),
+        (f"{folder}/notes.txt", r"not an instance file.*DIALECT:.*philly"),
         (str(folder), "this is a folder"),
     ]
     for source, message in cases:

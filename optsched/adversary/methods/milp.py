@@ -22,7 +22,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.objectives import get_objective
 from optsched.simulation.policy import KnownJobs, Order
 from optsched.solvers.compile_model import compile
-from optsched.solvers.session import FEASIBILITY, Session
+from optsched.solvers.linear_program import FEASIBILITY
+from optsched.solvers.session import Session
 
 MOST_KINDS = 200_000  # of jobs in a range
 

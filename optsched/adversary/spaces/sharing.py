@@ -7,7 +7,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
-from optsched.check.referee import check_schedule, schedule_value
+from optsched.check.certain_times import certain_value
+from optsched.check.referee import check_schedule
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
@@ -86,7 +87,8 @@ class SharedGpus(SearchSpace):
         found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
         if not check_schedule(instance, found):
             schedules.append(found)
-        reached = min(schedule_value(instance, each, objective) for each in schedules)
+        certain = (certain_value(instance, each, objective) for each in schedules)
+        reached = min((each for each in certain if each is not None), default=None)
         if instance.n > MOST_PROVED or meet_in_pairs(instance) is not None or deadline.passed:
             return instance, reached
         value = float(_of_two(instance)) if instance.n == 2 else preemptive_sharing_optimum(instance).value

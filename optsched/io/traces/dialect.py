@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, check_legal
+from optsched.io.traces.one_clock import OneClock, are_unix_seconds
 from optsched.io.traces.rows import Rows
 from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
@@ -78,6 +79,16 @@ class TraceRead:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
         parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
         return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
+
+
+NOT_MODELLED = "not_modelled"  # in the parameters of a recipe
+
+
+def not_modelled(instance: Instance) -> list[str]:
+    """What the trace that an instance is made of says of its jobs, and no instance can: a line each, for people."""
+    parameters = (instance.recipe or {}).get("parameters")
+    lines = parameters.get(NOT_MODELLED) if isinstance(parameters, Mapping) else None
+    return [str(line) for line in lines] if isinstance(lines, list) else []
 
 
 Reader = Callable[[TraceRequest], TraceRead]
@@ -164,7 +175,7 @@ def finish(
     objective: str | None = None,
     optimum: dict[str, Any] | None = None,
 ) -> TraceRead:
-    """Judge limits and gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
+    """Judge limits, clocks and gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
 
     Parameters
     ----------
@@ -180,14 +191,17 @@ def finish(
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
     named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+    _require_one_clock(rows, columns, named, absolute=bool(from_earliest))
     for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
         of_file = name != "id" and named.get(name) in rows.columns
         if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
+    every = pl.Series([True]).new_from_index(0, rows.count)
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
-        judged = legal if request.skip_bad else _first(arrival, legal, request.limit)
+        all_told = request.limit is None and not request.skip_bad  # of rows that are bad already, too
+        judged = every if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
     fitting = rows.good
     rows.reject_duplicates()
@@ -201,7 +215,6 @@ def finish(
         columns[name] = columns[name] - arrival.filter(legal).min()
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
     # rows that are invalid, and gangs too wide for the cluster given before the last job kept
-    every = pl.Series([True]).new_from_index(0, rows.count)
     passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
     skipped = int((~legal).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
     columns_asked = dict(request.columns) if request.columns else None
@@ -219,6 +232,21 @@ def finish(
         optimum=optimum if untouched else None,
         recipe={"name": request.dialect, "seed": None, "parameters": read},
     )
+
+
+def _require_one_clock(rows: Rows, jobs: Mapping[str, pl.Series], named: Mapping[str, str], *, absolute: bool) -> None:
+    """Arrivals that are not on the clock of most arrivals are bad rows, and so are due dates of the file that are not."""
+    arrival = jobs["arrival"].cast(pl.Float64)
+    clock = OneClock.of(arrival, rows.good, absolute=absolute or are_unix_seconds(arrival))
+    if clock is None:
+        return
+    column = named.get("arrival", "arrival")
+    first, last = (rows.place(column, k) for k in (clock.first, clock.last))
+    legal = clock.legal(first, last)
+    rows.reject(clock.not_on_it(arrival), column, legal, "on another clock")
+    if "due" in jobs and named["due"] in rows.columns:
+        due = jobs["due"].cast(pl.Float64)
+        rows.reject(clock.not_on_it(due), named["due"], f"{legal}; empty: no due date", "on another clock")
 
 
 def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:

@@ -187,6 +187,7 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
     >>> osd.generate("rigid", seed=1, jobs=6) == osd.generate("rigid", seed=1, jobs=6)
     True
     """
+    recipe = RECIPES.canonical(recipe)
     chosen = RECIPES.get(recipe)
     check_legal(is_whole(seed) and seed >= 0, "seed", seed, "an integer >= 0")
     values = chosen.resolve(parameters)

@@ -1,7 +1,7 @@
 """Checks on the columns of a text table: every bad row of a file is found, none of them one by one.
 
-A check returns the parsed column (null where the text is invalid) and remembers the rows that fail, each with its
-first problem: line, field, value and what would be legal.
+A check returns the parsed column (null where the text is invalid) and remembers the rows that fail, with the first
+problem of each field: line, field, value and what would be legal.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Rows:
         self._fields = table.fields
         self._problems = list({problem.row: problem for problem in table.problems}.values())
         self.good = ~self.line.is_in([problem.row for problem in self._problems])
+        self._read = self.good  # rows that have fields
+        self._told: dict[str, pl.Series] = {}  # of a field the rows in which it is bad
         self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
         self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
 
@@ -46,17 +48,27 @@ class Rows:
             raise InputError(said, file=self.file, field="columns", legal=f"a header with {', '.join(wanted)}")
 
     def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "invalid") -> None:
-        """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row."""
-        wrong = wrong.fill_null(True) & self.good
+        """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row.
+
+        Of a field that is bad already nothing more is told, nor where null may follow from another field that is bad.
+        """
+        told = self._told.get(field, ~self._read)
+        wrong = (wrong.fill_null(False) & self._read & ~told) | (wrong.is_null() & self.good)
         if not wrong.any():
             return
         self.good &= ~wrong
+        self._told[field] = told | wrong
         texts = self._fields[field].filter(wrong) if field in self.columns else self.line.filter(wrong)
         hints = legal.filter(wrong) if isinstance(legal, pl.Series) else [legal] * len(texts)
         self._problems += [
             RowProblem(row, field, text, str(hint), message)
             for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
+
+    def place(self, field: str, position: int) -> str:
+        """A value as it stands, and the row: of the ``position``-th row read."""
+        text = f"{self._fields[field][position]!r} " if field in self.columns else ""
+        return f"{text}(row {self.line[position]})"
 
     def text(self, field: str, *, required: bool = True) -> pl.Series:
         """Text without surrounding blanks; null where it is empty, which is bad only when ``required``."""
@@ -97,6 +109,11 @@ class Rows:
         wrong = ~fine.fill_null(False) & text.is_not_null()
         self.reject(wrong, field, expected)
         return number.to_frame().select(pl.when(~wrong).then(pl.col(field)).alias(field))[field]
+
+    def count_for_information(self, field: str) -> pl.Series:
+        """Finite numbers >= 0 that nothing reads, f64[rows]; 0 says nothing and becomes null."""
+        number = self.number(field, least=0)
+        return number.to_frame().select(pl.when(pl.col(field) > 0).then(pl.col(field)).alias(field))[field]
 
     def positive(self, field: str) -> pl.Series:
         """Finite numbers > 0, f64[rows]."""

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -93,6 +94,7 @@ def read_text_table(
     text, not_utf8, digest = read_text(path)
     if text.lstrip().startswith(("[", "{")):
         raise InputError("this is JSON, not a table", file=path, legal=expected)
+    _refuse_swf(path, text)
     first = text.lstrip("\n").partition("\n")[0]
     separator = separator or max(",;\t|", key=first.count)
     if names is None and '"' in text:
@@ -125,6 +127,35 @@ def read_text_table(
         raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
     problems += [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
     return TextTable(str(path), fields, line, tuple(problems), digest)
+
+
+SWF_COLUMNS = 18
+SWF_LEGAL = (
+    "a table with a header; convert it: of its 18 columns 1 is id, 2 arrival, 4 duration, 5 gpus (8 where 5 is -1), 12 "
+    "user, and rows whose duration is not > 0 are left out"
+)
+_SWF_HEADER = re.compile(
+    r";\s*(Version|Computer|UnixStartTime|MaxJobs|MaxRecords|MaxNodes|MaxProcs|Installation)\b", re.I
+)
+
+
+def _refuse_swf(path: str | os.PathLike[str], text: str) -> None:
+    """The Standard Workload Format: comments that begin with a semicolon, then rows of at least 18 numbers and blanks."""
+    comments = False
+    for line in io.StringIO(text):
+        fields = line.split(maxsplit=SWF_COLUMNS)
+        if fields and not line.startswith(";"):
+            found = len(fields) >= SWF_COLUMNS and all(_NUMBER.fullmatch(each) for each in fields[:SWF_COLUMNS])
+            break
+        comments = comments or bool(_SWF_HEADER.match(line))
+    else:
+        found = comments
+    if found:
+        said = "this looks like the Standard Workload Format (SWF), which is not read"
+        raise InputError(said, file=path, legal=SWF_LEGAL)
+
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 
 
 def _split_plain(text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:

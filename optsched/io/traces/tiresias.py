@@ -11,7 +11,7 @@ column       unit                                        becomes
 job_id       text, unique                                ``id``
 num_gpu      integer >= 1                                ``gpus``
 submit_time  seconds >= 0                                ``arrival``, as it stands
-iterations   number > 0                                  ``iterations``: metadata, ``duration`` counts
+iterations   number >= 0                                 ``iterations``: metadata, ``duration`` counts; 0: not known
 model_name   text                                        ``model``: metadata (in the Philly files a placeholder)
 duration     seconds > 0                                 ``duration``
 interval     seconds to or from the next submission      not kept
@@ -46,7 +46,7 @@ def read_jobs(request: TraceRequest, header: tuple[str, ...], second: float = 1.
         "id": rows.unique("job_id"),
         "gpus": rows.gang("num_gpu"),
         "arrival": rows.non_negative("submit_time") / second,
-        "iterations": rows.positive("iterations"),
+        "iterations": rows.count_for_information("iterations"),
         "model": rows.text("model_name"),
         "duration": rows.positive("duration") / second,
     }
@@ -67,7 +67,7 @@ def read_jobs(request: TraceRequest, header: tuple[str, ...], second: float = 1.
 # job_id              text, unique                 ``id``
 # num_gpu             integer >= 1                 ``gpus``
 # submit_time         ms >= 0                      ``arrival``
-# iterations          number > 0                   ``iterations``: metadata, ``duration`` counts
+# iterations          number >= 0                  ``iterations``: metadata, ``duration`` counts; 0: not known
 # model_name          text                         ``model`` (each model has one batch size in these files)
 # duration            ms > 0                       ``duration``; iterations x iteration_time differs from it
 # the other columns                                not kept: stage times belong to a (model, GPUs) and come with a

@@ -1,8 +1,9 @@
 """The method ``cp-sat``: OR-Tools' constraint solver in a worker process (extra ``optsched[cpsat]``).
 
 A second opinion that shares no formulation with the others: an interval a job, one cumulative resource of G GPUs, on an
-integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy cannot be
-imported in one process (same name of a shared library), hence the worker.
+integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy 1.15.x
+cannot be imported in one process, in either order, since one finds functions of the other's HiGHS; 1.14.0 and 1.16.0 can.
+Hence the worker.
 """
 
 from __future__ import annotations
@@ -94,8 +95,9 @@ def _run(state: SolveState) -> MethodReport:
             last = json.loads(line)
             if last["starts"] is not None:
                 state.offer_starts(there(state.grid).seconds(np.array(last["starts"], dtype=np.int64)), NAME)
-            bound = state.values_from + math.ceil(last["bound"] - 1e-6) * there(state.step)
-            state.raise_bound(bound, "solver")
+            if last["bound"] is not None:
+                bound = state.values_from + math.ceil(last["bound"] - 1e-6) * there(state.step)
+                state.raise_bound(bound, "solver")
         failed = worker.stderr.read()
         if not last.get("done"):
             raise OptschedError(f"the CP-SAT worker ended without an answer: {failed.strip()[-300:]}")

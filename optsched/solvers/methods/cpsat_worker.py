@@ -1,7 +1,8 @@
 """The other process of the method ``cp-sat``: reads one problem as JSON from stdin, writes what it knows to stdout.
 
-Started as a script, by path: it imports ortools and nothing of optsched, because ortools and highspy cannot be imported
-in one process. All numbers are integers. One JSON line for every improvement, the last one with ``"done": true``.
+Started as a script, by path: it imports ortools and nothing of optsched, because ortools and highspy 1.15.x cannot be
+imported in one process. All numbers of the problem are integers. One JSON line for every improvement, the last one with
+``"done": true``; ``bound`` is null where nothing is proved.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
     return model, starts
 
 
+def proved(bound: float, solved: bool) -> float | None:
+    """What OR-Tools has proved of a minimum. Before it has a bound, or a solution, it says 0.0, whatever the objective."""
+    return bound if math.isfinite(bound) and (solved or bound != 0.0) else None
+
+
 def main() -> None:
     """Solve the problem on stdin."""
     from ortools.sat.python import cp_model
@@ -62,15 +68,14 @@ def main() -> None:
         def on_solution_callback(self) -> None:
             say(self.best_objective_bound, [self.value(start) for start in starts], False)
 
-    def say(bound: float, found: list[int] | None, done: bool, status: str = "") -> None:
+    def say(bound: float | None, found: list[int] | None, done: bool, status: str = "") -> None:
         print(json.dumps({"bound": bound, "starts": found, "done": done, "status": status}), flush=True)
 
     status = solver.solve(model, Tell())
     found = None
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found = [solver.value(start) for start in starts]
-    bound = solver.best_objective_bound
-    say(bound if math.isfinite(bound) else 0.0, found, True, solver.status_name(status))
+    say(proved(solver.best_objective_bound, found is not None), found, True, solver.status_name(status))
 
 
 if __name__ == "__main__":

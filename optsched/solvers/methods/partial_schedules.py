@@ -12,7 +12,7 @@ import numpy as np
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import Integers, Prices, integers, price_certificate
 from optsched.compiled import njit
-from optsched.deadline import NEVER, Deadline
+from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Ints
 from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
@@ -325,7 +325,7 @@ class Search:
         bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
         if finest is not None:  # from the least value of all on, values are multiples of it
             bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
-        self.state.raise_bound(bound, "solver", tell=False)
+        self.state.raise_bound(bound, "solver", tell=False, up_to_value=True)
         self.state.report(self.passes)
 
     def certificate(self, bounds: StartBounds) -> Certificate:
@@ -401,7 +401,7 @@ def _run(state: SolveState) -> MethodReport:
         state.search(BUDGET * state.instance.n**2, part=PART)
     search = Search(state)
     search.run()
-    if not state.closed and state.deadline is not NEVER:
+    if not state.closed and state.left < math.inf:
         state.search(ENDLESS)
     ended = "the time limit" if state.late else "the limit of memory"
     note = "" if state.closed else f"{ended} came after {search.passes} passes"

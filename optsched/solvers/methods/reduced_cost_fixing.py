@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 
 from optsched.models.latest_starts import latest_completions, starts_of
 from optsched.models.rigid_time_indexed import blocks
 from optsched.models.start_model import StartColumns
 from optsched.problem.arrays import Ints
+from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.list_schedule import FEW
 from optsched.solvers.lp_bound import SlotJobs, polish, thin
 from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.methods.formulations import TOLERANCES
-from optsched.solvers.session import Session
+from optsched.solvers.session import Progress, Session
 from optsched.solvers.solve_state import SolveState
 
 NAME = "reduced-cost-fixing"
@@ -55,10 +59,10 @@ def _run(state: SolveState) -> MethodReport:
         step=state.step,
         keep=_slots(state),
         deadline=state.deadline,
-        on_bound=lambda bound: state.raise_bound(bound, "solver"),
+        on_bound=lambda bound: state.raise_bound(bound, "solver", up_to_value=True),
     )
     state.offer_certificate(reduced.certificate)
-    state.raise_bound(reduced.bound, "solver")
+    state.raise_bound(reduced.bound, "solver", up_to_value=True)
     if state.certificate is None or state.bound is None or state.certificate.value < state.bound:
         state.offer_certificate(polish(reduced, jobs, job, start, state.deadline))
     if reduced.program is None or state.closed:  # no column of a better schedule is left, or no time for an LP
@@ -69,11 +73,17 @@ def _run(state: SolveState) -> MethodReport:
     # presolve takes seconds for a program that is thin already, and the bound is higher without it
     session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
-    outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=state.listen)
+    known = float(there(state.value))
+
+    def listen(event: Progress) -> None:
+        state.listen(replace(event, bound=min(event.bound, known)))
+
+    outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=listen)
     if outcome.x is not None:
         state.offer_starts(program.starts(outcome.x), NAME)
     if outcome.bound is not None:  # of the columns that are left; what others make is no better than the incumbent
-        state.raise_bound(outcome.bound, "solver")
+        doubt = FittedProgram.of(program.program).doubt(outcome, state.step, 0.0)
+        state.raise_bound(outcome.bound, "solver", doubt=doubt or Fraction(0), up_to_value=True)
     ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES
     note = "" if state.closed else ended
     return MethodReport(Session.solver, program.program.size, outcome.nodes, note=note)

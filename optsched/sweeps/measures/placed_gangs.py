@@ -28,6 +28,7 @@ MEASURES = {
         "alpha / alpha_min",
         "factor",
         "mean over gangs of several GPUs of iteration time over alpha_min (a lower bound for gangs larger than a node)",
+        never_below_one=True,
     ),
     "consolidated": Measure(
         "on one node", "share", "share of the gangs of several GPUs whose GPUs are all on one node"
@@ -36,14 +37,19 @@ MEASURES = {
         "communication", "share", "share of the GPU-seconds in which jobs wait for data, not compute"
     ),
     "guarantee": Measure(
-        "guarantee", "factor", "the theorem's factor on sum C for this run, with the measured lam and rho"
+        "guarantee",
+        "factor",
+        "the theorem's factor on sum C for this run, with the measured lam and rho",
+        never_below_one=True,
     ),
     "lam_o": Measure("lam_o", "factor", "largest predicted / true length"),
     "lam_u": Measure("lam_u", "factor", "largest true / predicted length"),
-    "error_p50": Measure("error p50", "factor", "median of the larger of predicted / true and true / predicted"),
-    "error_p95": Measure("error p95", "factor", "95th percentile of the same"),
-    "error_p99": Measure("error p99", "factor", "99th percentile of the same"),
-    "error_worst": Measure("error max", "factor", "largest of the same"),
+    "error_p50": Measure(
+        "error p50", "factor", "median of the larger of predicted / true and true / predicted", never_below_one=True
+    ),
+    "error_p95": Measure("error p95", "factor", "95th percentile of the same", never_below_one=True),
+    "error_p99": Measure("error p99", "factor", "99th percentile of the same", never_below_one=True),
+    "error_worst": Measure("error max", "factor", "largest of the same", never_below_one=True),
 }
 
 

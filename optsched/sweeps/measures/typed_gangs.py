@@ -40,7 +40,7 @@ MEASURES = {
 MIX_MEASURES = {
     **{name: MEASURES[name] for name in ("total_time", "mean_jct", "occupied", "productive")},
     "fork_ratio": Measure(
-        "total time / fork bound", "factor", "TTD over the certified bound for schedules that may fork"
+        "total time / fork bound", "factor", "TTD over the certified bound for schedules that may fork", at_most=True
     ),
     "total_time_ratio": MEASURES["total_time_ratio"],
     "most": Measure(
@@ -48,6 +48,7 @@ MIX_MEASURES = {
         "factor",
         "the most that forking can shorten the total time of the best schedule without it: the ratio of the two LPs",
         of_workload=True,
+        never_below_one=True,
     ),
 }
 

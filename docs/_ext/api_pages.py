@@ -1,0 +1,128 @@
+"""The API reference: a page a task, and one of the view that a policy is handed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+from catalogue import plain, rst, with_formulas
+
+import optsched
+
+VIEW = "optsched.simulation.policy.View"
+# page: (heading, what it is for, names of `optsched`, namespaces of which every name is there)
+TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "load": (
+        "Load, make and look up instances",
+        "Logs and files, recipes, the instance library, and instances made of jobs and a cluster",
+        "load generate library best_known BestKnown Instance Job Cluster NodeGroup TransferProblem",
+        (),
+    ),
+    "speeds": (
+        "Say how fast jobs run",
+        "Stage graphs, GPU types, scaling, sharing, the network; constants fitted to measurements",
+        "Profile Stage Throughput Throughputs read_throughputs Scaling MeasuredSteps Interference Contention IterationTasks "
+        "Network zoo_profile map_job at_job_level fit_contention fit_interference fit_scaling",
+        ("speeds",),
+    ),
+    "solve": (
+        "Solve",
+        "Proven optima, and formulations to read, change and solve",
+        "solve Solution formulate solve_model solve_program generate_columns PricedColumns",
+        (),
+    ),
+    "bound": (
+        "Bound",
+        "Lower bounds with certificates that anybody can prove again",
+        "bound Certificate CertificateError NoBoundError",
+        (),
+    ),
+    "simulate": (
+        "Simulate",
+        "A policy on an instance: runs, schedules and the referee",
+        "simulate Run SharedRun TaskRun Schedule SharedSchedule TaskSchedule Segment check_schedule",
+        (),
+    ),
+    "compare": (
+        "Compare",
+        "Policies beside bounds, and many runs at once",
+        "compare evaluate Report sweep",
+        (),
+    ),
+    "policy": (
+        "Write a policy",
+        "What a policy is asked and may answer; [what it is handed](view.md)",
+        "Policy OrderedPolicy View Knowledge Start Stop Wake Moves Order Predictor TaskOrder Countdown",
+        (),
+    ),
+    "plot": ("Plot", "Pictures of runs, schedules, bounds and curves", "", ("plot",)),
+    "guard": (
+        "Guard and attack",
+        "Theorems that runs are held against, and the search for bad instances",
+        "GuaranteeError attack Attack",
+        ("guarantees",),
+    ),
+    "online": ("The online primal-dual method", "Programs whose constraints arrive", "", ("online",)),
+    "errors": (
+        "Errors",
+        "What may be raised; all are `OptschedError`",
+        "OptschedError InputError RowErrors InfeasibleError KnowledgeError NotInstalledError SimulationError",
+        (),
+    ),
+}
+
+
+def pages() -> dict[str, str]:
+    """Name of a source -> its text. ValueError for a public name that has no task, or two."""
+    _require_all()
+    found, tasks, rows = {}, [], []
+    for task, (heading, purpose, names, spaces) in TASKS.items():
+        parts = [f"# {heading}\n\n{purpose}.\n"]
+        every = names.split()
+        for space in spaces:
+            module = importlib.import_module(f"optsched.{space}")
+            about = "\n".join(with_formulas((inspect.getdoc(module) or "").splitlines()))
+            parts.append(f"`osd.{space}`:\n\n{rst(about)}")
+            every += [f"{space}.{name}" for name in module.__all__]
+        for name in every:
+            thing = attrgetter(name)(optsched)
+            parts.append(rst(_directive(f"optsched.{name}", thing)))
+            about = (inspect.getdoc(thing) or "").partition("\n")[0]
+            rows.append((name, f"| {{py:obj}}`osd.{name} <optsched.{name}>` | {plain(about.replace('`', ''))} |"))
+        found[f"api/{task}.md"] = "\n".join(parts)
+        tasks.append(f"* [{heading}]({task}.md): {purpose[0].lower() + purpose[1:]}")
+    found["api/view.md"] = (
+        f"# The view of a policy\n\nWhat a policy is handed.\n\n{rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
+    )
+    table = "\n".join(["| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
+    tree = "\n".join([*TASKS, "view"])
+    found["api/index.md"] = (
+        "# API by task\n\n`import optsched as osd`\n\n"
+        + "\n".join([*tasks, "* [The view of a policy](view.md)"])
+        + f"\n\n## Every name\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    )
+    return found
+
+
+def _require_all() -> None:
+    named = [name for _, _, names, spaces in TASKS.values() for name in (*names.split(), *spaces)]
+    wrong = {name for name in named if named.count(name) > 1} | (set(named) ^ set(optsched.__all__))
+    if wrong:
+        raise ValueError(f"docs/_ext/api_pages.py: every public name has one task: {', '.join(sorted(wrong))}")
+
+
+MEMBERS = "\n   :members:"
+INNER = ("JobColumns", "NodeArrays")  # bases that hold the arrays of an instance and of a cluster
+
+
+def _directive(name: str, thing: Any) -> str:
+    if not inspect.isclass(thing):
+        return f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}"
+    options = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
+    bases = [base for base in thing.__mro__[1:] if base.__name__ not in (*INNER, "object")]
+    if len(bases) < len(thing.__mro__) - 2:  # it has what it says of itself from a class that has no entry of its own
+        options += f"\n   :inherited-members: {','.join(base.__name__ for base in bases)}"
+    return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{options}"

@@ -1,0 +1,218 @@
+"""What a schedule certainly reaches, without the tolerance of the referee: for claims against values that others proved.
+
+The referee forgives the rounding of times (`optsched.check.tolerance`), so an accepted schedule may be worth a little less
+than any schedule can be. Whoever says on its strength that something is improved, refuted or optimal holds `certain_value`
+against it: the value of a schedule that breaks no rule, in fractions, into which this one can be turned. It is the value of
+the schedule itself where that breaks none.
+
+============== =======================================================================================================
+pushed         jobs alone on their GPUs at speeds of their own: every segment keeps its GPUs and its part of the job's whole
+               work, takes all the seconds of it, and begins when the segments before it have ended
+stretched      jobs that slow each other down (partners on a GPU, network interfaces): all times from the first start on
+               grow by one factor, until everybody's stay is worth the whole work; what meets whom stays as it is
+blanket        what neither can serve, tasks first of all: the factor `MOST_FORGIVEN`, and some units in the last place of
+               the clock for every segment or task, which is more than the referee forgives
+============== =======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from optsched.check.context import CheckContext
+from optsched.check.elastic import resize
+from optsched.check.feasibility import overlaps_of
+from optsched.check.interfaces import slow_on_interfaces
+from optsched.check.residency import Residency
+from optsched.check.restarts import continuations, ran, restarts
+from optsched.check.schedule_document import document_of
+from optsched.check.sharing import worth_beside_partners
+from optsched.check.speed_rules import worth_alone
+from optsched.check.tolerance import ULPS, whole
+from optsched.check.value import UTILITY, exact_value, known_objective
+from optsched.problem.arrays import Floats, Ints
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule, SharedSchedule
+from optsched.problem.task_log import TaskSchedule
+from optsched.speeds.duration import communicating, segment_sub_steps
+
+MOST_FORGIVEN = Fraction(4, 10**6)  # of a schedule's length: `optsched.check.tolerance.MOST`, of tasks and of transfers
+SAFE = Fraction(2**44 - 1, 2**44)  # of a float that some additions and products have rounded
+
+
+def certain_value(
+    instance: Instance,
+    schedule: Schedule,
+    objective: str | None = None,
+    *,
+    preemptive: bool = True,
+    forking: bool = False,
+    elastic: bool = False,
+) -> Fraction | None:
+    """A value that some schedule of the class certainly has: never better than what the whole work of all jobs allows.
+
+    The schedule is one that `optsched.check.referee.check_schedule` accepts with the same arguments. Exact; the value of
+    the schedule where no number in it was rounded. None where nothing is certain.
+    """
+    times = CertainTimes(instance, schedule, preemptive=preemptive, forking=forking, elastic=elastic)
+    return times.value(known_objective(instance, objective))
+
+
+class CertainTimes:
+    """Completion times, in fractions, of schedules that break no rule, found when they are first asked for."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        schedule: Schedule,
+        *,
+        preemptive: bool = True,
+        forking: bool = False,
+        elastic: bool = False,
+    ) -> None:
+        self._context = CheckContext(instance, document_of(schedule, instance))
+        self._preemptive, self._forking, self._elastic = preemptive, forking, elastic
+        self._tasks = schedule.tasks if isinstance(schedule, TaskSchedule) else None
+        self._sharing = isinstance(schedule, SharedSchedule) and instance.interference is not None
+        self._parts = len(schedule if self._tasks is None else self._tasks)
+
+    def value(self, objective: str) -> Fraction | None:
+        """The best of their values; None where a job never runs, or nothing is certain."""
+        context = self._context
+        if not context.completed or (
+            objective == UTILITY and bool((context.completion <= context.instance.arrival).any())
+        ):
+            return None
+        values = [exact_value(context.instance, each, objective) for each in self._completions]
+        return (max if objective == UTILITY else min)(values, default=None)
+
+    @cached_property
+    def _completions(self) -> list[Sequence[float] | list[Fraction]]:
+        context, instance = self._context, self._context.instance
+        if instance.at_task_level:
+            return [context.completion.tolist() if self._tasks_are_whole else self._blanket()]
+        if not self._sharing and self._is_whole:
+            return [context.completion.tolist()]
+        resized = resize(context) if self._elastic else None
+        contending = bool(communicating(instance, elastic=self._elastic).any())
+        found = [None if contending else self._pushed()]
+        if contending or self._sharing:
+            found += [self._stretched(resized), self._blanket()]
+        return [each for each in found if each is not None]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Are all numbers integers, which the referee compares exactly, and does nobody slow anybody down?"""
+        document, instance = self._context.document, self._context.instance
+        numbers = document.start, document.end, document.work, instance.arrival, instance.work
+        return not instance.profiled.any() and _all_whole(*numbers, np.nan_to_num(instance.restart))
+
+    @property
+    def _tasks_are_whole(self) -> bool:
+        """The same of tasks: nobody sends anything."""
+        instance, tasks = self._context.instance, self._tasks
+        if tasks is None or Residency(self._context).sends.any():
+            return False
+        return _all_whole(tasks.start, tasks.end, instance.forward, instance.backward, instance.arrival)
+
+    def _pushed(self) -> list[Fraction] | None:
+        """Every segment as late as those before it on its GPUs, and its part of the work, make it."""
+        context, document, instance = self._context, self._context.document, self._context.instance
+        rows = np.flatnonzero(ran(context))
+        rows = rows[np.lexsort((document.end[rows], document.start[rows]))]
+        pace = self._paces(rows)
+        begun = dict(zip(*(each.tolist() for each in reversed(continuations(context, rows))), strict=True))
+        need = [Fraction(each) for each in instance.work.tolist()]
+        done = [Fraction(0)] * instance.n
+        work = {s: Fraction(document.work[s]) for s in rows.tolist()}
+        for s in rows.tolist():
+            done[document.job[s]] += work[s]
+        if any(part <= 0 for part in done) or not np.isfinite(pace).all():
+            return None
+        used: dict[int, tuple[Fraction, int]] = {}  # by GPU: until when, by which segment
+        first: dict[int, Fraction] = {}
+        completion = [Fraction(each) for each in context.completion.tolist()]
+        ends = [Fraction(each) for each in instance.arrival.tolist()]
+        cost = [Fraction(each) for each in np.nan_to_num(instance.restart).tolist()]
+        for s, seconds in zip(rows.tolist(), map(Fraction, pace.tolist()), strict=True):
+            j, gpus = int(document.job[s]), context.gpu[document.offset[s] : document.offset[s + 1]].tolist()
+            before = [used[gpu] for gpu in gpus if gpu in used]
+            begin = max(Fraction(document.start[s]), ends[j] if not self._forking else Fraction(instance.arrival[j]))
+            begin = max([begin, *(until for until, _ in before)])
+            resumes = begin > first.setdefault(j, begin)
+            if resumes and s in begun and len(before) == len(gpus) and {by for _, by in before} == {begun[s]}:
+                resumes = False  # it kept its GPUs
+            elif resumes and not self._preemptive:
+                return None
+            end = begin + work[s] * need[j] / done[j] * seconds + (cost[j] if resumes else 0)
+            end = max(end, Fraction(document.end[s]))
+            used.update(dict.fromkeys(gpus, (end, s)))
+            ends[j], completion[j] = max(ends[j], end), max(completion[j], end)
+        return completion
+
+    def _paces(self, rows: Ints) -> Floats:
+        context, document = self._context, self._context.document
+        pace = context.pace
+        if self._sharing and document.steps is not None:
+            steps = document.steps, document.offset, document.node
+            pace = pace * segment_sub_steps(context.instance, document.job, *steps).stretch
+        return pace[rows]
+
+    def _stretched(self, resized: dict[int, float] | None) -> list[Fraction] | None:
+        """All times from the first start on, times one factor; None where something overlaps that may not."""
+        context, document = self._context, self._context.document
+        paid = restarts(context, exactly=True)
+        found = worth_beside_partners(context, paid) if self._sharing else self._worth_alone(paid, resized)
+        if found is None or not self._is_apart():
+            return None
+        worth, pace, slowed = found
+        room = [Fraction(0)] * context.instance.n
+        for s in np.flatnonzero(ran(context) & np.isfinite(pace)).tolist():
+            room[document.job[s]] += worth[s] / Fraction(pace[s]) * (SAFE if s in slowed else 1)
+        if any(each <= 0 for each in room):
+            return None
+        units = [Fraction(each) for each in context.instance.work.tolist()]
+        factor = max([Fraction(1), *(need / each for need, each in zip(units, room, strict=True))])
+        origin = Fraction(document.start[ran(context)].min())
+        return [origin + (Fraction(each) - origin) * factor for each in context.completion.tolist()]
+
+    def _worth_alone(self, paid: Floats, resized: dict[int, float] | None) -> tuple[list[Fraction], Floats, set[int]]:
+        # As of partners: seconds that stays are worth, seconds of a unit of work, and who is slowed on its interfaces.
+        context, document = self._context, self._context.document
+        slowed = set(slow_on_interfaces(context, context.pace, resized=resized))
+        worth = [Fraction(each) for each in worth_alone(context, paid, resized).tolist()]
+        for s in set(range(len(worth))) - slowed:
+            worth[s] = max(Fraction(document.end[s]) - Fraction(document.start[s]) - Fraction(paid[s]), Fraction(0))
+        return worth, context.pace, slowed
+
+    def _is_apart(self) -> bool:
+        """Does no job start before its arrival, run in two places at once, or pause where it may not; no GPU serve two?"""
+        context, document = self._context, self._context.document
+        rows = np.flatnonzero(ran(context))
+        rows = rows[np.lexsort((document.end[rows], document.start[rows], document.job[rows]))]
+        job, start, end = document.job[rows], document.start[rows], document.end[rows]
+        if bool((start < context.instance.arrival[job]).any()):
+            return False
+        if not self._forking and overlaps_of(job, start, end)[0].size:
+            return False
+        if not self._preemptive and bool(((job[1:] == job[:-1]) & (start[1:] != end[:-1])).any()):
+            return False
+        pairs = np.flatnonzero(context.first)
+        of = context.segment[pairs]
+        return self._sharing or not overlaps_of(context.gpu[pairs], document.start[of], document.end[of])[0].size
+
+    def _blanket(self) -> list[Fraction]:
+        """More than the referee forgives."""
+        context = self._context
+        origin = Fraction(float(context.instance.arrival.min()))
+        rounding = Fraction(2 * ULPS * self._parts * float(np.spacing(np.abs(context.completion).max())))
+        completions = map(Fraction, context.completion.tolist())
+        return [origin + (each - origin) * (1 + MOST_FORGIVEN) + rounding for each in completions]
+
+
+def _all_whole(*numbers: Floats) -> bool:
+    return all(bool(whole(each).all()) for each in numbers)

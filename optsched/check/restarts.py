@@ -1,0 +1,65 @@
+"""Which segments resume a job that was stopped, and for how many of their first seconds it does no work.
+
+A job may say what it costs to resume it (`optsched.problem.instance.Instance.restart`: seconds, or a checkpoint that is
+read). That is the case for every segment that begins after the job's first one, wherever that is, unless it goes on: a
+segment on the same GPUs with the same sub-steps ends where it begins. At its first start a job pays nothing, however many
+copies start at once. What a policy charges jobs that say nothing is no part of the instance, and not asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.check.context import CheckContext
+from optsched.check.tolerance import slack
+from optsched.problem.arrays import Bools, Floats, Ints
+
+
+def restarts(context: CheckContext, *, exactly: bool = False) -> Floats:
+    """Seconds that every segment spends on resuming its job, f64[S]; 0 where it resumes none, or for nothing. O(K log K).
+
+    ``exactly``: without tolerance, to go on is to begin at the very moment.
+    """
+    document, cost = context.document, np.nan_to_num(context.instance.restart)
+    found = np.zeros(document.job.size)
+    rows = np.flatnonzero(ran(context) & (context.per_segment(cost) > 0))
+    if rows.size:
+        first = np.full(context.instance.n, np.inf)
+        np.minimum.at(first, document.job[rows], document.start[rows])
+        found[rows] = cost[document.job[rows]] * (document.start[rows] > first[document.job[rows]])
+        found[continuations(context, rows, exactly=exactly)[1]] = 0.0
+    return found
+
+
+def ran(context: CheckContext) -> Bools:
+    """Which segments are a run of their job, bool[S]: not those without length and work."""
+    document = context.document
+    return np.asarray(context.sound & ((document.end > document.start) | (document.work > 0)))
+
+
+def continuations(context: CheckContext, rows: Ints, *, exactly: bool = False) -> tuple[Ints, Ints]:
+    """(segment, the one that goes on where it ends, on the same GPUs with the same sub-steps) among the ``rows``."""
+    document = context.document
+    group = _alike(context, rows)
+    order = np.lexsort((document.end[rows], document.start[rows], group))
+    rows, group = rows[order], group[order]
+    before, after = rows[:-1], rows[1:]
+    same = group[:-1] == group[1:]
+    before, after = before[same], after[same]
+    stop, resume = document.end[before], document.start[after]
+    length = np.minimum(stop - document.start[before], document.end[after] - resume)
+    goes_on = np.abs(resume - stop) <= (0.0 if exactly else slack(length, stop, resume))
+    return before[goes_on], after[goes_on]
+
+
+def _alike(context: CheckContext, rows: Ints) -> Ints:
+    """A number for every row, i64[R]: the same where job, set of GPUs and sub-steps are."""
+    document, offset = context.document, context.document.offset
+    gpus = list(zip(document.node.tolist(), document.index.tolist(), strict=True))
+    steps = np.ones(document.job.size, dtype=np.int64) if document.steps is None else document.steps
+    numbers: dict[tuple[int, int, frozenset[tuple[int, int]]], int] = {}
+    found = np.empty(rows.size, dtype=np.int64)
+    for k, s in enumerate(rows.tolist()):
+        key = int(document.job[s]), int(steps[s]), frozenset(gpus[offset[s] : offset[s + 1]])
+        found[k] = numbers.setdefault(key, len(numbers))
+    return found
