@@ -6,6 +6,7 @@ import io
 import re
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ def slow_compiler(during: list[float], clock: Worked) -> compiled.Function:
     """A function whose compilation takes so many seconds; meanwhile another thread reads the clock."""
 
     class Slow:
+        stats = SimpleNamespace(cache_misses={})  # as of a dispatcher of numba's
+
         def compile(self, _: Any) -> None:
             time.sleep(SLOW)
             other = threading.Thread(target=lambda: during.append(clock.seconds))

@@ -213,6 +213,7 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any)
             tell()
 
     monkeypatch.setattr(evaluate, "measure", second_is_interrupted)
+    monkeypatch.setenv("COLUMNS", "200")  # a narrower table stands in blocks
     done = command("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo")
     assert "1 of 2 instances had been measured" in done.err
     assert done.shown.count("fifo") == 2

@@ -39,7 +39,8 @@ def test_ratio_json_has_the_fields_of_the_contract(command: Any) -> None:
             assert set(each) == {"instance", "objective", "value", "bound", "ratio", "ratio_to", "guarantee"}
 
 
-def test_ratio_table(command: Any) -> None:
+def test_ratio_table(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # a narrower table stands in blocks
     code, out, _ = command("ratio", "single", "-p", "srtf", "-p", "fifo")
     assert code == 0
     assert "srpt-one-machine on total_completion_time: 7 hold, 0 open" in out

@@ -150,7 +150,9 @@ def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
         if column is None or holds_numbers(column):
             continue
         text = rows.text(column, required=False).drop_nulls()
-        dates = field == "arrival" and seconds_of_date_times(text).is_not_null().any()
+        # what looks like a date-time is told by `_times`
+        like = seconds_of_date_times(text).is_not_null() | text.str.contains(_LIKE_A_DATE_TIME)
+        dates = field == "arrival" and like.any()
         if len(text) > 1 and not dates:  # of one row it is the row that is told
             where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
             legal = f"a column of numbers: {', '.join(filter(holds_numbers, rows.columns)) or 'there is none'}"
