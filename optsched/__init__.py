@@ -57,10 +57,12 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         Knowledge as Knowledge,
         Moves as Moves,
         Order as Order,
+        OrderedPolicy as OrderedPolicy,
         Policy as Policy,
         Predictor as Predictor,
         Start as Start,
         Stop as Stop,
+        View as View,
         Wake as Wake,
     )
     from optsched.simulation.run import Run as Run, SharedRun as SharedRun
@@ -118,7 +120,7 @@ _NAMES = {
     "problem.transfers": "TransferProblem",
     "report.comparison": "Report compare evaluate",
     "simulation.iterations": "TaskRun",
-    "simulation.policy": "Knowledge Moves Order Policy Predictor Start Stop Wake",
+    "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
     "simulation.run": "Run SharedRun",
     "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",

@@ -12,7 +12,7 @@ from catalogue import plain, rst, with_formulas
 
 import optsched
 
-VIEW = "optsched.simulation.view.View"
+VIEW = "optsched.simulation.policy.View"
 # page: (heading, what it is for, names of `optsched`, namespaces of which every name is there)
 TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "load": (
@@ -55,7 +55,7 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "policy": (
         "Write a policy",
         "What a policy is asked and may answer; [what it is handed](view.md)",
-        "Policy Knowledge Start Stop Wake Moves Order Predictor TaskOrder Countdown",
+        "Policy OrderedPolicy View Knowledge Start Stop Wake Moves Order Predictor TaskOrder Countdown",
         (),
     ),
     "plot": ("Plot", "Pictures of runs, schedules, bounds and curves", "", ("plot",)),

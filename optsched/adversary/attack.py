@@ -18,8 +18,7 @@ from optsched.adversary.space import Candidate, Row, SearchSpace, put, space_of
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
-from optsched.policies import AnyPolicy
-from optsched.policies.simulate import Specification, specify
+from optsched.policies.simulate import PolicyLike, specify
 from optsched.problem.arrays import Floats
 from optsched.problem.files import file_name
 from optsched.problem.html import html_of, number
@@ -145,8 +144,8 @@ MORE_TIME = "give a larger budget, or run optsched warm-up once: what is compile
 
 
 def attack(
-    policy: str | AnyPolicy | Specification,
-    against: str | AnyPolicy | Specification = OPTIMUM,
+    policy: PolicyLike,
+    against: PolicyLike = OPTIMUM,
     *,
     objective: str = DEFAULT,
     space: str = "",

@@ -19,11 +19,11 @@ from optsched.check.certain_times import certain_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.policies import AnyPolicy
 from optsched.policies.simulate import Specification
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.registry import Registry, made
+from optsched.simulation.policy import BasePolicy
 from optsched.solvers.methods.mode_branching import branch, empty_stack, problem_of
 from optsched.solvers.solve import solve
 
@@ -125,7 +125,7 @@ class SearchSpace(ABC):
 
     @classmethod
     @abstractmethod
-    def serves(cls, policy: AnyPolicy) -> bool:
+    def serves(cls, policy: BasePolicy) -> bool:
         """Is it the kind to search where a policy is given and no kind?"""
 
     @abstractmethod
@@ -200,7 +200,7 @@ class SearchSpace(ABC):
 SPACES: Registry[type[SearchSpace]] = Registry("space", package="optsched.adversary.spaces")
 
 
-def space_of(policy: AnyPolicy, text: str = "", **usual: int | bool | None) -> SearchSpace:
+def space_of(policy: BasePolicy, text: str = "", **usual: int | bool | None) -> SearchSpace:
     """The kind that ``text`` names, ``NAME[:key=value,...]``, or the one for a policy; ``usual``: what it does not say.
 
     Raises `InputError` for an unknown name or parameter, and where no kind is for the policy.
@@ -216,7 +216,7 @@ def space_of(policy: AnyPolicy, text: str = "", **usual: int | bool | None) -> S
     return space
 
 
-def _usual(policy: AnyPolicy) -> str:
+def _usual(policy: BasePolicy) -> str:
     found = [name for name, kind in SPACES.items() if kind.serves(policy)]
     if not found:
         raise InputError("there are no instances to search for it yet", field="policy", value=policy.name)

@@ -21,12 +21,13 @@ from optsched.check.referee import check_schedule
 from optsched.contract.instances import real_instance
 from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, Subject, changed, faster, later, renamed
 from optsched.errors import KnowledgeError
-from optsched.policies.simulate import METHODS, Specification, simulate, specify
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.arrays import Ints
 from optsched.problem.files import file_name
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, parameters_of
-from optsched.simulation.policy import KnownJobs, uses_of
+from optsched.simulation.adopted import methods_of, plain
+from optsched.simulation.policy import KnownJobs, OrderedPolicy, uses_of
 from optsched.simulation.run import Run
 
 
@@ -236,7 +237,7 @@ def order(subject: Subject) -> Iterator[Broken]:
 
 def _without_ties(subject: Subject, instance: Instance, place: Ints) -> Ints:
     # Jobs to which a queue order gives equal keys stay in the order of the file: that is what decides between them.
-    if not callable(getattr(subject.policy, "order", None)) or hasattr(subject.policy, "make_predictor"):
+    if not isinstance(subject.policy, OrderedPolicy):
         return place
     keys = subject.policy.order(KnownJobs(instance, subject.policy.knowledge)).key
     for key in np.unique(keys):
@@ -253,17 +254,18 @@ def parameters(subject: Subject) -> Iterator[Broken]:
     """Name, knowledge and what it uses were legal, or there would be no subject."""
     policy = subject.policy
     uses_of(policy)
-    found = [method for method in METHODS if callable(getattr(policy, method, None))]
+    found = methods_of(policy)
     if len(found) != 1:
         yield Broken(f"it has {' and '.join(found)}: nobody knows which of them decides")
     for name in SECONDS:
-        seconds = getattr(policy, name, 0)
+        seconds = getattr(plain(policy), name, 0)
         if not (isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0):
             yield Broken(f"{name} = {seconds!r} is no finite number of seconds >= 0")
-    defaults = parameters_of(type(policy))
-    for name, value in parameters_of(type(policy)).items():
+    kind = type(plain(policy))
+    defaults = parameters_of(kind)
+    for name, value in defaults.items():
         try:
-            kept = getattr(type(policy)(**{name: value}), name, ...)
+            kept = getattr(kind(**{name: value}), name, ...)
         except Exception as error:  # whatever somebody's constructor raises
             yield Broken(f"its own default {name} = {value!r} is refused: {type(error).__name__}: {error}")
             continue

@@ -23,7 +23,7 @@ from optsched.errors import InputError
 from optsched.policies.simulate import Specification, at_task_level, form_on, resizes, shares_gpus, simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Knowledge, KnownJobs, Wake
+from optsched.simulation.policy import BasePolicy, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Wake
 from optsched.simulation.run import Run
 
 Rows = list[tuple[Any, ...]]
@@ -168,10 +168,9 @@ TASKS = Level(
 )
 
 
-def level_of(policy: object) -> Level:
+def level_of(policy: BasePolicy) -> Level:
     """The level at which a policy decides; `InputError` for one that gives jobs other numbers of GPUs."""
-    if hasattr(policy, "form"):  # it is examined where it shares GPUs
-        policy = policy.form(SHARING.instances()[0])
+    policy = form_on(policy, SHARING.instances()[0])  # one that may share GPUs is examined where it does
     if at_task_level(policy):
         return TASKS
     if shares_gpus(policy):
@@ -200,7 +199,7 @@ class Subject:
         return specify(self.text)
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> BasePolicy:
         """One such policy."""
         return self.chosen.policy
 
@@ -249,27 +248,37 @@ class Subject:
     @property
     def rounds(self) -> bool:
         """Is it asked at multiples of some time only?"""
-        return bool(getattr(self.policy, "round", 0) or getattr(self.policy, "interval", 0))
+        if isinstance(self.policy, OrderedPolicy):
+            return self.order is not None and self.order.round > 0
+        return isinstance(self.policy, Policy) and self.policy.round > 0
+
+    @cached_property
+    def order(self) -> Order | None:
+        """Its order of the jobs of the first instance; None where it decides in plain Python, or on tasks."""
+        instance = self.level.instances()[0].relative
+        if not isinstance(self.policy, OrderedPolicy):
+            return None
+        return self.policy.order(KnownJobs(instance, self.policy.knowledge))
 
     @cached_property
     def own_seconds(self) -> str:
         """Why another unit of time makes it another policy; empty where it does not."""
         if self.rounds:
             return "it decides in rounds of so many seconds"
-        if getattr(self.policy, "restart", 0) or getattr(self.policy, "first_start", 0):
+        if isinstance(self.policy, Policy) and (self.policy.restart or self.policy.first_start):
             return "a restart costs it so many seconds"
-        if callable(getattr(self.policy, "order", None)):
-            instance = self.level.instances()[0].relative
-            order = self.policy.order(KnownJobs(instance, self.policy.knowledge)) if self.level.gangs else None
-            return "its levels have thresholds" if order is not None and order.thresholds else ""
+        if self.order is not None:
+            if self.order.restart:
+                return "a restart costs it so many seconds"
+            return "its levels have thresholds" if self.order.thresholds else ""
         return "it wakes itself at times of its own" if self.wakes else ""
 
     @cached_property
     def wakes(self) -> bool:
         """Does it yield `Wake` on the first instance?"""
         chosen = specify(self.text)
-        policy: Any = chosen.policy
-        if not callable(getattr(policy, "decide", None)):
+        policy = chosen.policy
+        if not isinstance(policy, Policy):
             return False
         decide = policy.decide
         woken: list[Wake] = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.speeds.duration import communicating
 
 Assumption = Callable[[Any, Placement, Instance], str | tuple[str, ...] | None]

@@ -52,7 +52,8 @@ from optsched.guarantees.optimum import stating
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Knowledge, Placement
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run
 
 OBJECTIVE = "total_completion_time"

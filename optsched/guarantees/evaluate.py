@@ -14,8 +14,7 @@ from optsched.guarantees.judge import Judgement, chosen, judgements, violated
 from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds, refereed
 from optsched.guarantees.speed import faster, judgements_at
 from optsched.guarantees.suites import Suite, suite
-from optsched.policies import AnyPolicy
-from optsched.policies.simulate import Specification, is_policy, serves, specify
+from optsched.policies.simulate import PolicyLike as PolicyLike, Specification, is_policy, serves, specify
 from optsched.problem.html import number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
@@ -23,7 +22,6 @@ from optsched.problem.table import Table
 from optsched.simulation.run import Run
 
 PERCENTILES = (50, 90, 99)
-PolicyLike = str | AnyPolicy | Specification
 
 
 @dataclass(frozen=True)

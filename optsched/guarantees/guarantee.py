@@ -20,7 +20,7 @@ from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.simulation.run import Run
 
 STATUSES = ("proved", "published", "recollected")

@@ -25,7 +25,7 @@ from optsched.guarantees.family import family
 from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.simulation.run import ForkedRun, Run
 
 

@@ -72,7 +72,7 @@ from optsched.guarantees.optimum import stating
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.simulation.run import Run
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.sharing_pair import ends_first, ends_last, share_threshold, sharing_pair

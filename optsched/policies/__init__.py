@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from optsched.registry import Registry
-from optsched.simulation.policy import OrderedPolicy, Policy
-from optsched.simulation.task_policy import TaskPolicy
-
-AnyPolicy = Policy | OrderedPolicy | TaskPolicy
+from optsched.simulation.policy import BasePolicy
 
 TABLES = "queue_orders", "predicted_queue", "alpha_points", "sharing_choice", "task_orders"
 _PASSES = "fifo:skip=true? in it jobs that fit pass those that wait; a policy with reservations there is not yet"
@@ -22,4 +19,4 @@ _MEANT = {
     "las": "tiresias, or setf? both by least attained service",
     "pollux": "goodput? it deals GPUs by the speed-ups of jobs, as Pollux does",
 }
-POLICIES: Registry[type[AnyPolicy]] = Registry("policy", package="optsched.policies", tables=TABLES, meant=_MEANT)
+POLICIES: Registry[type[BasePolicy]] = Registry("policy", package="optsched.policies", tables=TABLES, meant=_MEANT)

@@ -7,7 +7,6 @@ import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from optsched.policies import POLICIES
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
 from optsched.problem.arrays import Floats
-from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View, Wake
+from optsched.simulation.predictor import Predictor
 
 VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
 Kind = tuple[int, float, float]  # jobs of one kind are offered the same GPUs at the same pace
@@ -39,7 +39,7 @@ class VirtualJob:
 
 @POLICIES.register("a-srpt")
 @dataclass
-class ASrpt:
+class ASrpt(Policy):
     """A-SRPT: jobs have their turn in the order in which SRPT completes them on one virtual machine as fast as the cluster.
 
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
@@ -73,10 +73,10 @@ class ASrpt:
     overtake: float = 2.0
     predictor: str = "perfect"
 
-    name: ClassVar[str] = "a-srpt"
-    knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
-    default_placement: ClassVar[str] = "heavy-edge"
-    noted_times: ClassVar[tuple[str, ...]] = ("eligible",)
+    name = "a-srpt"
+    knowledge = Knowledge.PREDICTED
+    default_placement = "heavy-edge"
+    noted_times = ("eligible",)
 
     def __post_init__(self) -> None:
         known, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha

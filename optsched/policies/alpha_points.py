@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
 from optsched.simulation.next_event import last_of_instant
-from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View, Wake
 
 
 class AlphaSchedule:
@@ -62,10 +61,10 @@ class AlphaSchedule:
 
 
 @dataclass
-class AlphaQueue(ABC):
+class AlphaQueue(Policy):
     """Jobs queue up at their alpha points and start first in, first out; each is given its alpha at its arrival."""
 
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    knowledge = Knowledge.CLAIRVOYANT
 
     @abstractmethod
     def _alpha_of(self, job: int) -> float:
@@ -107,7 +106,7 @@ class AlphaPoints(AlphaQueue):
 
     alpha: float = math.sqrt(0.5)
 
-    name: ClassVar[str] = "alpha-points"
+    name = "alpha-points"
 
     def __post_init__(self) -> None:
         check_legal(0 < self.alpha <= 1, "alpha-points: alpha", self.alpha, "a number in (0, 1]")
@@ -140,7 +139,7 @@ class RandomAlphaPoints(AlphaQueue):
     seed: int = 0
     common: bool = False
 
-    name: ClassVar[str] = "random-alpha-points"
+    name = "random-alpha-points"
 
     def __post_init__(self) -> None:
         check_legal(self.seed >= 0, "random-alpha-points: seed", self.seed, "an integer >= 0")

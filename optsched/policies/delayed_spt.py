@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
 from optsched.simulation.next_event import last_of_instant
-from optsched.simulation.policy import Decision, Knowledge, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View, Wake
 
 
 @POLICIES.register("delayed-spt")
 @dataclass
-class DelayedSpt:
+class DelayedSpt(Policy):
     """Delayed SPT, not preemptive: shortest job first, but none starts before the clock shows as much as its duration.
 
     **Problem** P | r_j, size_j, online-r_j | sum C_j. **Knowledge** clairvoyant. The clock starts with the first arrival.
@@ -26,8 +25,8 @@ class DelayedSpt:
     **Complexity** O(w log w) an event with w jobs waiting. **Reference** Hoogeveen and Vestjens 1996.
     """
 
-    name: ClassVar[str] = "delayed-spt"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    name = "delayed-spt"
+    knowledge = Knowledge.CLAIRVOYANT
 
     def begin(self, view: View) -> None:
         """Forget the last run."""

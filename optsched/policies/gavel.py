@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Moves, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
 SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -26,7 +25,7 @@ _NO_PAUSES = np.zeros(0), _NOBODY
 
 @POLICIES.register("gavel")
 @dataclass
-class Gavel:
+class Gavel(Policy):
     """Gavel: shares of time by an optimisation ``policy``, carried out in rounds of ``round`` seconds.
 
     X_mr, the share of its time that job m should spend on GPU type r, is found anew at the first round after an arrival or
@@ -59,21 +58,16 @@ class Gavel:
     seed: int = 0
     mixed: bool = False
 
-    name: ClassVar[str] = "gavel"
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
-    plays_rounds: ClassVar[bool] = True
+    name = "gavel"
+    uses = ("nodes",)
+    plays_rounds = True
 
     def __post_init__(self) -> None:
-        ALLOCATIONS.get(self.policy)
+        self.knowledge = ALLOCATIONS.get(self.policy).knowledge
         check_legal(0 < self.round < math.inf, "gavel: round", self.round, "a finite number of seconds > 0")
         for name, value in (("reset", self.reset), ("restart", self.restart)):
             check_legal(0 <= value < math.inf, f"gavel: {name}", value, "a finite number of seconds >= 0")
         check_legal(self.seed >= 0, "gavel: seed", self.seed, "an integer >= 0")
-
-    @property
-    def knowledge(self) -> Knowledge:
-        """What the allocation policy needs."""
-        return ALLOCATIONS.get(self.policy).knowledge
 
     def begin(self, view: View) -> None:
         """Forget the last run."""

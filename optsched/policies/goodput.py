@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from optsched.policies.goodput_allocation import best_counts, place
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Places
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
 
 SMALL = 1e-3  # added to every speed-up: a job without GPUs has a large cost, not an infinite one
 
@@ -72,7 +71,7 @@ class GoodputRound:
 
 @POLICIES.register("goodput")
 @dataclass(frozen=True)
-class Goodput:
+class Goodput(Policy):
     """GoodputMax: every ``round`` seconds the GPUs are dealt anew so that a power mean of the jobs' speed-ups is largest.
 
     **Problem** jobs of any number of GPUs and any batch (`optsched.speeds.goodput`), online-r_j | sum (C_j - r_j).
@@ -95,17 +94,13 @@ class Goodput:
     round: Seconds = 60.0
     restart: Seconds = 30.0
     p: float = -1.0
-    name: ClassVar[str] = "goodput"
-    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("widths", "rounds")
+    name = "goodput"
+    knowledge = Knowledge.NON_CLAIRVOYANT
+    uses = ("widths", "rounds")
 
     def __post_init__(self) -> None:
         check_legal(-10 <= self.p <= 1, "goodput: p", self.p, "a number from -10 to 1")
-
-    @property
-    def first_start(self) -> float:
-        """A job's first start costs what a restart does."""
-        return self.restart
+        object.__setattr__(self, "first_start", self.restart)  # the fields are frozen; a first start costs as much
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
         """Who is given other GPUs gives his own back first."""

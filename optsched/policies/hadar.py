@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
 
 WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
 TINY = 1e-12  # instead of a weight of 0
@@ -154,7 +153,7 @@ WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
 
 @POLICIES.register("hadar")
 @dataclass
-class Hadar:
+class Hadar(Policy):
     """Hadar, round by round: jobs may take GPUs of several types and nodes; a program or an auction says who gets which.
 
     A round lasts ``round`` seconds; the first begins at an arrival in an idle cluster, and it ends early when nothing runs.
@@ -206,11 +205,11 @@ class Hadar:
     comm: float = 0.0
     fill: bool = True
 
-    name: ClassVar[str] = "hadar"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
-    plays_rounds: ClassVar[bool] = True
-    sleeps: ClassVar[bool] = True
+    name = "hadar"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("nodes",)
+    plays_rounds = True
+    sleeps = True
 
     def __post_init__(self) -> None:
         require_one_of(self, utility=AIMS, queue=QUEUES, price_level=LEVELS, price_exponent=EXPONENTS, cost=COSTS)

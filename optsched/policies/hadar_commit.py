@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
 
 HEADROOM = 4.0  # Up at first: so many times what the first job is worth, so that others seldom raise it
 FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a device and round
@@ -28,7 +27,7 @@ FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a dev
 
 @POLICIES.register("hadar-commit")
 @dataclass
-class HadarCommit:
+class HadarCommit(Policy):
     """Hadar that decides at the arrival: the plan of largest payoff at present prices, kept to the end, or none.
 
     Time is cut into rounds of ``round`` seconds from the first arrival on. A resource is one GPU type (``price_level``;
@@ -67,12 +66,12 @@ class HadarCommit:
     high: float = 0.0
     fill: bool = True
 
-    name: ClassVar[str] = "hadar-commit"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
-    plays_rounds: ClassVar[bool] = True
-    sleeps: ClassVar[bool] = True
-    noted_times: ClassVar[tuple[str, ...]] = ("hadar_end",)
+    name = "hadar-commit"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("nodes",)
+    plays_rounds = True
+    sleeps = True
+    noted_times = ("hadar_end",)
 
     def __post_init__(self) -> None:
         require_one_of(self, utility=UTILITIES, price_level=LEVELS, price_exponent=EXPONENTS)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from optsched.policies.round_clock import RoundClock
 from optsched.policies.ties import leading
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Ended, Knowledge, Policy, Start, Stop, View, Wake
 from optsched.simulation.wakes import require_rounds
 from optsched.speeds.throughput_table import performance_ratio
 from optsched.speeds.type_speeds import GroupRates
@@ -27,7 +26,7 @@ RULES = ("lp", "work", "payoff")
 
 @POLICIES.register("hadar-e")
 @dataclass
-class HadarE:
+class HadarE(Policy):
     """HadarE: rounds in which a job trains in up to ``copies`` copies (0: as many as there are nodes) on different nodes.
 
     ``rule=lp``, where gangs are whole nodes that are not alike: blocks of work by the linear program `hadar-e-forking`, new
@@ -59,9 +58,9 @@ class HadarE:
     error: float = 0.3
     seed: int = 0
 
-    name: ClassVar[str] = "hadar-e"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("copies",)
+    name = "hadar-e"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("copies",)
 
     def __post_init__(self) -> None:
         for key, value, known in (("rule", self.rule, RULES), ("estimate", self.estimate, KINDS)):
@@ -71,21 +70,8 @@ class HadarE:
         check_legal(0 <= self.overhead < self.round, "hadar-e: overhead", self.overhead, legal)
         check_legal(0 <= self.error < math.inf, "hadar-e: error", self.error, "a finite number >= 0")
         check_legal(self.seed >= 0, "hadar-e: seed", self.seed, "an integer >= 0")
-
-    @property
-    def restart(self) -> float:
-        """Every copy pays the overhead of its round."""
-        return self.overhead
-
-    @property
-    def first_start(self) -> float:
-        """The first ones, too."""
-        return self.overhead
-
-    @property
-    def knows_rates(self) -> bool:
-        """``device`` believes what the devices' performance says."""
-        return self.estimate != "device"
+        self.restart = self.first_start = self.overhead  # every copy pays the overhead of its round
+        self.knows_rates = self.estimate != "device"  # which believes what the devices' performance says
 
     @property
     def believed(self) -> Floats:

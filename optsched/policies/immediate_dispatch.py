@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,12 +12,12 @@ from optsched.policies.slot_queues import Slot, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
 
 
 @POLICIES.register("immediate-dispatch")
 @dataclass
-class ImmediateDispatch:
+class ImmediateDispatch(Policy):
     """Immediate dispatch: on arrival a job is bound to the GPU on which it adds least to sum w_j (C_j - r_j); preemptive.
 
     Every GPU serves its jobs by the largest density, weight / time left there. So a job of weight w that takes p adds
@@ -37,9 +36,9 @@ class ImmediateDispatch:
 
     restart: Seconds = 0.0
 
-    name: ClassVar[str] = "immediate-dispatch"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    name = "immediate-dispatch"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("nodes",)
 
     def begin(self, view: View) -> None:
         """Nobody has been dispatched."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from optsched.policies import POLICIES
 from optsched.policies.task_orders import shortest_service
 from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs, TaskOrder
+from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs, TaskOrder, TaskPolicy
 
 # What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
 # which it is more or less important, is its key among the transfers.
@@ -167,7 +167,7 @@ def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
 
 @POLICIES.register("leader-first")
 @dataclass(frozen=True)
-class LeaderFirst:
+class LeaderFirst(TaskPolicy):
     """Leader first: never two all-reduces on an interface, and none that holds up more important jobs by too much.
 
     **Problem** and **Knowledge** (clairvoyant) as ``ada-srsf``. Queue and GPUs as there; transfers differ, and the
@@ -193,9 +193,9 @@ class LeaderFirst:
 
     width: float = 0.5
     caution: float = 1.0
-    name: ClassVar[str] = "leader-first"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    default_placement: ClassVar[str] = "buddy"
+    name = "leader-first"
+    knowledge = Knowledge.CLAIRVOYANT
+    default_placement = "buddy"
 
     def __post_init__(self) -> None:
         for field in ("width", "caution"):

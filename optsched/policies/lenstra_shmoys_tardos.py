@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,14 +17,14 @@ from optsched.policies import POLICIES
 from optsched.policies.slot_queues import Slot, SlotQueues, places_of
 from optsched.policies.ties import leading_of
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.policy import Decision, Knowledge, Start, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
 
 @POLICIES.register("lenstra-shmoys-tardos")
 @dataclass
-class LenstraShmoysTardos:
+class LenstraShmoysTardos(Policy):
     """LST rounding, not preemptive: jobs that arrive together are bound to GPUs by rounding a vertex of a linear program.
 
     The program is that of `rounded_assignment`, on GPUs that are busy with what was bound before. A gang is bound before
@@ -42,9 +41,9 @@ class LenstraShmoysTardos:
     Mathematical Programming 46 (1990), 259-271.
     """
 
-    name: ClassVar[str] = "lenstra-shmoys-tardos"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    name = "lenstra-shmoys-tardos"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("nodes",)
 
     def begin(self, view: View) -> None:
         """Nothing is bound."""

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 from optsched.policies import POLICIES
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import leading, leading_of
-from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Predictor, Start, View
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Policy, Start, View
+from optsched.simulation.predictor import Predictor
 
 
 @dataclass
-class PredictedQueue:
+class PredictedQueue(Policy):
     """Jobs wait in the order of ``key``, said at their arrival; the head starts as soon as it fits.
 
     ``key``: of n^_j alpha_min_j seconds, g_j and r_j (numbers, or arrays of all jobs); ties, up to rounding, by index.
@@ -24,8 +25,8 @@ class PredictedQueue:
 
     predictor: str = "perfect"
 
-    knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
-    default_placement: ClassVar[str] = "heavy-edge"
+    knowledge = Knowledge.PREDICTED
+    default_placement = "heavy-edge"
     work_conserving: ClassVar[bool]
     key: ClassVar[Any]
 

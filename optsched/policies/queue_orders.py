@@ -16,7 +16,7 @@ from optsched.errors import InputError
 from optsched.policies import POLICIES
 from optsched.problem.arrays import Floats
 from optsched.registry import Seconds, near_matches
-from optsched.simulation.policy import Knowledge, KnownJobs, Order, OrderedPolicy
+from optsched.simulation.policy import BasePolicy, Knowledge, KnownJobs, Order, OrderedPolicy
 
 P = ParamSpec("P")
 
@@ -30,11 +30,13 @@ def queue_order(
     dataclass with these fields, the function's docstring, and ``order(jobs)``. ``members``: what else the class has, as
     ``default_placement``, ``uses`` or ``__post_init__``.
     """
-    return registering("order", name, {"knowledge": knowledge, **members})
+    return registering("order", OrderedPolicy, name, {"knowledge": knowledge, **members})
 
 
-def registering(method: str, name: str, members: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: a function of jobs becomes a policy, a frozen dataclass with these ``members`` and ``method``."""
+def registering(
+    method: str, base: type[BasePolicy], name: str, members: dict[str, Any]
+) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: a function of jobs becomes a policy, a frozen dataclass of this ``base``, ``members`` and ``method``."""
 
     def registered(row: Callable[..., Any]) -> Any:
         _, *parameters = inspect.signature(row).parameters.values()
@@ -45,6 +47,7 @@ def registering(method: str, name: str, members: dict[str, Any]) -> Callable[[Ca
         kind = dataclasses.make_dataclass(
             row.__name__,
             [(each.name, each.annotation, dataclasses.field(default=each.default)) for each in parameters],
+            bases=(base,),
             namespace={"name": name, method: answer, "__doc__": row.__doc__, **members},
             frozen=True,
         )

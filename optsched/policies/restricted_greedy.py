@@ -5,16 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optsched.policies import POLICIES
 from optsched.policies.slot_queues import SlotQueues
-from optsched.simulation.policy import Decision, Knowledge, Start, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View
 
 
 @POLICIES.register("restricted-greedy")
 @dataclass
-class RestrictedGreedy:
+class RestrictedGreedy(Policy):
     """Greedy, not preemptive: on arrival a job is assigned to the GPUs, of those it may use, that have the least work left.
 
     A gang takes as many as it needs, and starts when it is the first in all of their queues. Ties by node, then by GPU. What
@@ -28,9 +27,9 @@ class RestrictedGreedy:
     **Reference** Azar, Naor and Rom, The competitiveness of on-line assignments, J. Algorithms 18 (1995), 221-237.
     """
 
-    name: ClassVar[str] = "restricted-greedy"
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
-    uses: ClassVar[tuple[str, ...]] = ("nodes",)
+    name = "restricted-greedy"
+    knowledge = Knowledge.CLAIRVOYANT
+    uses = ("nodes",)
 
     def begin(self, view: View) -> None:
         """Nothing is assigned."""

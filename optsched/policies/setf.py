@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.ties import leading_of
 from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
-from optsched.simulation.policy import Decision, Knowledge, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View, Wake
 
 
 @POLICIES.register("setf")
 @dataclass
-class Setf:
+class Setf(Policy):
     """SETF: preemptive, the active jobs that have run for the shortest time run, in turns of ``quantum`` seconds.
 
     A job that has had its turn makes way if somebody waits who has run no longer; ties by arrival. Where all jobs come at
@@ -32,8 +31,8 @@ class Setf:
 
     quantum: Seconds = 60.0
 
-    name: ClassVar[str] = "setf"
-    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+    name = "setf"
+    knowledge = Knowledge.NON_CLAIRVOYANT
 
     def __post_init__(self) -> None:
         check_legal(0 < self.quantum < float("inf"), "setf: quantum", self.quantum, "a finite number of seconds > 0")

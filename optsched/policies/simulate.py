@@ -12,20 +12,21 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from optsched.errors import InputError, OptschedError
-from optsched.policies import POLICIES, AnyPolicy
+from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.registry import Registry, made, near_matches, parameters_of
+from optsched.simulation.adopted import METHODS, PlainOrder, PlainPolicy, PlainTasks, adopt
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.iterations import run_iterations
-from optsched.simulation.policy import PLACES, Knowledge, OrderedPolicy, Placement, Policy, Use, uses_of
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import PLACES, BasePolicy, Knowledge, Use, uses_of
 from optsched.simulation.run import Run
 from optsched.simulation.task_policy import TaskPolicy
 
-METHODS = ("order", "decide", "tasks")  # one of which a policy has
 _WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*))?", re.DOTALL)
 
 
@@ -34,13 +35,16 @@ class Specification:
     """A policy, a placement, and how the pair is written."""
 
     text: str
-    policy: AnyPolicy
+    policy: BasePolicy
     placement: Placement
+
+
+PolicyLike: TypeAlias = str | BasePolicy | PlainPolicy | PlainOrder | PlainTasks | Specification
 
 
 def simulate(
     instance: Source,
-    policy: str | Policy | OrderedPolicy | TaskPolicy | Specification,
+    policy: PolicyLike,
     placement: str | None = None,
     *,
     progress: Advance | None = None,
@@ -96,7 +100,7 @@ def simulate(
 # --- a policy and a placement from text -------------------------------------------------------------------------------
 
 
-def specify(spec: str | AnyPolicy | Specification, placement: str | None = None) -> Specification:
+def specify(spec: PolicyLike, placement: str | None = None) -> Specification:
     """The policy and placement that ``spec`` names; a policy object takes ``placement``.
 
     Without a placement: the policy's own ``default_placement``, else ``count``.
@@ -115,6 +119,7 @@ def specify(spec: str | AnyPolicy | Specification, placement: str | None = None)
         registered = not names_a_class(head) or head.partition(":")[0].strip() in POLICIES
         policy = made(POLICIES.get, "policy", head) if registered else own_policy(head)
     _require_policy(policy)
+    policy = adopt(policy)
     if plus and names_nodes(policy):
         raise InputError("the policy names its nodes itself", field="policy", value=spec, legal=f"{head}, no placement")
     usual = default_placement(policy)
@@ -233,33 +238,33 @@ def thing_in(module: str, name: str, kind: str = "class", field: str = "policy")
 # --- what a policy is, and for which instances ------------------------------------------------------------------------
 
 
-def form_on(policy: AnyPolicy, instance: Instance) -> AnyPolicy:
-    """What a policy is on an instance: one with ``form(instance)`` is the policy that this makes; any other, itself."""
-    return policy.form(instance) if hasattr(policy, "form") else policy
+def form_on(policy: BasePolicy, instance: Instance) -> BasePolicy:
+    """Return the policy that runs on an instance in a policy's stead: its ``form(instance)``."""
+    return adopt(policy.form(instance))
 
 
-def at_task_level(policy: object) -> bool:
+def at_task_level(policy: BasePolicy | type[BasePolicy]) -> bool:
     """Is it (or does the class make) a policy for jobs that have tasks? The others schedule whole jobs."""
-    return hasattr(policy, "tasks")
+    return issubclass(policy if isinstance(policy, type) else type(policy), TaskPolicy)
 
 
-def shares_gpus(policy: object) -> bool:
+def shares_gpus(policy: BasePolicy | type[BasePolicy]) -> bool:
     """Is it (or does the class make) a policy under which two jobs may be on a GPU? Its instances state interference."""
     return Use.SHARING in uses_of(policy)
 
 
-def serves(policy: AnyPolicy, instance: Instance) -> bool:
+def serves(policy: BasePolicy, instance: Instance) -> bool:
     """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
     policy = form_on(policy, instance)
     if at_task_level(policy) or instance.at_task_level:
         return at_task_level(policy) and instance.at_task_level
     if shares_gpus(policy):
         return instance.interference is not None
-    rigid = not resizes(policy) or getattr(policy, "rigid", False)
+    rigid = not resizes(policy) or policy.rigid
     return rigid or all(speeds.elastic for speeds in instance.speeds)
 
 
-def resizes(policy: object) -> bool:
+def resizes(policy: BasePolicy | type[BasePolicy]) -> bool:
     """Is it (or does the class make) a policy that changes the gangs of jobs? Its jobs have scaling profiles."""
     return Use.WIDTHS in uses_of(policy)
 
@@ -269,11 +274,11 @@ def task_policies() -> list[str]:
     return [name for name, each in POLICIES.items() if at_task_level(each)]
 
 
-def names_nodes(policy: AnyPolicy) -> bool:
+def names_nodes(policy: BasePolicy) -> bool:
     """Does it say itself on which nodes a job runs? Then no placement is asked."""
     return bool(uses_of(policy) & PLACES)
 
 
-def default_placement(policy: AnyPolicy) -> str:
+def default_placement(policy: BasePolicy) -> str:
     """The placement of a policy where none is named."""
-    return getattr(policy, "default_placement", "count")
+    return policy.default_placement

@@ -25,7 +25,7 @@ def task_order(
     name: str, knowledge: Knowledge, **members: Any
 ) -> Callable[[Callable[Concatenate[TaskJobs, P], TaskOrder]], Callable[P, TaskPolicy]]:
     """Decorator: a function from `TaskJobs` to a `TaskOrder` becomes the policy ``name``, as with `queue_order`."""
-    return registering("tasks", name, {"knowledge": knowledge, **members})
+    return registering("tasks", TaskPolicy, name, {"knowledge": knowledge, **members})
 
 
 def shortest_service(

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Predictor, Start, Stop, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
+from optsched.simulation.predictor import Predictor
 
 BITS = 30  # of values in the knapsack
 LEAST = 1e-9  # of the largest weight: who weighs less, or nothing, runs where GPUs are left
@@ -31,7 +32,7 @@ SHORTEST = 1e-3  # of a restart: GPUs are kept for at least so long, as far as t
 
 @POLICIES.register("unified")
 @dataclass
-class Unified:
+class Unified(Policy):
     """Every job gets the GPUs on which its progress is worth most, where GPU time is worth what it saves the jobs behind.
 
     At every event the active jobs are ranked by W_j / w_j, with W_j = min_r r n_j / v_j(r) the GPU-seconds that job j still
@@ -80,9 +81,9 @@ class Unified:
     fork: bool = False
     uses: tuple[str, ...] = field(default=("widths",), init=False, repr=False)
 
-    name: ClassVar[str] = "unified"
-    knowledge: ClassVar[Knowledge] = Knowledge.PREDICTED
-    rigid: ClassVar[bool] = True
+    name = "unified"
+    knowledge = Knowledge.PREDICTED
+    rigid = True
 
     def __post_init__(self) -> None:
         check_legal(0 <= self.restart < math.inf, "unified: restart", self.restart, "a finite number of seconds >= 0")
@@ -175,7 +176,7 @@ class Forking(Unified):
 
     uses: tuple[str, ...] = field(default=("copies",), init=False, repr=False)
 
-    knowledge: ClassVar[Knowledge] = Knowledge.CLAIRVOYANT
+    knowledge = Knowledge.CLAIRVOYANT
 
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:

@@ -9,7 +9,7 @@ each one meets on these interfaces is worked out anew, and only there (`optsched
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,10 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.next_event import set_change, set_finish
-from optsched.simulation.records import CANDIDATE, COUNT, FREE, GPU, NODE, NUMBER, POOL, SHARER
+from optsched.simulation.records import CANDIDATE, COUNT, FREE, GPU, NODE, NUMBER, POOL, SHARER, State
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, communication_tables, fill_met
 from optsched.speeds.speed_tables import SpeedTables
-
-if TYPE_CHECKING:
-    from optsched.simulation.state import State
 
 SENDER = record(
     share="real",  # of its time alone that it is on its interfaces; 0: on none

@@ -15,10 +15,11 @@ from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
-from optsched.simulation.policy import Moves, Placement, Start, Stop, Use, Wake
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import Moves, Start, Stop, Use, Wake
 from optsched.simulation.records import COUNT, FREE, POOL, RUNNING, WAITING
 from optsched.simulation.run import CONSERVED
-from optsched.simulation.view import View
+from optsched.simulation.view import EngineView
 from optsched.simulation.wakes import PlannedStops, Wakes
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -36,7 +37,7 @@ class Decisions:
         instance: Instance,
         name: str,
         beside: Neighbourhood | None,
-        view: View,
+        view: EngineView,
         uses: frozenset[Use] = frozenset(),
         copies: int = 1,
     ) -> None:

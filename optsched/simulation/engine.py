@@ -19,26 +19,27 @@ from optsched.errors import InputError, KnowledgeError, OptschedError, Simulatio
 from optsched.problem.arrays import Floats, is_whole
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
+from optsched.simulation.adopted import adopt
 from optsched.simulation.colocation import ColocationContext
 from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
+from optsched.simulation.placement import Placement
 from optsched.simulation.policy import (
     PLACES,
-    JobFacts,
+    BasePolicy,
     Knowledge,
     KnownJobs,
     Order,
     OrderedPolicy,
-    Placement,
     Policy,
-    Predictor,
     Use,
     View,
     uses_of,
 )
+from optsched.simulation.predictor import JobFacts, Predictor
 from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
 from optsched.simulation.run import (
     ElasticRun,
@@ -51,7 +52,7 @@ from optsched.simulation.run import (
     shared_schedule_of,
 )
 from optsched.simulation.state import RunContext, Sharing, State, grown, new_state
-from optsched.simulation.view import News
+from optsched.simulation.view import EngineView, News
 from optsched.simulation.wakes import Rounds, require_rounds_of
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
@@ -64,7 +65,7 @@ PLAIN_SLICE = 1_000  # of a policy in plain Python
 
 def run_policy(
     instance: Instance,
-    policy: Policy | OrderedPolicy,
+    policy: BasePolicy,
     placement: Placement,
     *,
     name: str | None = None,
@@ -81,7 +82,7 @@ def run_policy(
 
     Parameters
     ----------
-    policy : an `OrderedPolicy` (compiled) or a `Policy` in plain Python.
+    policy : an `OrderedPolicy` (compiled), a `Policy` in plain Python, or a plain object with the methods of either.
     name : how the run is called in reports (default: the policy's name).
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -96,17 +97,16 @@ def run_policy(
     Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision when
     preemptive; see `optsched.simulation.ordered`.
     """
+    policy = adopt(policy)
     name = name or policy.name
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
     hooks, uses = PolicyHooks(policy, instance), uses_of(policy)
     rates = _rates_of(instance, name) if Use.SHARING in uses else None
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
-    orders = callable(getattr(policy, "order", None))
     with _Blaming(policy.name, instance.zero):
-        given: Any = hooks.accelerator(jobs)
-        given = cast("OrderedPolicy", policy).order(jobs) if orders else given
-    if orders and not isinstance(given, Order):
+        given: Any = hooks.order(jobs)
+    if isinstance(policy, OrderedPolicy) and not isinstance(given, Order):
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None:
         order = _legal(given, name, instance.n)
@@ -120,8 +120,9 @@ def run_policy(
             raise SimulationError(f"policy {name}: job {instance.ids[int(waits[0])]!r} waits for ever")
         preemptive = order.preemptive
     else:
-        restart, first_start = (float(getattr(policy, cost, 0.0)) for cost in ("restart", "first_start"))
-        order = _legal(Order(key=instance.arrival, restart=restart), name, instance.n)
+        assert isinstance(policy, Policy)  # one that gives no order decides itself
+        order = _legal(Order(key=instance.arrival, restart=float(policy.restart)), name, instance.n)
+        first_start = float(policy.first_start)
         _require_seconds(first_start, f"{name}: first_start")
         sharing = None if rates is None else Sharing(rates, listed=False)
         state, context = new_state(instance, order, placement, sharing=sharing, uses=uses)
@@ -155,18 +156,18 @@ def _rates_of(instance: Instance, name: str) -> SharingRates:
     return sharing_rates(instance)
 
 
-def _kind_of_run(policy: Any, instance: Instance, uses: frozenset[Use]) -> tuple[type[Run], dict[str, Any]]:
+def _kind_of_run(policy: BasePolicy, instance: Instance, uses: frozenset[Use]) -> tuple[type[Run], dict[str, Any]]:
     # Who shares GPUs, resizes or forks jobs makes schedules of a class of their own; and what that costs.
-    if Use.WIDTHS in uses:
-        return ElasticRun, {"restart": float(getattr(policy, "restart", 0.0)), "elastic": instance.elastic}
-    if Use.COPIES in uses:
-        length, overhead = (float(getattr(policy, name, 0.0)) for name in ("round", "first_start"))
-        return ForkedRun, {"copies": _copies(policy, instance), "round": length, "overhead": overhead}
+    if isinstance(policy, Policy) and Use.WIDTHS in uses:
+        return ElasticRun, {"restart": float(policy.restart), "elastic": instance.elastic}
+    if isinstance(policy, Policy) and Use.COPIES in uses:
+        costs = {"round": float(policy.round), "overhead": float(policy.first_start)}
+        return ForkedRun, {"copies": _copies(policy, instance), **costs}
     return SharedRun if Use.SHARING in uses else Run, {}
 
 
-def _copies(policy: Any, instance: Instance) -> int:
-    nodes, copies = instance.cluster.node_count, getattr(policy, "copies", 0)
+def _copies(policy: Policy, instance: Instance) -> int:
+    nodes, copies = instance.cluster.node_count, policy.copies
     check_legal(is_whole(copies) and copies >= 0, f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
     return min(int(copies), nodes) if copies else nodes
 
@@ -255,13 +256,14 @@ def _thrashes(state: State, name: str) -> SimulationError:
 def _run_python(
     state: State, context: RunContext, placement: Placement, hooks: PolicyHooks, name: str, progress: Advance | None
 ) -> State:
-    policy, instance, uses = hooks.policy, hooks.instance, uses_of(hooks.policy)
+    policy, instance, uses = hooks.deciding, hooks.instance, uses_of(hooks.policy)
     beside = None
     if context.colocation is not None and Use.SHARING in uses:
         beside = Neighbourhood(state, context.colocation.neighbours, instance)
     engine, news, knowledge = EntryPoints(state, context), News(), Knowledge(policy.knowledge)
-    knows_rates = bool(getattr(policy, "knows_rates", True))
-    view = View(engine, placement, instance, knowledge, news, hooks.predicted, beside, knows_rates=knows_rates)
+    view = EngineView(
+        engine, placement, instance, knowledge, news, hooks.predicted, beside, knows_rates=policy.knows_rates
+    )
     copies = _copies(policy, instance) if Use.COPIES in uses else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
@@ -273,13 +275,13 @@ def _run_python(
 def _ask_at_events(
     engine: EntryPoints,
     hooks: PolicyHooks,
-    view: View,
+    view: EngineView,
     news: News,
     decisions: Decisions,
     rounds: Rounds | None,
     progress: Advance | None,
 ) -> State:
-    policy, instance, wakes, planned = hooks.policy, hooks.instance, decisions.wakes, decisions.planned
+    policy, instance, wakes, planned = hooks.deciding, hooks.instance, decisions.wakes, decisions.planned
     # fields of the engine's record, to be read at every event
     fields = ("now", "tick", "active", "queued", "segments", "starts", "stops", "finished", "livelock", "events")
     w = engine.state.engine
@@ -357,27 +359,31 @@ class _Blaming:
 
 
 class PolicyHooks:
-    """The optional parts of a `Policy`: ``begin``, ``make_predictor``, ``accelerator``, ``notes``.
+    """What is asked of a policy around a run: its order or accelerator, ``begin``, ``make_predictor``, ``notes``.
 
     The predictor hears of a job's length when the job completes, and is asked for one when the job arrives; completions of
     one instant come before its arrivals.
     """
 
-    def __init__(self, policy: Any, instance: Instance) -> None:
+    def __init__(self, policy: BasePolicy, instance: Instance) -> None:
         self.policy, self.instance = policy, instance
-        make = getattr(policy, "make_predictor", None)
-        self._predictor: Predictor | None = None if make is None else make()
+        self._predictor = policy.make_predictor()
         self.predicted: Floats | None = None
         if self._predictor is not None:
             revealed = bool(getattr(self._predictor, "oracle", False))
             self._predictor.begin(JobFacts(instance, revealed=revealed))
             self.predicted = np.full(instance.n, np.nan)
 
+    @property
+    def deciding(self) -> Policy:
+        """The policy, which decides in plain Python."""
+        assert isinstance(self.policy, Policy)
+        return self.policy
+
     def begin(self, view: View) -> None:
         """A new run: the policy forgets the last one."""
-        if hasattr(self.policy, "begin"):
-            with _Blaming(self.policy.name, self.instance.zero):
-                self.policy.begin(view)
+        with _Blaming(self.policy.name, self.instance.zero):
+            self.deciding.begin(view)
 
     def hear(self, now: float, arrived: list[int], finished: list[int]) -> None:
         """What happened at ``now``."""
@@ -398,20 +404,27 @@ class PolicyHooks:
             )
         predicted[j] = length
 
-    def accelerator(self, jobs: KnownJobs) -> Order | None:
-        """The policy's decisions in compiled form, if it has one, and needs no predictor that learns during the run."""
-        make = getattr(self.policy, "accelerator", None)
-        if make is None or getattr(self._predictor, "learns", self._predictor is not None):
+    def order(self, jobs: KnownJobs) -> Order | None:
+        """What runs compiled: the order of an `OrderedPolicy`, or the accelerator of a `Policy`, if it has one.
+
+        An accelerator is not asked where a predictor learns during the run.
+        """
+        if isinstance(self.policy, OrderedPolicy):
+            return self.policy.order(jobs)
+        if getattr(self._predictor, "learns", self._predictor is not None):
             return None
         if self._predictor is not None and self.predicted is not None:
             for j, now in enumerate(self.instance.arrival.tolist()):
                 self._predict(self._predictor, self.predicted, j, now)
         jobs.predicted = self.predicted
-        found: Order | None = make(jobs)
-        return found
+        return self.deciding.accelerator(jobs)
 
     def results(self) -> dict[str, Any]:
         """What a `Run` keeps of it."""
-        notes: dict[str, Floats] = self.policy.notes() if hasattr(self.policy, "notes") else {}
-        times = tuple(getattr(self.policy, "noted_times", ()))
-        return {"predicted": self.predicted, "notes": notes, "noted_times": times}
+        if not isinstance(self.policy, Policy):
+            return {"predicted": self.predicted}
+        return {
+            "predicted": self.predicted,
+            "notes": dict(self.policy.notes()),
+            "noted_times": tuple(self.policy.noted_times),
+        }

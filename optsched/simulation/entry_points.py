@@ -18,7 +18,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, start_part, stop, work_left
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import CONTEXT_TYPES, STATE_TYPE, context_kind
-from optsched.simulation.policy import TABLES
+from optsched.simulation.placement import TABLES
 from optsched.simulation.records import ASKED, COUNT, DONE, FREE, POOL, RUNNING, SIZE, WAITING
 from optsched.simulation.run import CONSERVED
 from optsched.simulation.state import RunContext, State, grown, log_reserve

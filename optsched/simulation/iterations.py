@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
@@ -23,8 +23,10 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.problem.task_log import TaskLog, TaskSchedule
 from optsched.simulation import links as network
+from optsched.simulation.adopted import adopt
 from optsched.simulation.metrics import offered_seconds, task_metrics
-from optsched.simulation.policy import Knowledge, Placement
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import CONSERVED, Run
 from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
 from optsched.simulation.task_policy import LinkView, TaskJobs, TaskOrder, TaskPolicy, always
@@ -104,7 +106,9 @@ def run_iterations(
 
     Complexity: see `optsched.simulation.task_kernel`.
     """
-    name = name or policy.name
+    adopted = adopt(policy)
+    assert isinstance(adopted, TaskPolicy)
+    policy, name = adopted, name or adopted.name
     knowledge = Knowledge(policy.knowledge)
     if not instance.at_task_level:
         legal = "a policy for whole jobs, or an instance with tasks (e.g. contention-cluster)"
@@ -142,7 +146,7 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
             getattr(order, which).columns(n)
         except (AttributeError, TypeError, ValueError) as error:
             raise InputError(f"invalid: {error}", field=f"{name}: {which}", legal=f"keys of {n} jobs") from None
-    if order.admit is None and not callable(getattr(policy, "communicate", None)):
+    if order.admit is None and "communicate" not in vars(policy) and type(policy).communicate is TaskPolicy.communicate:
         raise InputError("nobody decides on transfers", field=name, legal="a rule to admit, or communicate(view)")
     return order
 
@@ -175,7 +179,7 @@ def _run(
         if status == LOG_FULL:
             state = grown(state)
         elif status == ASKED:
-            chosen = cast(Any, policy).communicate(view)
+            chosen: Any = policy.communicate(view)  # of somebody's own class, perhaps
             if not (chosen is None or isinstance(chosen, Iterable)):
                 legal = "jobs to start, or None"
                 raise SimulationError(f"policy {name}: communicate gives {chosen!r} (expected: {legal})")

@@ -23,16 +23,13 @@ is the next time. Two to three times as fast as an indexed heap.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optsched.compiled import INNER, KERNEL, NESTED, njit, record
 from optsched.problem.arrays import Floats, Ints
-from optsched.simulation.records import WAITING
-
-if TYPE_CHECKING:
-    from optsched.simulation.state import State
+from optsched.simulation.records import WAITING, State
 
 ENTRY = record(key="real", level="int", number="int")
 INSTANT = 2.0**-47  # relative

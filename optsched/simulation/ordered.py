@@ -29,7 +29,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, stop
 from optsched.simulation.next_event import before, end_of_instant, insert, lower, next_tick, queue_of, remove, shortened
-from optsched.simulation.policy import SIGNATURE, Order, Placement
+from optsched.simulation.placement import SIGNATURE, Placement
+from optsched.simulation.policy import Order
 from optsched.simulation.records import ASKED, COUNT, FINISHED_RUN, FREE, POOL, SIZE, TRIAL, WAITING
 from optsched.simulation.state import RunContext, Sharing, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates

@@ -1,67 +1,56 @@
-"""What an online algorithm is, what it may know, and what it may say.
+"""The protocol of online algorithms: what a policy declares, what it sees, and what it decides.
 
-A policy sees only what has been revealed to it. Two ways to write one:
+A policy is a subclass of `Policy` with a ``name``, its ``knowledge`` and ``decide(view)``, in plain Python. The engine asks
+it once at every time at which something happens; it sees a `View`, which reveals only what the declared knowledge allows,
+and yields decisions: `Start`, `Stop`, `Wake`, or many at once as `Moves`. Each is applied before the next is asked for.
 
-* `OrderedPolicy`: a queue order. ``order(jobs)`` returns keys; the engine serves the smallest first, compiled.
-* any object with ``name``, ``knowledge`` and ``decide(view)``: plain Python, asked once per event time; it yields
-  `Start`, `Stop` and `Wake` decisions, each applied before the next is asked for, or `Moves`, many at once. What it sees
-  is a `View` (`optsched.simulation.view`).
+A policy that only orders the queue is a subclass of `OrderedPolicy`: ``order(jobs)`` returns keys (`Order`), and the engine
+serves the smallest first in compiled code. Policies for jobs with tasks are in `optsched.simulation.task_policy`.
 
-A policy that `optsched.policies.POLICIES` knows by name is written the same way.
+A plain class with ``name``, ``knowledge`` and ``decide``, ``order`` or ``tasks`` works as well: whatever it does not declare
+has the default of the base class (`optsched.simulation.adopted`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
-import numba
 import numpy as np
 
-from optsched.compiled import njit, types
-from optsched.errors import InputError, KnowledgeError
-from optsched.problem.arrays import Floats, Ints
+from optsched.errors import InputError
+from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
-from optsched.simulation.view import Ended as Ended, Knowledge as Knowledge, View as View
-from optsched.speeds.duration import paces
-from optsched.speeds.speed_tables import tables_of
+from optsched.simulation.knowledge import Knowledge as Knowledge
+from optsched.simulation.predictor import Predictor as Predictor
+from optsched.simulation.queue_order import KnownJobs as KnownJobs, Order as Order
+from optsched.speeds.goodput import Goodputs
+from optsched.speeds.type_speeds import GroupRates, TypeSpeeds
 
+HERE = "optsched.simulation."  # where the base classes are
+NEAR = 0.85  # likeness of two names, 0 to 1, from which one is a misspelling of the other: use, uses
 _NOBODY = np.zeros(0, dtype=np.int64)
-
-# --- what it may know and do ------------------------------------------------------------------------------------------
 
 
 class Use(StrEnum):
-    """What a policy in plain Python may do beside starting, stopping and waking: its ``uses`` name it."""
+    """A means that a policy in plain Python declares in ``uses``, beside starting, stopping and waking."""
 
-    NODES = "nodes"  # say on which nodes a job runs
-    SHARING = "sharing"  # say on which GPUs, perhaps beside another job
-    WIDTHS = "widths"  # give a job another number of GPUs than it asks for
-    COPIES = "copies"  # run a job in several copies at once
-    ROUNDS = "rounds"  # be asked only every ``round`` seconds
-
-
-PLACES = frozenset({Use.NODES, Use.SHARING, Use.WIDTHS, Use.COPIES})  # who uses one of these names its nodes itself
+    NODES = "nodes"  # it names the nodes on which a job runs
+    SHARING = "sharing"  # it names GPUs, which may have another job
+    WIDTHS = "widths"  # it gives a job another number of GPUs than the job asks for
+    COPIES = "copies"  # it runs a job in several copies at once
+    ROUNDS = "rounds"  # it is asked only every ``round`` seconds
 
 
-def uses_of(policy: object) -> frozenset[Use]:
-    """What it says that it uses; `InputError` for what there is not, and for what no judge of schedules knows together."""
-    said = getattr(policy, "uses", ())
-    legal = ", ".join(Use)
-    if isinstance(said, str) or not all(each in list(Use) for each in said):
-        raise InputError("invalid", field=f"{type(policy).__name__}.uses", value=said, legal=f"some of {legal}")
-    uses = frozenset(map(Use, said))
-    apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
-    if len(apart) > 1:
-        legal = "one of them: schedules with several are of no class that has bounds"
-        raise InputError("not possible together", field=f"{type(policy).__name__}.uses", value=said, legal=legal)
-    return uses
+PLACES = frozenset({Use.NODES, Use.SHARING, Use.WIDTHS, Use.COPIES})  # a policy with one of them names nodes itself
 
 
-# --- what it may say --------------------------------------------------------------------------------------------------
+# --- what a policy decides --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,287 +122,299 @@ class Moves:
 Decision = Start | Stop | Wake | Moves
 
 
-# --- what it is -------------------------------------------------------------------------------------------------------
+# --- what a policy sees -----------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """An online algorithm in plain Python: a name, what it knows, and what it decides at an event time.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
 
-    A policy may have more. ``begin(view)`` is called once before a run; ``make_predictor()`` gives the `Predictor` of a
-    run; ``notes()`` is called after it, and what it returns (names to arrays over all jobs) is kept as `Run.notes`, for
-    audits (``noted_times`` names those that are times: the run puts them on the log's clock); ``default_placement`` names
-    the placement where none is asked for; ``restart`` is the cost of resuming a job, ``first_start`` of its first start
-    (a job of which the instance says what resuming costs pays that instead of either that is not 0).
+    job: int
+    on: Places
+    work: float
+    seconds: float
 
-    ``uses`` says what else it may do (`Use`, see `Start`): ``("sharing",)``, where the instance has interference;
-    ``("copies",)``, at most ``copies`` of a job at once (0: one a node); ``("widths", "rounds")``: asked only at multiples
-    of ``round`` seconds after the first arrival, while jobs run or have come. ``rigid = True``: one that resizes, and is
-    made for jobs that keep their gang, too: suites and tests give it both. ``knows_rates = False``: it may not ask how
-    fast jobs are where they have not run. ``form(instance)`` gives the policy that runs in its stead, with other ``uses``
-    perhaps: which data an instance has may decide what is done, what is yet to come may not.
 
-    ``accelerator(jobs)`` may give the same decisions as an `Order`, which runs compiled, or None; it is not asked where a
-    predictor learns during the run.
+class View(Protocol):
+    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+
+    ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
+    clairvoyant, ``predicted`` for one without a predictor, and all of them for a job that has not arrived. A policy that
+    keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept up to date once they have
+    been asked for, and copied each time. Always current: it looks at the engine's state, also between two decisions.
     """
 
     @property
-    def name(self) -> str:
-        """Shown in reports."""
+    def now(self) -> float:
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
 
     @property
-    def knowledge(self) -> Knowledge | str:
-        """What it may ask for."""
-
-    def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
-        """Decisions at ``view.now``, after all events of that time; each is applied before the next is asked for.
-
-        A list of them is carried out at once, which is faster where many jobs move.
-        """
-
-
-@dataclass(frozen=True)
-class Order:
-    """A queue order: smaller (level, key, index) is served first.
-
-    ``key`` f64[n] at arrival; it grows by ``slope[j]`` per second of work that job j does (srtf: -1). A job enters at
-    level 0 and drops a level each time its attained service reaches the next of ``thresholds`` (GPU-seconds).
-    ``starvation`` > 0: a job that has waited ``starvation`` times as long as it ran returns to level 0.
-    ``restart``: seconds of overhead whenever a job resumes; with ``first`` also when it starts. ``by_time``: service is the
-    time for which a job held its gang, whatever its size, and thresholds are seconds. ``requeue``: a job that changes its
-    level goes behind the jobs that are there (its key becomes the time, with ``round`` that of the end of the round); only
-    where the key is a time and has no slope.
-
-    ``rule``: a compiled choice (`optsched.simulation.ordered.sharing_rule`), with its ``numbers``, of a policy that uses
-    sharing: everybody who waits is asked about in order, where and beside whom he starts; without ``skip`` the first who has
-    to wait blocks the others. Of the rest ``key`` and ``round`` count.
-    """
-
-    key: Floats
-    slope: Floats | None = None
-    preemptive: bool = False
-    skip: bool = True
-    thresholds: tuple[float, ...] = ()
-    starvation: float = 0.0
-    round: float = 0.0
-    restart: float = 0.0
-    first: bool = False
-    by_time: bool = False
-    requeue: bool = False
-    rule: Any = None
-    numbers: tuple[float, ...] = ()
-
-
-class OrderedPolicy(Protocol):
-    """A policy that is a queue order; the engine runs it compiled."""
+    def epoch(self) -> float:
+        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
 
     @property
-    def name(self) -> str:
-        """Shown in reports, with its parameters."""
+    def waiting(self) -> list[int]:
+        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What ``order`` may ask for."""
-
-    def order(self, jobs: KnownJobs) -> Order:
-        """Keys and rules for these jobs."""
-
-
-class KnownJobs:
-    """What is revealed of jobs to a queue order, or to decisions in compiled form: arrays over all jobs.
-
-    As far as ``knowledge`` reveals it at arrival; times are seconds since the first arrival. An order may use a job's
-    entries only for that job: the engine serves a job after it has arrived.
-    """
-
-    def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
-        self._knowledge, self._instance = Knowledge(knowledge), instance
-        self._predicted: Floats | None = None
-        self._seconds = instance.duration if seconds is None else seconds
-        self.n = instance.n
-        self.arrival, self.gpus = instance.arrival, instance.gpus
-        self.weight, self.due = instance.weight, instance.due
+    def running(self) -> list[int]:
+        """Running jobs in order of (arrival, index)."""
 
     @property
-    def duration(self) -> Floats:
-        """Seconds alone at full speed, f64[n], e_j; `KnowledgeError` for a policy that is not clairvoyant."""
-        if self._knowledge is Knowledge.CLAIRVOYANT:
-            return self._seconds
-        raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+    def free_gpus(self) -> int:
+        """GPUs that no job holds."""
 
     @property
-    def predicted(self) -> Floats:
-        """What a predictor that does not learn says of every job, f64[n]; `KnowledgeError` where there is none."""
-        if self._predicted is None:
-            raise KnowledgeError("a policy without such a predictor asked for predictions")
-        return self._predicted
-
-    @predicted.setter
-    def predicted(self, predicted: Floats | None) -> None:
-        self._predicted = predicted
+    def arrived(self) -> list[int]:
+        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        """Names of the jobs."""
-        return self._instance.ids
+    def finished(self) -> list[int]:
+        """Jobs that completed since the policy was last asked."""
 
     @property
     def cluster_gpus(self) -> int:
-        """G."""
-        return self._instance.cluster.gpus
+        """G, the GPUs of the whole cluster."""
 
     @property
-    def kind(self) -> Ints:
-        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together, i64[n]."""
-        return self._instance.job_class
+    def active(self) -> Ints:
+        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
 
     @property
-    def pace_range(self) -> tuple[Floats, Floats]:
-        """Least and greatest seconds that a unit of work can take on this cluster, f64[n] each."""
-        return paces(self._instance)
+    def left(self) -> Floats:
+        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
 
+    def left_of(self, jobs: Ints) -> Floats:
+        """Units of work left of these jobs, each named once, f64[jobs]."""
 
-# --- who says how long jobs will run ----------------------------------------------------------------------------------
-
-
-class JobFacts:
-    """What is known of the jobs at their submission, for predictors: never how long they run.
-
-    Arrays over all jobs; a predictor may use the entries of jobs that have arrived. ``length`` is revealed to oracles.
-    """
-
-    def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
-        self._instance = instance
-        self.n = instance.n
-        self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
-        table = instance.table
-        self.user, self.group, self.model, self.profile = (
-            tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")
-        )
-        self.gpu_types = tuple(table["gpu_types"].to_list())
-        self.profiled: tuple[bool, ...] = tuple(instance.profiled.tolist())  # counted in iterations, not in seconds
-        known = instance.profiles
-        self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
-        self._length = instance.work if revealed else None
-
-    @cached_property
-    def fastest(self) -> Floats:
-        """Seconds that a unit of length takes where the job runs best, f64[n]: alpha_min of a profile, else 1."""
-        return paces(self._instance)[0]
+    def done(self, jobs: Ints) -> Floats:
+        """Units of work that these jobs have done, each named once, f64[jobs]: what a scheduler sees of any job."""
 
     @property
-    def length(self) -> Floats:
-        """True lengths, f64[n]: iterations of jobs with a profile, else seconds; `KnowledgeError` unless revealed."""
-        if self._length is None:
-            raise KnowledgeError("a predictor that is no oracle asked for the true lengths")
-        return self._length
-
-
-@runtime_checkable
-class Predictor(Protocol):
-    """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
-
-    A predictor with ``oracle = True`` is given the true lengths (to be perfect, or wrong by a controlled amount). One with
-    ``learns = False`` says the same of a job whenever it is asked, whatever has completed.
-    """
+    def free(self) -> Ints:
+        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
 
     @property
-    def name(self) -> str:
-        """Shown in reports, with its parameters."""
+    def speeds(self) -> TypeSpeeds:
+        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
 
-    def begin(self, jobs: JobFacts) -> None:
-        """Forget everything; these jobs will come."""
+    @property
+    def node_kind(self) -> Ints:
+        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
 
-    def predict(self, job: int, now: float) -> float:
-        """A length > 0; asked once, when the job arrives at ``now``."""
+    def eligible(self, job: int) -> Bools:
+        """Nodes whose GPUs ``job`` may use, bool[N]."""
 
-    def observe(self, job: int, now: float, length: float) -> None:
-        """The job completed at ``now``; this was its length."""
+    def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
+
+    def starts(self, job: int) -> int:
+        """How often it has been started so far."""
+
+    @property
+    def ended(self) -> list[Ended]:
+        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
+
+    @property
+    def groups(self) -> GroupRates:
+        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
+
+    @property
+    def goodputs(self) -> Goodputs:
+        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
+
+    def fits(self, job: int) -> bool:
+        """Would the placement find a place for ``job`` now?"""
+
+    def kind(self, job: int) -> int:
+        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+
+    def offer(self, job: int) -> float | None:
+        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now, or None.
+
+        1 for a job with a duration; for one with a profile its iteration time there.
+        """
+
+    def pace_on_idle(self, job: int) -> float:
+        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
+
+    def pace_range(self, job: int) -> tuple[float, float]:
+        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min and alpha_max."""
+
+    def idle(self, job: int) -> list[tuple[int, int]]:
+        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
+
+    def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
+
+    def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Jobs on a GPU: none, one or two."""
+
+    def options(self, job: int) -> int:
+        """How many sub-batches it may choose from; the first is the largest."""
+
+    def slowdown(self, job: int, other: int) -> float:
+        """xi of ``job`` beside ``other``; inf: they never share."""
+
+    def alone(self, job: int, option: int = 0) -> float:
+        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
+
+    def stretch(self, job: int, option: int) -> float:
+        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
+
+    def predicted(self, job: int) -> float:
+        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
+
+    def arrival(self, job: int) -> float:
+        """r_j, since the first arrival."""
+
+    def gpus(self, job: int) -> int:
+        """g_j."""
+
+    def weight(self, job: int) -> float:
+        """w_j."""
+
+    def restart(self, job: int, usual: float) -> float:
+        """Seconds that it costs to resume it: as the instance says, else ``usual``, what the policy itself says."""
+
+    def due(self, job: int) -> float:
+        """Due date, since the first arrival; inf where there is none."""
+
+    def attained(self, job: int) -> float:
+        """GPU-seconds that the job has held so far."""
+
+    def duration(self, job: int) -> float:
+        """Seconds alone at full speed."""
+
+    def remaining(self, job: int) -> float:
+        """Units of work left: iterations with a profile, else seconds."""
 
 
-# --- where its jobs go: a compiled function from a job and free GPUs to counts per node ---------------------------------
-
-TABLES = numba.typeof(tables_of([], np.zeros(0, dtype=np.int64), None))
-# place(job, gpus, free[P], size[P], eligible[P], random[1], tables, out_node[W], out_count[W]) -> entries, 0: no place
-SIGNATURE = types.int64(
-    types.int64,
-    types.int64,
-    types.int64[::1],
-    types.int64[::1],
-    types.boolean[::1],
-    types.uint64[::1],
-    TABLES,
-    types.int64[::1],
-    types.int64[::1],
-)
+# --- what a policy is -------------------------------------------------------------------------------------------------
 
 
-# place(gpus, open[G], load[G], gpu_node[G], node_first[N + 1], random[1], numbers, out_gpu) -> gpus, 0: no place
-SHARED_SIGNATURE = types.int64(
-    types.int64,
-    types.boolean[::1],
-    types.float64[::1],
-    types.int64[::1],
-    types.int64[::1],
-    types.uint64[::1],
-    types.float64[::1],
-    types.int64[::1],
-)
+def declared_names(kind: type) -> frozenset[str]:
+    """Names that a kind of policy declares: attributes and methods of the base classes that it derives from."""
+    bases = [each for each in kind.__mro__ if each.__module__.startswith(HERE)]
+    names = {name for each in bases for name in (*vars(each), *vars(each).get("__annotations__", ()))}
+    return frozenset(name for name in names if not name.startswith("_"))
 
 
-@dataclass(frozen=True)
-class SharedRule:
-    """A placement rule of the task level.
+def refuse_near_names(own: type, kind: type) -> None:
+    """`InputError` for a name in the class ``own`` that is nearly, but not quite, one that policies of ``kind`` declare."""
+    declared = sorted(declared_names(kind))
+    for base in own.__mro__:
+        if base is object or base.__module__.startswith(HERE):
+            continue
+        for name in (*vars(base), *vars(base).get("__annotations__", ())):
+            if name.startswith("_") or name in declared:
+                continue
+            if near := difflib.get_close_matches(name, declared, n=1, cutoff=NEAR):
+                legal = f"{near[0]}; a name of your own that begins with _ is never taken for one of these"
+                raise InputError("no policy declares this name", field=f"{own.__name__}.{name}", legal=legal)
 
-    ``place(gpus, open, load, gpu_node, node_first, random, numbers, out_gpu)`` writes the GPUs of the workers in order and
-    returns how many, or 0. ``open``: the GPUs that suit the job and have enough free memory (scratch of the engine: it may
-    be changed); ``load`` seconds of work that their residents still have; GPU g is on node ``gpu_node[g]``, node m has the
-    GPUs ``node_first[m]`` .. ``node_first[m + 1] - 1``. A gang fits when as many GPUs are open as it has workers, and then
-    it must be placed.
-    ``seconds_per_byte``: what a byte counts in ``load``: an iteration of a job that spans nodes counts so many seconds a
-    byte of its message, on top of forward and backward; None: b of the instance's contention.
+
+class BasePolicy:
+    """What every policy declares; a name that is nearly one of these is refused when the class is made.
+
+    Attributes
+    ----------
+    name : shown in reports.
+    knowledge : what it may ask about jobs that have not completed.
+    default_placement : the placement where none is named.
+    uses : the means that it needs (`Use`, see `Start`). What it does not declare it may not do.
+    rigid : a policy that resizes jobs serves jobs that keep their gang, too: suites and tests give it both.
     """
 
-    place: Callable[..., int]
-    numbers: tuple[float, ...] = ()
-    seconds_per_byte: float | None = None
+    name: str = ""
+    knowledge: Knowledge | str = ""
+    default_placement: str = "count"
+    uses: Sequence[str] = ()
+    rigid: bool = False
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        refuse_near_names(cls, cls)
+
+    def form(self, instance: Instance) -> BasePolicy:
+        """Return the policy that runs on this instance in its stead, perhaps with other ``uses``; default: itself.
+
+        Which kinds of data an instance has may decide; what is yet to come may not.
+        """
+        return self
+
+    def make_predictor(self) -> Predictor | None:
+        """Return a new `Predictor` for one run; default: None, the policy asks for no predictions."""
+        return None
 
 
-@dataclass(frozen=True)
-class Placement:
-    """A placement rule.
+class Policy(BasePolicy, ABC):
+    """An online algorithm in plain Python: ``decide`` is asked whenever something has happened.
 
-    ``place(job, gpus, free, size, eligible, random, tables, out_node, out_count)`` writes which nodes give how many GPUs
-    and returns the number of entries, 0 when the gang has to wait. The entries hold the replicas of a job with a profile
-    in order, stage after stage (a node may appear in several); such a rule may look at ``tables``
-    (`optsched.speeds.speed_tables`). It is compiled with `SIGNATURE`, must depend on nothing else, must not change
-    ``free``, and must be monotone: what fits stays possible when more GPUs are free. Whether a job fits must depend on its
-    gang and its eligible nodes alone.
-    ``pooled``: the rule never looks at nodes, so that alike nodes are one pool (GPUs get their names after the run), where
-    no job's speed depends on its nodes.
-    ``any_free``: a gang fits whenever as many eligible GPUs are free: an assumption of theorems on gangs.
-    ``shared``: the same rule at the task level, where jobs share GPUs; None: it knows whole GPUs only.
+    Attributes
+    ----------
+    restart : seconds that it costs to resume a job, ``first_start`` to start it for the first time. A job of which the
+        instance says what resuming costs pays that instead of either that is not 0.
+    round : with ``uses = ("rounds",)``: it is asked only at multiples of so many seconds after the first arrival, while jobs
+        run or have come.
+    copies : with ``uses = ("copies",)``: the most copies of a job at once; 0: one a node.
+    knows_rates : False: it may not ask how fast jobs are where they have not run.
+    noted_times : which of its ``notes`` are times; the run puts them on the log's clock.
+    plays_rounds : it keeps rounds of ``round`` seconds by itself, by waking; too many are refused before they are played.
+    sleeps : it does not wake for a round while all jobs have the best GPUs.
     """
 
-    name: str
-    place: Callable[..., int]
-    pooled: bool = False
-    any_free: bool = False
-    seed: int = 0
-    shared: SharedRule | None = None
+    restart: float = 0.0
+    first_start: float = 0.0
+    round: float = 0.0
+    copies: int = 0
+    knows_rates: bool = True
+    noted_times: Sequence[str] = ()
+    plays_rounds: bool = False
+    sleeps: bool = False
 
-    def random_state(self) -> Any:
-        """Fresh state of a rule's own random numbers, u64[1]: a run starts from the seed, whatever ran before."""
-        return np.array([self.seed * 0x9E3779B97F4A7C15 % 2**64 or 0x2545F4914F6CDD1D], dtype=np.uint64)
+    @abstractmethod
+    def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
+        """Return or yield decisions at ``view.now``, after all events of that time.
+
+        Each is applied before the next is asked for; a list is applied at once, which is faster where many jobs move.
+        """
+
+    def begin(self, view: View) -> None:
+        """Prepare for a new run: forget the last one."""
+
+    def accelerator(self, jobs: KnownJobs) -> Order | None:
+        """Return an `Order` with the same decisions, which runs compiled; default: None.
+
+        It is not asked where a predictor learns during the run.
+        """
+        return None
+
+    def notes(self) -> Mapping[str, Floats]:
+        """Return arrays over all jobs by name, kept as `Run.notes` for audits; asked after a run."""
+        return {}
 
 
-def compiled(function: Callable[..., int]) -> Callable[..., int]:
-    """``function`` compiled with the signature of a placement rule (and kept on disk)."""
-    result: Callable[..., int] = njit(SIGNATURE)(function)
-    return result
+class OrderedPolicy(BasePolicy, ABC):
+    """A policy that is a queue order; the engine runs it compiled."""
+
+    @abstractmethod
+    def order(self, jobs: KnownJobs) -> Order:
+        """Return keys and rules for these jobs."""
 
 
-def compiled_shared(function: Callable[..., int]) -> Callable[..., int]:
-    """``function`` compiled with the signature of a placement rule of the task level (and kept on disk)."""
-    result: Callable[..., int] = njit(SHARED_SIGNATURE)(function)
-    return result
+def uses_of(policy: BasePolicy | type[BasePolicy]) -> frozenset[Use]:
+    """Return the means that a policy declares.
+
+    `InputError` for one that does not exist, and for several that no class of schedules with bounds allows together.
+    """
+    said, kind = policy.uses, policy if isinstance(policy, type) else type(policy)
+    legal = ", ".join(Use)
+    if isinstance(said, str) or not all(each in list(Use) for each in said):
+        raise InputError("invalid", field=f"{kind.__name__}.uses", value=said, legal=f"some of {legal}")
+    uses = frozenset(map(Use, said))
+    apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
+    if len(apart) > 1:
+        legal = "one of them: schedules with several are of no class that has bounds"
+        raise InputError("not possible together", field=f"{kind.__name__}.uses", value=said, legal=legal)
+    return uses

@@ -6,7 +6,10 @@ thirty, is compiled in a tenth of the time, and finds what belongs to a job on t
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from optsched.compiled import record
+from optsched.problem.arrays import Floats, Ints
 
 FUTURE, WAITING, RUNNING, DONE = 0, 1, 2, 3  # Job.status
 FINISHED_RUN, LOG_FULL, PAUSED, THRASHES, ASKED = range(5)  # why a loop stops, or that something is to be decided
@@ -141,3 +144,19 @@ SHARER = record(
 )
 
 CANDIDATE = record(job="int", value="real", other="real")  # scratch of rules
+
+
+class State(NamedTuple):
+    """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
+
+    engine: Any  # ENGINE[1]
+    jobs: Any  # JOB[n]
+    executions: Any  # EXECUTION[2 R]: those that run, and behind them those that stopped at this instant
+    parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
+    segments: Any  # SEGMENT[]: the log, grown between calls
+    queues: Any  # QUEUE[Q]
+    heap: Any  # ENTRY[]: n that wait, a heap a queue (a sorted list under a rule), those that rise, R that run
+    clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.next_event`)
+    pools: Ints  # i64[3, P]
+    out: Ints  # i64[3, W]: what a placement, or a rule, chose
+    numbers: Floats  # thresholds of an order, numbers of a rule

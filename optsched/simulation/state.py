@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.colocation import ColocationContext, new_colocation
 from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
-from optsched.simulation.policy import PLACES, Order, Placement, Use
-from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import PLACES, Order, Use
+from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT, State as State
 from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.speed_tables import SpeedTables, speed_tables
@@ -21,22 +22,6 @@ from optsched.speeds.speed_tables import SpeedTables, speed_tables
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 LIVELOCK_LIMIT = 1000  # segments in a row that do no work, for every job that may run at once
 BLOCK = 4096  # jobs whose records are filled at a time
-
-
-class State(NamedTuple):
-    """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
-
-    engine: Any  # ENGINE[1]
-    jobs: Any  # JOB[n]
-    executions: Any  # EXECUTION[2 R]: those that run, and behind them those that stopped at this instant
-    parts: Any  # PART[]: R W of those that run, then those of the log, grown between calls
-    segments: Any  # SEGMENT[]: the log, grown between calls
-    queues: Any  # QUEUE[Q]
-    heap: Any  # ENTRY[]: n that wait, a heap a queue (a sorted list under a rule), those that rise, R that run
-    clocks: Any  # ENTRY[2 P], P >= R: when the state of a running job changes next (`optsched.simulation.next_event`)
-    pools: Ints  # i64[3, P]
-    out: Ints  # i64[3, W]: what a placement, or a rule, chose
-    numbers: Floats  # thresholds of an order, numbers of a rule
 
 
 class RunContext(NamedTuple):

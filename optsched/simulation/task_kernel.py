@@ -33,7 +33,7 @@ from optsched.simulation.links import (
     start_transfer,
 )
 from optsched.simulation.next_event import end_of_instant, ringing, set_time
-from optsched.simulation.policy import SHARED_SIGNATURE, Placement, SharedRule
+from optsched.simulation.placement import SHARED_SIGNATURE, Placement, SharedRule
 from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
 from optsched.simulation.task_state import (
     ASK,

@@ -8,9 +8,10 @@ is an admission rule: compiled (`admission`), or ``communicate(view)`` in plain 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,7 +23,7 @@ from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.simulation.links import NOW, Links, bytes_left, new_links
-from optsched.simulation.policy import Knowledge
+from optsched.simulation.policy import BasePolicy, Knowledge
 
 
 @dataclass(frozen=True)
@@ -190,23 +191,19 @@ class LinkView:
 _bytes_left = getattr(bytes_left, "py_func", bytes_left)
 
 
-class TaskPolicy(Protocol):
-    """An online algorithm at the task level. ``default_placement`` names the placement where none is asked for.
+class TaskPolicy(BasePolicy, ABC):
+    """An online algorithm at the task level."""
 
-    It may have ``communicate(view: LinkView) -> Iterable[int] | None``: jobs whose transfers start now, in this order
-    (besides those that it started through the view), asked where its order gives no admission rule.
-    """
-
-    @property
-    def name(self) -> str:
-        """Shown in reports, with its parameters."""
-
-    @property
-    def knowledge(self) -> Knowledge | str:
-        """What ``tasks`` may ask for."""
-
+    @abstractmethod
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """Orders and admission rule for these jobs."""
+        """Return orders and admission rule for these jobs."""
+
+    def communicate(self, view: LinkView) -> Iterable[int] | None:
+        """Return the jobs whose transfers start now, in this order, beside those that it started through the view.
+
+        Asked where its order gives no admission rule; a policy with neither is refused.
+        """
+        return None
 
 
 # --- a compiled admission rule ----------------------------------------------------------------------------------------

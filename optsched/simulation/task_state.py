@@ -13,7 +13,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.links import Links, filled, new_links
 from optsched.simulation.next_event import new_tree
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.simulation.state import twice
 from optsched.simulation.task_policy import TaskOrder
 

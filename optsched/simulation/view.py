@@ -1,47 +1,25 @@
-"""What a policy in plain Python may know, and sees: `View`, made by the engine; and of it the executions that ended."""
+"""`EngineView`: the engine's implementation of the `View` that a policy in plain Python sees."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
+from optsched.simulation.entry_points import EntryPoints
+from optsched.simulation.neighbourhood import Neighbourhood
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import Ended, Knowledge, View
 from optsched.simulation.records import FREE, FUTURE, RUNNING, SIZE
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
 from optsched.speeds.type_speeds import GroupRates, TypeSpeeds, type_speeds
-
-if TYPE_CHECKING:
-    from optsched.simulation.entry_points import EntryPoints
-    from optsched.simulation.neighbourhood import Neighbourhood
-    from optsched.simulation.policy import Placement
-
-
-class Knowledge(StrEnum):
-    """What a policy knows about the length of a job when it arrives."""
-
-    CLAIRVOYANT = "clairvoyant"
-    PREDICTED = "predicted"
-    NON_CLAIRVOYANT = "non-clairvoyant"
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
-
-    job: int
-    on: Places
-    work: float
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -53,13 +31,10 @@ class News:
     heard: int = 0  # segments
 
 
-class View:
-    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+class EngineView(View):
+    """A `View` of the engine's state; it reads the arrays themselves, so that it is current between two decisions, too.
 
-    ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
-    clairvoyant, ``predicted`` for one without a predictor, and all of them for a job that has not arrived. A policy that
-    keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept up to date once they have
-    been asked for, and copied each time. Always current: it looks at the engine's state, also between two decisions.
+    Its methods are described in `optsched.simulation.policy.View`.
     """
 
     def __init__(
@@ -83,88 +58,71 @@ class View:
 
     @property
     def now(self) -> float:
-        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
         return float(self._now[0])
 
     @property
     def epoch(self) -> float:
-        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
         return self._instance.zero
 
     @property
     def waiting(self) -> list[int]:
-        """Arrived jobs that are not running and not finished, in order of (arrival, index)."""
         return self._engine.lists.waiting
 
     @property
     def running(self) -> list[int]:
-        """Running jobs in order of (arrival, index)."""
         return self._engine.lists.running
 
     @property
     def free_gpus(self) -> int:
-        """GPUs that no job holds."""
         return int(self._free[0])
 
     @property
     def arrived(self) -> list[int]:
-        """Jobs that arrived since the policy was last asked, in order of (arrival, index)."""
         return self._news.arrived
 
     @property
     def finished(self) -> list[int]:
-        """Jobs that completed since the policy was last asked."""
         return self._news.finished
 
     @property
     def cluster_gpus(self) -> int:
-        """G, the GPUs of the whole cluster."""
         return self._instance.cluster.gpus
 
     @property
     def active(self) -> Ints:
-        """Arrived jobs that are not finished, in order of (arrival, index), i64[]."""
         return self._engine.lists.active
 
     @property
     def left(self) -> Floats:
-        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
         return self.left_of(np.arange(self._instance.n))
 
     def left_of(self, jobs: Ints) -> Floats:
-        """Units of work left of these jobs, each named once, f64[jobs]."""
         self._reveals("remaining work")
         return self._engine.work_left(jobs)
 
     def done(self, jobs: Ints) -> Floats:
-        """Units of work that these jobs have done, each named once, f64[jobs]: what a scheduler sees of any job."""
         return self._instance.work[jobs] - self._engine.work_left(jobs)
 
     @property
     def free(self) -> Ints:
-        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
         return self._engine.state.pools[FREE].copy()
 
     @cached_property
     def speeds(self) -> TypeSpeeds:
-        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
         if not self._knows_rates:
             raise KnowledgeError("a policy that does not know rates asked how fast jobs run by GPU type")
         return type_speeds(self._instance)
 
     @cached_property
     def node_kind(self) -> Ints:
-        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
         cluster = self._instance.cluster
         kinds = np.column_stack([cluster.node_type, cluster.node_memory])
         return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def eligible(self, job: int) -> Bools:
-        """Nodes whose GPUs ``job`` may use, bool[N]."""
         return self._instance.eligible(self._arrived(job))
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
-        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
         s = self._engine.state
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
@@ -187,12 +145,10 @@ class View:
             x = int(self._executions["other"][x])
 
     def starts(self, job: int) -> int:
-        """How often it has been started so far."""
         return int(self._jobs["ran"][self._arrived(job)])
 
     @property
     def ended(self) -> list[Ended]:
-        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
         s = self._engine.state
         new = s.segments[self._news.heard : self._engine_record.segments]
         if not new.size:
@@ -208,31 +164,22 @@ class View:
 
     @cached_property
     def groups(self) -> GroupRates:
-        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
         return GroupRates(self._instance, known=self._knows_rates)
 
     @cached_property
     def goodputs(self) -> Goodputs:
-        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
         return Goodputs(self._instance, resized=self._beside is None)
 
     def fits(self, job: int) -> bool:
-        """Would the placement find a place for ``job`` now?"""
         return self.offer(job) is not None
 
     def kind(self, job: int) -> int:
-        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
         return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
-        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now, or None.
-
-        1 for a job with a duration; for one with a profile its iteration time there.
-        """
         return None if self._instance.gpus[self._arrived(job)] > self._free[0] else self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
-        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
         found = self._pace_on(self._arrived(job), SIZE)
         return math.inf if found is None else found
 
@@ -244,7 +191,6 @@ class View:
         return self._engine.pace(job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
-        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min and alpha_max."""
         fastest, slowest = self._paces
         return float(fastest[self._arrived(job)]), float(slowest[job])
 
@@ -253,27 +199,21 @@ class View:
         return paces(self._instance)
 
     def idle(self, job: int) -> list[tuple[int, int]]:
-        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
         return self._shared.fitting(self._arrived(job), 0, 0)
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
-        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
         return self._shared.fitting(self._arrived(job), option, 1)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
-        """Jobs on a GPU: none, one or two."""
         return self._shared.residents(gpu)
 
     def options(self, job: int) -> int:
-        """How many sub-batches it may choose from; the first is the largest."""
         return int(self._shared.beside.sharers[self._arrived(job)].options)
 
     def slowdown(self, job: int, other: int) -> float:
-        """xi of ``job`` beside ``other``; inf: they never share."""
         return self._shared.slowdown(self._arrived(job), self._arrived(other))
 
     def alone(self, job: int, option: int = 0) -> float:
-        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
         self._reveals("seconds alone")
         x = int(self._jobs[self._arrived(job)].execution)
         if x >= 0:
@@ -283,7 +223,6 @@ class View:
         return float(self._shared.beside.sharers[job].alone) * self.stretch(job, option)
 
     def stretch(self, job: int, option: int) -> float:
-        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
         beside = self._shared.beside
         return float(beside.stretch[self._arrived(job), option, beside.sharers[job].spans])
 
@@ -294,45 +233,36 @@ class View:
         return self._beside
 
     def predicted(self, job: int) -> float:
-        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
         if self._predicted is None:
             raise KnowledgeError("a policy without a predictor asked for a prediction")
         return float(self._predicted[self._arrived(job)])
 
     def arrival(self, job: int) -> float:
-        """r_j, since the first arrival."""
         return float(self._instance.arrival[self._arrived(job)])
 
     def gpus(self, job: int) -> int:
-        """g_j."""
         return int(self._instance.gpus[self._arrived(job)])
 
     def weight(self, job: int) -> float:
-        """w_j."""
         return float(self._instance.weight[self._arrived(job)])
 
     def restart(self, job: int, usual: float) -> float:
-        """Seconds that it costs to resume it: as the instance says, else ``usual``, what the policy itself says."""
         own = float(self._instance.restart[self._arrived(job)])
         return usual if math.isnan(own) else own
 
     def due(self, job: int) -> float:
-        """Due date, since the first arrival; inf where there is none."""
         return float(self._instance.due[self._arrived(job)])
 
     def attained(self, job: int) -> float:
-        """GPU-seconds that the job has held so far."""
         known = self._jobs[self._arrived(job)]
         held = float(known.attained)
         return held + float(known.gpus * known.copies * (self.now - known.mark)) if known.status == RUNNING else held
 
     def duration(self, job: int) -> float:
-        """Seconds alone at full speed."""
         self._reveals("duration")
         return float(self._instance.work[self._arrived(job)]) * self.pace_range(job)[0]
 
     def remaining(self, job: int) -> float:
-        """Units of work left: iterations with a profile, else seconds."""
         self._reveals("remaining work")
         known = self._jobs[self._arrived(job)]
         if known.status != RUNNING:

@@ -15,7 +15,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.next_event import next_tick
-from optsched.simulation.policy import Use
+from optsched.simulation.policy import Policy, Use
 from optsched.simulation.records import RUNNING
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
@@ -89,9 +89,9 @@ class Rounds:
     next one is taken when another job has come. ``length``: seconds; ``restart``: of a job that changes its GPUs.
     """
 
-    def __init__(self, policy: Any, name: str, instance: Instance, uses: frozenset[Use]) -> None:
+    def __init__(self, policy: Policy, name: str, instance: Instance, uses: frozenset[Use]) -> None:
         self.name, self.length = name, float(policy.round)
-        self.restart = float(np.fmax(instance.restart, getattr(policy, "restart", 0.0)).max(initial=0.0))
+        self.restart = float(np.fmax(instance.restart, policy.restart).max(initial=0.0))
         legal = "a finite number of seconds > 0"
         check_legal(0 < self.length < math.inf, f"{self.name}: round", policy.round, legal)
         longest, job = _longest(instance, Use.WIDTHS in uses)
@@ -141,15 +141,15 @@ def require_rounds(name: str, length: float, longest: float, job: str = "") -> N
         raise InputError(what, field=f"{name}: round", value=length, legal=legal)
 
 
-def require_rounds_of(instance: Instance, policy: Any, name: str) -> None:
+def require_rounds_of(instance: Instance, policy: Policy, name: str) -> None:
     """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all.
 
     One that sleeps while all jobs have the best GPUs (``sleeps``) plays them where the long jobs do not fit together.
     """
-    if not getattr(policy, "plays_rounds", False):
+    if not policy.plays_rounds:
         return
     long = instance.work * paces(instance)[0] / policy.round > MOST_ROUNDS
-    if not getattr(policy, "sleeps", False) or instance.gpus[long].sum() > instance.cluster.gpus:
+    if not policy.sleeps or instance.gpus[long].sum() > instance.cluster.gpus:
         require_rounds(name, policy.round, *_longest(instance, any_width=False))
 
 

@@ -24,15 +24,14 @@ from policies.levels import whole_job_policies
 TOY = '''
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optsched.policies import POLICIES
-from optsched.simulation.policy import Decision, Knowledge, Start, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View
 
 
 @POLICIES.register("last-come")
 @dataclass
-class LastCome:
+class LastCome(Policy):
     """The job that came last is served first, where ``patient`` only if nobody before it waits for GPUs.
 
     **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** non-clairvoyant.
@@ -40,8 +39,8 @@ class LastCome:
     """
 
     patient: bool = False
-    name: ClassVar[str] = "last-come"
-    knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
+    name = "last-come"
+    knowledge = Knowledge.NON_CLAIRVOYANT
 
     def decide(self, view: View) -> Iterator[Decision]:
         for job in reversed(view.waiting):

@@ -15,6 +15,7 @@ from optsched.policies.simulate import names_a_class, simulate, specify
 from optsched.policies.task_orders import ada_srsf
 from optsched.problem.instance import Instance, Job
 from optsched.registry import parameters_of
+from optsched.simulation.adopted import plain
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 )
 def test_a_class_of_a_module_is_a_policy(text: str, widest: bool, placement: str) -> None:
     made: Any = specify(text)
-    assert (made.policy.widest, made.placement.name, made.text) == (widest, placement, text)
+    assert (plain(made.policy).widest, made.placement.name, made.text) == (widest, placement, text)
     assert simulate("rigid-06-1", text).policy == text
 
 

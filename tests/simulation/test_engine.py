@@ -22,7 +22,8 @@ from optsched.policies.simulate import names_nodes, simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation import engine
 from optsched.simulation.engine import run_policy
-from optsched.simulation.policy import Order, Placement, compiled
+from optsched.simulation.placement import Placement, compiled
+from optsched.simulation.policy import Order
 from optsched.simulation.run import Run
 from simulation.instances import HOMOGENEOUS, MIXED, history, random_instance, reference_history, replayed
 from simulation.plain_policies import Ordered

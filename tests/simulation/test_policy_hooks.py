@@ -14,7 +14,8 @@ from optsched.io.traces.generate import generate
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
-from optsched.simulation.policy import JobFacts, Knowledge, Start, View
+from optsched.simulation.policy import Knowledge, Start, View
+from optsched.simulation.predictor import JobFacts
 from optsched.simulation.run import Run
 
 JOBS = [

@@ -19,7 +19,7 @@ import optsched
 from optsched.cli.catalogue import entry
 from optsched.models import FORMULATIONS
 from optsched.policies import POLICIES
-from optsched.simulation.view import View
+from optsched.simulation.policy import View
 
 pytestmark = pytest.mark.site
 WIDTHS = (1280, 390)  # desktop, phone

@@ -12,11 +12,11 @@ from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, Searc
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.policies import AnyPolicy
 from optsched.policies.simulate import at_task_level
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
+from optsched.simulation.policy import BasePolicy
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum
@@ -49,7 +49,7 @@ class Transfers(SearchSpace):
         return Quantity("bytes", 1, self.longest, work=True), Quantity("arrival", 0, self.latest, origin=True)
 
     @classmethod
-    def serves(cls, policy: AnyPolicy) -> bool:
+    def serves(cls, policy: BasePolicy) -> bool:
         """Policies for jobs that have tasks."""
         return at_task_level(policy)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optsched.registry import Registry
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 
 # name -> maker(**parameters) -> Placement
 PLACEMENTS: Registry[Callable[..., Placement]] = Registry(

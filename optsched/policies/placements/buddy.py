@@ -6,7 +6,7 @@ from typing import Any
 
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.placements.in_order import least_workload_first
-from optsched.simulation.policy import Placement, SharedRule, compiled, compiled_shared
+from optsched.simulation.placement import Placement, SharedRule, compiled, compiled_shared
 
 KAPPA = 1.0  # a gang of one goes to the least loaded GPU, as under lwf
 

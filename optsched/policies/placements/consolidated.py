@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.policies.placements import PLACEMENTS
-from optsched.simulation.policy import Placement, compiled
+from optsched.simulation.placement import Placement, compiled
 
 
 @compiled

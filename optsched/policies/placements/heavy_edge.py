@@ -43,7 +43,7 @@ from optsched.policies.placements.mapping import (
 from optsched.problem.arrays import Ints
 from optsched.problem.profile import Profile
 from optsched.registry import near_matches
-from optsched.simulation.policy import SIGNATURE, Placement
+from optsched.simulation.placement import SIGNATURE, Placement
 from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import tables_of
 from optsched.speeds.stage_graph import iteration_time

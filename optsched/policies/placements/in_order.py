@@ -13,7 +13,7 @@ from optsched.compiled import NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.problem.contention import LARGEST
-from optsched.simulation.policy import Placement, SharedRule, compiled, compiled_shared
+from optsched.simulation.placement import Placement, SharedRule, compiled, compiled_shared
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optsched.policies.placements import PLACEMENTS, SetPlacement
-from optsched.simulation.policy import Placement, compiled
+from optsched.simulation.placement import Placement, compiled
 
 MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
 

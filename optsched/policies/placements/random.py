@@ -9,7 +9,7 @@ import numpy as np
 from optsched.compiled import NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies.placements import PLACEMENTS
-from optsched.simulation.policy import Placement, SharedRule, compiled, compiled_shared
+from optsched.simulation.placement import Placement, SharedRule, compiled, compiled_shared
 
 
 @njit(**NESTED)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optsched.registry import Registry, made, parameters_of, written
-from optsched.simulation.policy import Predictor
+from optsched.simulation.predictor import Predictor
 
 # name -> maker(**parameters) -> Predictor
 PREDICTORS: Registry[Callable[..., Predictor]] = Registry(

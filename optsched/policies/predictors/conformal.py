@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, predictor, spelled
-from optsched.simulation.policy import JobFacts, Predictor
+from optsched.simulation.predictor import JobFacts, Predictor
 
 
 class _Errors:

@@ -13,7 +13,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.learner import Learner, Refits, Row, hour_and_weekday
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 NEVER = -1.0  # where there is no latest run; below every log(1 + seconds)
 KNOWN = 3  # runs of a group from which on it counts as seen

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from optsched.errors import check_legal
 from optsched.policies.predictors import spelled
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 Row = npt.NDArray[np.float32]
 FIRST_FIT = 100  # completions

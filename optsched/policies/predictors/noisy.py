@@ -10,7 +10,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS, spelled
 from optsched.problem.arrays import Floats
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 
 @dataclass

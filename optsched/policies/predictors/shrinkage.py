@@ -14,7 +14,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.learner import Learner, Refits, Row, hour_and_weekday
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 Key = tuple[str, str | None]
 

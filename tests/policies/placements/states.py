@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from optsched.simulation.policy import Placement
+from optsched.simulation.placement import Placement
 from optsched.speeds.speed_tables import PLACE, tables_of
 
 GUARD = -77

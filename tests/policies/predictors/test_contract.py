@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.predictors import PREDICTORS, predictor
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import JobFacts, Predictor
+from optsched.simulation.predictor import JobFacts, Predictor
 
 from .workloads import errors, replay, timeline, with_length, workload, workloads
 

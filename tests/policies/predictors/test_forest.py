@@ -12,7 +12,7 @@ from optsched.io.traces.generate import generate
 from optsched.policies.predictors import predictor
 from optsched.policies.predictors.forest import Forest, mean_of
 from optsched.problem.instance import Instance
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 from .workloads import errors, replay, workload
 

@@ -14,7 +14,7 @@ from optsched.policies.predictors import predictor
 from optsched.policies.predictors.conformal import Conformal
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.simulation.policy import JobFacts
+from optsched.simulation.predictor import JobFacts
 
 from .workloads import errors, replay, workload, workloads
 

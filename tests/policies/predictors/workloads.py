@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from optsched.policies.predictors import predictor
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import JobFacts, Predictor
+from optsched.simulation.predictor import JobFacts, Predictor
 from optsched.speeds.duration import seconds_alone
 
 Floats = npt.NDArray[np.float64]
