@@ -70,7 +70,7 @@ def judge(judged: Iterator[Judged]) -> Counter[str]:
 @pytest.mark.parametrize(
     ("forgeries", "count", "illegal", "legal"),
     [
-        (schedules, 20, 150, 2),
+        (schedules, 10, 70, 1),
         (task_logs, 12, 60, 8),
         pytest.param(schedules, 100, 800, 20, marks=pytest.mark.study),
         pytest.param(task_logs, 60, 350, 40, marks=pytest.mark.study),

@@ -147,7 +147,7 @@ def long(n: int, types: tuple[str, ...] | None = None) -> Instance:
 
 
 def test_real_valued_gangs_are_proved() -> None:
-    instance = long(15)
+    instance = long(10)
     solution = solve(instance, "total_flow_time")
     assert holds(instance, solution)
     assert (solution.status, solution.model) == ("optimal", "partial-schedules")
