@@ -73,6 +73,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/codespell
 
 types: $(STAMP)
 	$(BIN)/mypy optsched

@@ -29,6 +29,7 @@ SECTIONS = (
     "reference",
     "papers",
     "notebooks",
+    "design/index",
 )  # pages whose links make up the tree of the site
 BLOB = "https://github.com/optsched/optsched/blob/main/"
 PLACED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
@@ -97,7 +98,8 @@ def linked(text: str, name: str) -> str:
             return f"]({BLOB}{target})"
         return f"]({os.path.relpath(target, Path(name.removeprefix('../')).parent)}{mark}{fragment})"
 
-    parts = re.split(r"(^```.*?^```$)", text.replace("[README](../README.md) | ", ""), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"\[README\]\((?:\.\./)+README\.md\) \| ", "", text)
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if k % 2 else re.sub(r"\]\(([^)\s]+)\)", link, part) for k, part in enumerate(parts))
 
 

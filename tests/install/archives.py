@@ -17,6 +17,8 @@ PAGES = {
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
     "CITATION.cff",
     "LICENSE",
     "NOTICE",

@@ -1,6 +1,6 @@
-"""``make pages``: puts into README.md and docs/ what their blocks print now, and draws their pictures again.
+"""``make pages``: update the program output in README.md and docs/, the generated pages, and the pictures.
 
-With names of pages, only these.
+Names of pages as arguments restrict the update to these pages.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from optsched.guarantees.describe import page
+from pages import layers
 from pages.page import ROOT, Page, name_of, page_files
 from pages.picture import DRAWN, difference, draw
 from pages.player import WIDTH, play, same, tidy
 
 THEOREMS = ROOT / "docs" / "guarantees.md"
+
+# Pages that the program writes, whole or in part: the present text -> the text that is right.
+WRITTEN: dict[Path, Callable[[str], str]] = {THEOREMS: lambda _: page(), layers.PAGE: layers.rewritten}
 
 
 def refresh(page: Page) -> bool:
@@ -38,11 +43,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             print(name_of(path), "written" if refresh(Page(path)) else "is up to date", flush=True)
-    if not sys.argv[1:]:
-        stale = not THEOREMS.exists() or THEOREMS.read_text(encoding="utf-8") != page()
-        THEOREMS.write_text(page(), encoding="utf-8")
-        print(name_of(THEOREMS), "written" if stale else "is up to date", flush=True)
-    for picture in DRAWN:
+    for path in (path for path in WRITTEN if name_of(path) in asked):
+        text = path.read_text(encoding="utf-8")
+        right = WRITTEN[path](text)
+        path.write_text(right, encoding="utf-8")
+        print(name_of(path), "written" if right != text else "is up to date", flush=True)
+    for picture in [] if sys.argv[1:] else DRAWN:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             drawn = draw(picture, Path(folder))
