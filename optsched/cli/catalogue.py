@@ -171,7 +171,7 @@ def _of_dialect(dialect: Any, text: str) -> Entry:
 
 
 def _of_method(method: Any, text: str) -> Entry:
-    from optsched.adversary.method import TOLERANCE_LEGAL
+    from optsched.adversary.attack_method import TOLERANCE_LEGAL
 
     size = "an integer >= 1; what the kind of instances says goes first"
     parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())

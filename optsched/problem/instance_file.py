@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from optsched.errors import InputError, RowErrors, RowProblem, naming
+from optsched.problem.atomic_files import read_bytes, suffix_of, write_atomic
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.documents import (
@@ -34,7 +35,6 @@ from optsched.problem.documents import (
     told,
     where,
 )
-from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.objectives import OBJECTIVES

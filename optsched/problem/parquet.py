@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.atomic_files import atomic_path, read_bytes
 from optsched.problem.documents import parse_json
-from optsched.problem.files import atomic_path, read_bytes
 
 FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
 

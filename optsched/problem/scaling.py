@@ -6,7 +6,7 @@ r = 1, alpha_r + beta_r max(r - 2, 0) on one node, alpha_n + beta_n max(r - 2, 0
 
     T(m, s, r) = (s - 1) C(m) + (C(m)^gamma + N^gamma)^(1 / gamma),   gamma >= 1: overlap (1: none).
 
-Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. Formulas, fits and readers: `optsched.speeds.scaling`.
+Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. The formulas are in `optsched.speeds.iteration_times`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MeasuredSteps(Part):
 
     ``placements``: (placement, local batch, step, sync); a placement is one digit for every node, the replicas there, in
     the smallest of its rotations (``112``: two nodes of one replica, then one of two). ``scalability``: (nodes, replicas,
-    local batch, step, sync). Read and interpolated in `optsched.speeds.scaling`.
+    local batch, step, sync). Read and interpolated in `optsched.speeds.iteration_times`.
     """
 
     placements: tuple[tuple[int, float, float, float], ...] = ()

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.atomic_files import read_bytes, suffix_of, write_atomic
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.parquet import read_headed, write_headed
 
 if TYPE_CHECKING:

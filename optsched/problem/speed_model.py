@@ -142,7 +142,7 @@ class JobSpeeds:
         return 1.0
 
     def goodput(self, job: int) -> Any:
-        """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput.JobGoodput`."""
+        """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput_rates.JobGoodput`."""
         return None
 
     def in_range(self, fastest: Floats, slowest: Floats) -> tuple[Floats, Floats]:

@@ -2,7 +2,7 @@
 
 A row is the rate of a WHOLE gang of g GPUs of one type, ``together`` on one node and ``spread`` over several. GPU types
 match case-insensitively; job types are matched as they are written. Readers and rules that fill gaps:
-`optsched.speeds.throughput_table`.
+`optsched.speeds.throughput_sources`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, OptschedError
 from optsched.models.formulation import Formulation
-from optsched.models.one_machine import TOLERANCE
+from optsched.models.one_machine_orders import TOLERANCE
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule

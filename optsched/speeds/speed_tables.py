@@ -18,8 +18,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile
 from optsched.problem.speed_model import PlacementPaces, StagePaces, TypePaces
+from optsched.speeds.iteration_times import DIGITS
 from optsched.speeds.network import Network
-from optsched.speeds.scaling import DIGITS
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 
 # How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`

@@ -22,7 +22,7 @@ from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
 from optsched.registry import check_known
-from optsched.speeds.kinds.scalings import ScalingSpeeds
+from optsched.speeds.kinds.scaling_speeds import ScalingSpeeds
 
 MOST_ITERATIONS = 1e12
 

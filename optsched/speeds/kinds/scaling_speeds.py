@@ -2,7 +2,7 @@
 
 A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
 takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
-as measured for its placement (`optsched.speeds.scaling`). Here placement is known, also in a cluster of one-GPU
+as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster of one-GPU
 nodes: a gang there is spread.
 """
 
@@ -29,8 +29,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces, SubBatch, TypePaces
-from optsched.speeds.goodput import JobGoodput, Steps
-from optsched.speeds.scaling import (
+from optsched.speeds.goodput_rates import JobGoodput, Steps
+from optsched.speeds.iteration_times import (
     MeasuredTable,
     computing_seconds,
     iteration_seconds,

@@ -205,7 +205,7 @@ def solve_program(
     """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
 
     ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`. Hadar's packing of more
-    schedules than can be listed is solved by `optsched.solvers.program.solve_by_columns`, and ``progress`` is called
+    schedules than can be listed is solved by `optsched.solvers.solve_model.solve_by_columns`, and ``progress`` is called
     with its interval as it shrinks.
 
     >>> import optsched as osd
