@@ -269,7 +269,9 @@ KINDS = {
         _with_defaults,
         "optsched attack POLICY --space {}:",
     ),
-    "methods": ListedKind("ways in which attack looks for the worst one", "adversary.attack_method:METHODS", about=_of_method),
+    "methods": ListedKind(
+        "ways in which attack looks for the worst one", "adversary.attack_method:METHODS", about=_of_method
+    ),
     "studies": ListedKind("experiments that can be run again, for reproduce", "studies.study_file:STUDIES"),
     "measures": ListedKind(
         "what cells of a sweep and studies measure, for measure = NAME",

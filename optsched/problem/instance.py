@@ -13,15 +13,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors, naming
-from optsched.problem.arrays import Floats, Ints, frozen
+from optsched.problem.arrays import Floats, frozen
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.contention import Contention
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import short_number
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
@@ -30,21 +30,17 @@ from optsched.problem.interference import Interference
 from optsched.problem.job_table import (
     COLUMNS,
     Job,
-    JobColumns,
     job_problems,
     missing_values,
     normal_table,
     table_of,
 )
 from optsched.problem.objectives import get_objective
-from optsched.problem.speed_model import LAST, JobSpeeds, SpeedModel, SubBatch, speed_models
+from optsched.problem.profile import Profile
+from optsched.problem.scaling import Scaling
+from optsched.problem.speed_model import LAST, JobSpeeds, ModelledJobs, SpeedModel, SubBatch, speed_models
+from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.contention import IterationTasks
-    from optsched.problem.profile import Profile
-    from optsched.problem.scaling import Scaling
-    from optsched.problem.throughputs import Throughputs
 
 __all__ = ["READERS", "Cluster", "Instance", "Job", "NodeGroup", "Source", "instance_of"]
 
@@ -60,7 +56,7 @@ class PandasFrame(Protocol):
     def iloc(self) -> Any: ...
 
 
-class Instance(JobColumns):
+class Instance(ModelledJobs):
     """Jobs and a cluster: the only input of everything.
 
     Parameters
@@ -158,8 +154,7 @@ class Instance(JobColumns):
     objective: str | None
     recipe: dict[str, Any] | None
     optimum: dict[str, Any] | None
-    contention: Contention | None
-    interference: Interference | None
+    models: tuple[SpeedModel, ...]
     file: str | None  # that it was read from, unchanged
     epoch: float  #: where its clock begins, in its own seconds: the first arrival (see `optsched.problem.epoch`)
     zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
@@ -244,11 +239,6 @@ class Instance(JobColumns):
         """Are there jobs that run on any number of GPUs?"""
         return any(speeds.elastic for speeds in self.speeds)
 
-    def jobs_at(self, model: str) -> Ints:
-        """The jobs that have their speed from that model (``"duration"``, ``"profiles"``, ...), ascending i64[k]."""
-        names = [each.name for each in self.models]
-        return np.flatnonzero(self._model_of == names.index(model)) if model in names else np.zeros(0, dtype=np.int64)
-
     def sub_batches(self, j: int) -> tuple[SubBatch, ...]:
         """How the batch of job ``j`` may be split, the largest sub-batch that some GPU holds first; () where it is unknown.
 
@@ -317,9 +307,8 @@ class Instance(JobColumns):
         """
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
-        parts = {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
         given = {model.name: model.given for model in self.models if model.document is not None}
-        return Instance(**{**parts, **given, **changes})
+        return Instance(**{**self._parts(), **given, **changes})
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """The same jobs on another cluster; a proven optimum does not carry over."""
@@ -367,11 +356,14 @@ class Instance(JobColumns):
 
     def to_json(self) -> dict[str, Any]:
         """The document of an instance file (``"format": "optsched-instance/1"``)."""
-        return document(self)
+        return document(self._parts(), self.models)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.parquet``, whole or not at all."""
-        write_parts(path, self)
+        write_parts(path, self._parts(), self.models)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:

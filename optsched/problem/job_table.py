@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,6 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER
 from optsched.problem.table import is_pandas, polars_of_pandas
 from optsched.registry import near_matches
-
-if TYPE_CHECKING:
-    from optsched.problem.speed_model import SpeedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,32 @@ def missing_values(table: pl.DataFrame) -> list[RowProblem]:
     ]
 
 
-def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
+class ProfileRules(Protocol):
+    """The part of an `optsched.problem.speed_model.SpeedModel` that decides which jobs are valid and where they may run."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """Profiles whose speed the model gives."""
+
+    @property
+    def closed(self) -> bool:
+        """True if a profile that no model knows is an error."""
+
+    @property
+    def limits_types(self) -> bool:
+        """True if some profiles do not run on every GPU type."""
+
+    def gang(self, name: str, /) -> int | None:
+        """Return the gang size that a profile needs, or None for any."""
+
+    def runs_on(self, name: str, gpu: str, gang: int, /) -> bool:
+        """Return True if a gang of that size and profile runs on GPUs of a type."""
+
+    def applies_to(self, table: pl.DataFrame, /) -> Bools:
+        """Return which jobs of a valid table have their speed from the model, bool[n]."""
+
+
+def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:
     """Every value of a normal table that is invalid on this cluster, by row (1-based position).
 
     ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
@@ -238,7 +260,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
 RULES = _rules()
 
 
-def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
+def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:
     # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
     pattern, suits = suited_groups(table, cluster, models)
     offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
@@ -249,7 +271,7 @@ def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel
 
 
 def _too_little(
-    table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel], j: int, offered: int
+    table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules], j: int, offered: int
 ) -> RowProblem:
     row = table.row(j, named=True)
     gpus, profile = row["gpus"], row["profile"]
@@ -263,7 +285,7 @@ def _too_little(
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
 
 
-def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> tuple[Ints, Bools]:
+def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> tuple[Ints, Bools]:
     """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
 
     A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
@@ -301,7 +323,7 @@ class JobColumns:
 
     table: pl.DataFrame
     cluster: Cluster
-    models: Sequence[SpeedModel]  # what gives jobs their speeds, by rank
+    models: Sequence[ProfileRules]  # what gives jobs their speeds, by rank
     _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
 
     n: int  #: number of jobs

@@ -10,20 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.fair_share import fair_flow_times
+from optsched.problem.fair_share import SharingJobs, fair_flow_times
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
 
 Term = Callable[[Any, Any, Any, Any], Any]
 DEFAULT = "total_flow_time"
+
+
+class JudgedJobs(SharingJobs, Protocol):
+    """The part of an instance that decides the value of completion times."""
+
+    @property
+    def weight(self) -> Floats:
+        """Weights w_j, f64[n]."""
+
+    @property
+    def due(self) -> Floats:
+        """Due dates in seconds, f64[n]; infinite for a job without one."""
+
+    @property
+    def epoch(self) -> float:
+        """First arrival, in seconds on the log's clock."""
+
+    @property
+    def objective(self) -> str | None:
+        """Objective that is meant when none is named."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +82,19 @@ class Objective:
         ]
         return max(terms, default=Fraction(0)) if self.maximum else sum(terms, Fraction(0))
 
-    def dates(self, instance: Instance) -> Floats:
+    def dates(self, instance: JudgedJobs) -> Floats:
         """d_j of the terms, f64[n]: due dates."""
         return instance.due
 
-    def of(self, instance: Instance, completion: Floats) -> float:
+    def of(self, instance: JudgedJobs, completion: Floats) -> float:
         """The value of completion times of an instance's jobs."""
         return self.value(completion, instance.arrival, instance.weight, self.dates(instance))
 
-    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
+    def exact_of(self, instance: JudgedJobs, completion: Sequence[Any]) -> Fraction:
         """The value in fractions of completion times of an instance's jobs."""
         return self.exact(completion, instance.arrival, instance.weight, self.dates(instance))
 
-    def clock_part(self, instance: Instance) -> Fraction:
+    def clock_part(self, instance: JudgedJobs) -> Fraction:
         """What a value is more on the log's clock than counted from the first arrival: epoch x (n, sum w_j or 1), or 0."""
         if not self.clocked or instance.n == 0:
             return Fraction(0)
@@ -95,7 +112,7 @@ class FairSlowdown(Objective):
     number of jobs in the schedule that is judged, it can be bounded: d_j is a number of the instance.
     """
 
-    def dates(self, instance: Instance) -> Floats:
+    def dates(self, instance: JudgedJobs) -> Floats:
         """Flow times under equal sharing, f64[n]."""
         return fair_flow_times(instance)
 
@@ -116,12 +133,12 @@ class Utility(Objective):
         """It is."""
         return True
 
-    def of(self, instance: Instance, completion: Floats) -> float:
+    def of(self, instance: JudgedJobs, completion: Floats) -> float:
         """The value of completion times of an instance's jobs; nan when a job has none."""
         with np.errstate(divide="ignore"):
             return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
 
-    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
+    def exact_of(self, instance: JudgedJobs, completion: Sequence[Any]) -> Fraction:
         """The value in fractions, every term rounded down to a multiple of 2**-100."""
         stay = [Fraction(c) - Fraction(r) for c, r in zip(completion, instance.arrival.tolist(), strict=True)]
         gained = [
@@ -195,6 +212,6 @@ def get_objective(name: str) -> Objective:
     return OBJECTIVES.get(name.replace("-", "_") if name not in OBJECTIVES else name)
 
 
-def objective_of(instance: Instance, name: str | None = None) -> Objective:
+def objective_of(instance: JudgedJobs, name: str | None = None) -> Objective:
     """The objective named, else the instance's own, else ``total_flow_time``."""
     return get_objective(name or instance.objective or DEFAULT)

@@ -17,7 +17,7 @@ from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.schedule_file import read_segments, write_segments
+from optsched.problem.schedule_file import Segments, read_segments, write_segments
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment
 JOBS_PER_GPU = 2  # at most, where they share
@@ -215,7 +215,11 @@ class Schedule:
 
         ``stated`` facts (``objective=``, ``value=``, ``preemptive=``) go into the file for the referee to check.
         """
-        write_segments(path, self, stated)
+        write_segments(path, self._segments(), self.instance.digest, self.instance.ids, stated)
+
+    def _segments(self) -> Segments:
+        columns = self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index
+        return Segments(*columns, self.policy)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
@@ -226,10 +230,11 @@ class Schedule:
         A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
         """
         instance = instance_of(instance)
-        columns = read_segments(path, instance.digest, instance.index)
-        if columns[-1] is None or instance.at_task_level:  # no sub-steps
-            return cls(instance, *columns[:-1])
-        return SharedSchedule(instance, *columns)
+        segments = read_segments(path, instance.digest, instance.index)
+        *columns, steps = segments
+        if steps is None or instance.at_task_level:
+            return cls(instance, *columns)
+        return SharedSchedule(instance, *segments)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +250,10 @@ class SharedSchedule(Schedule):
 
     def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
         """As `Schedule.save`; the file says ``"sharing": true``, so that the referee judges it as what it is."""
-        write_segments(path, self, {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}, self.steps)
+        super().save(path, sharing=True, jobs_per_gpu=JOBS_PER_GPU, **stated)
+
+    def _segments(self) -> Segments:
+        return super()._segments()._replace(steps=self.steps)
 
 
 class Scheduled(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,11 +21,11 @@ from pydantic import BaseModel
 from optsched.errors import InputError, RowProblem, check_legal
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
-from optsched.problem.job_table import LONGEST, SHORTEST
+from optsched.problem.contention import Contention
+from optsched.problem.interference import Interference
+from optsched.problem.job_table import LONGEST, SHORTEST, JobColumns
+from optsched.problem.profile import Profile
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
 
 Nodes = tuple[int, ...]  # of the GPUs of a gang, one by one
 
@@ -71,6 +71,29 @@ class StagePaces:
     profiles: Sequence[Any]
 
 
+class ModelledJobs(JobColumns):
+    """The part of an instance that its models of speeds may read."""
+
+    contention: Contention | None
+    interference: Interference | None
+    profiles: dict[str, Profile]  # stage profiles by name
+    at_task_level: bool  # all jobs have tasks and are simulated task by task
+    forward: Floats  # seconds of a forward task, f64[n]; only at the task level
+    backward: Floats
+    message: Floats  # bytes that are all-reduced after an iteration, f64[n]; only at the task level
+
+    def jobs_at(self, model: str) -> Ints:
+        """Return the jobs that have their speed from a model, ascending i64[k].
+
+        Parameters
+        ----------
+        model
+            Name of the model: ``"duration"``, ``"profiles"``, ...
+        """
+        names = [each.name for each in self.models]
+        return np.flatnonzero(self._model_of == names.index(model)) if model in names else np.zeros(0, dtype=np.int64)
+
+
 class JobSpeeds:
     """The speeds of ``jobs`` i64[k] of an instance. The methods here are those of jobs that run at rate 1 wherever they are.
 
@@ -81,7 +104,7 @@ class JobSpeeds:
 
     sees_types = sees_nodes = is_ordered = communicates = elastic = False
 
-    def __init__(self, instance: Instance, jobs: Ints, given: Any) -> None:
+    def __init__(self, instance: ModelledJobs, jobs: Ints, given: Any) -> None:
         self.instance, self.jobs, self.given = instance, jobs, given
 
     @cached_property
@@ -217,7 +240,7 @@ class SpeedModel:
             return np.zeros(table.height, dtype=bool)
         return (table["duration"].is_null() & table["profile"].is_in(list(self.names)).fill_null(False)).to_numpy()
 
-    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
+    def speeds(self, instance: ModelledJobs, jobs: Ints) -> JobSpeeds:
         """The speeds of ``jobs`` i64[k], those of the instance that run by it."""
         return self.formulas(instance, jobs, self.given)
 
@@ -243,7 +266,7 @@ class SpeedModel:
         """What it gives to profiles of these names, where the rest is not worth keeping."""
         return self
 
-    def check(self, instance: Instance) -> None:
+    def check(self, instance: ModelledJobs) -> None:
         """`InputError` where its jobs need something of the instance that is not there."""
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -257,7 +280,7 @@ class SpeedModel:
         """What to give to `Instance`, from what pydantic read."""
         return None
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         """What decides the speeds of the jobs with these profiles: documents, each written behind the others."""
         return []
 
@@ -315,5 +338,5 @@ class NamedModel(SpeedModel, Generic[V]):
     def from_json(cls, document: Mapping[str, BaseModel], made: Made) -> dict[str, V]:
         return {name: made(cls.make, each.model_dump(), f"{cls.name}.{name}") for name, each in document.items()}
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         return [[[name, self.given[name].to_json()] for name in names]]

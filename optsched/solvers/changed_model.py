@@ -26,7 +26,7 @@ from optsched.problem.schedule import Schedule
 from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.formulated import OBJECTIVE, Formulated
 from optsched.solvers.linear_program import Size
-from optsched.solvers.method import there
+from optsched.solvers.outcome import there
 from optsched.solvers.session import AGREES
 from optsched.solvers.solution import Solution
 

@@ -35,7 +35,8 @@ from optsched.solvers.dual_bound import dual_bound
 from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
 from optsched.solvers.linear_program import LinearProgram, Size
-from optsched.solvers.method import METHODS, there
+from optsched.solvers.method import METHODS
+from optsched.solvers.outcome import there
 from optsched.solvers.round_packing import FINE, pack_rounds
 from optsched.solvers.session import Progress, Session
 from optsched.solvers.solution import Solution

@@ -18,6 +18,7 @@ import numpy as np
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.job_table import JobColumns
 from optsched.problem.speed_model import JobSpeeds, Nodes, TypePaces
 from optsched.speeds.duration import segment_paces
 
@@ -102,7 +103,7 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
     return TypeSpeeds(cluster.gpu_types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
 
 
-def eligible_types(instance: Instance) -> Bools:
+def eligible_types(instance: JobColumns) -> Bools:
     """Which types every job may use, bool[n, T]: nodes of one type may still differ in memory, and then some suit it."""
     cluster, types = instance.cluster, range(len(instance.cluster.gpu_types))
     suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in types]

@@ -25,7 +25,6 @@ from optsched.problem.atomic_files import MOST_JSON, atomic_path, read_bytes, wr
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance, Job
-from optsched.problem.instance_file import document
 from optsched.problem.parquet import parquet_metadata, read_parquet
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule
@@ -264,5 +263,5 @@ def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:
         (instance.digest, "unjudged", "more than 100000"),
     ):
         with pytest.raises(Refused) as caught:
-            verify({"instance": digest, **names, "value": "1/1", "data": {}}, document(instance))
+            verify({"instance": digest, **names, "value": "1/1", "data": {}}, instance.to_json())
         assert (caught.value.rule, what in str(caught.value)) == (rule, True)

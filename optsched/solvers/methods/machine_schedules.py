@@ -21,7 +21,8 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.linear_program import Size
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.session import Session
 from optsched.solvers.smith_order import FAR, close_starts, improve, least_after, least_before, paths_to
 from optsched.solvers.solve_state import SolveState, common_step

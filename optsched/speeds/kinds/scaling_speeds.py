@@ -25,10 +25,18 @@ from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
-from optsched.problem.instance import Instance
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces, SubBatch, TypePaces
+from optsched.problem.speed_model import (
+    SPEED_MODELS,
+    JobSpeeds,
+    ModelledJobs,
+    NamedModel,
+    Nodes,
+    PlacementPaces,
+    SubBatch,
+    TypePaces,
+)
 from optsched.speeds.goodput_rates import JobGoodput, Steps
 from optsched.speeds.iteration_times import (
     MeasuredTable,
@@ -294,7 +302,7 @@ class ScalingProfiles(NamedModel[Scaling]):
 
     make = Scaling.from_json
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
