@@ -68,12 +68,10 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.simulation.run import Run as Run, SharedRun as SharedRun
     from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
+    from optsched.solvers.formulate import formulate as formulate
     from optsched.solvers.solve import Solution as Solution, solve as solve
-    from optsched.solvers.solve_model import (
-        formulate as formulate,
-        solve_model as solve_model,
-        solve_program as solve_program,
-    )
+    from optsched.solvers.solve_model import solve_model as solve_model
+    from optsched.solvers.solve_program import solve_program as solve_program
     from optsched.speeds.kinds.tasks import at_job_level as at_job_level
     from optsched.speeds.least_squares import (
         fit_contention as fit_contention,
@@ -124,7 +122,9 @@ _NAMES = {
     "simulation.run": "Run SharedRun",
     "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
-    "solvers.solve_model": "formulate solve_model solve_program",
+    "solvers.formulate": "formulate",
+    "solvers.solve_model": "solve_model",
+    "solvers.solve_program": "solve_program",
     "solvers.solve": "Solution solve",
     "speeds.kinds.tasks": "at_job_level",
     "speeds.least_squares": "fit_contention fit_interference",

@@ -191,7 +191,8 @@ def _solved_as_it_stands(
     instance: Instance, model: str, objective: str | None, deadline: Deadline, file: Path | None, as_json: bool
 ) -> bool:
     """Is ``model`` a program without a schedule? Then this prints its optimum."""
-    from optsched.solvers.solve_model import is_program, solve_program
+    from optsched.solvers.formulate import is_program
+    from optsched.solvers.solve_program import solve_program
 
     if not is_program(model):
         return False

@@ -67,6 +67,9 @@ class SharingJobs(Protocol):
     def speeds(self) -> Iterable[Paced]:
         """Speeds of all jobs, a part for every model of speeds."""
 
+    def __hash__(self) -> int:
+        """Return the same number for equal instances: the times are computed once for them."""
+
 
 @lru_cache(maxsize=8)
 def fair_flow_times(jobs: SharingJobs) -> Floats:

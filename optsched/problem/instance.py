@@ -19,9 +19,8 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors, naming
-from optsched.problem.arrays import Floats, frozen
 from optsched.problem.cluster import Cluster, NodeGroup
-from optsched.problem.contention import Contention, IterationTasks
+from optsched.problem.contention import Contention
 from optsched.problem.documents import short_number
 from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
@@ -36,7 +35,6 @@ from optsched.problem.job_table import (
     table_of,
 )
 from optsched.problem.objectives import get_objective
-from optsched.problem.profile import Profile
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import LAST, JobSpeeds, ModelledJobs, SpeedModel, SubBatch, speed_models
 from optsched.problem.throughputs import Throughputs
@@ -158,10 +156,8 @@ class Instance(ModelledJobs):
     file: str | None  # that it was read from, unchanged
     epoch: float  #: where its clock begins, in its own seconds: the first arrival (see `optsched.problem.epoch`)
     zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
-    # What is given of the models of speeds is an attribute, too. Of those that come with optsched:
-    profiles: dict[str, Profile]
+    # The values that models of speeds are given are attributes, too: `profiles`, `tasks`, and
     throughputs: Throughputs | None
-    tasks: dict[str, IterationTasks]
     scalings: dict[str, Scaling]
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -253,11 +249,6 @@ class Instance(ModelledJobs):
         names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
         return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
-    @cached_property
-    def at_task_level(self) -> bool:
-        """Are the jobs, if there are any, simulated task by task? All have tasks then; beside others they are whole jobs."""
-        return bool(self.tasks) and self.jobs_at("tasks").size == self.n
-
     def require_whole_jobs(self, what: str) -> None:
         """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
         if self.at_task_level:
@@ -266,25 +257,6 @@ class Instance(ModelledJobs):
                 field="tasks",
                 legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
             )
-
-    def _of_tasks(self, field: str) -> Floats:
-        values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
-        return frozen(np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64))
-
-    @cached_property
-    def forward(self) -> Floats:
-        """Seconds of a forward task, f64[n]; only at the task level."""
-        return self._of_tasks("forward")
-
-    @cached_property
-    def backward(self) -> Floats:
-        """Seconds of a backward task, f64[n]; only at the task level."""
-        return self._of_tasks("backward")
-
-    @cached_property
-    def message(self) -> Floats:
-        """Bytes that are all-reduced after each iteration when the gang spans nodes, f64[n]; 0: none. Task level only."""
-        return self._of_tasks("message")
 
     def job(self, j: int) -> Job:
         """Job ``j`` as an object (for people and small instances; programs read the arrays)."""

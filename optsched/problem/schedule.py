@@ -231,10 +231,9 @@ class Schedule:
         """
         instance = instance_of(instance)
         segments = read_segments(path, instance.digest, instance.index)
-        *columns, steps = segments
-        if steps is None or instance.at_task_level:
-            return cls(instance, *columns)
-        return SharedSchedule(instance, *segments)
+        if segments.steps is None or instance.at_task_level:
+            return cls(instance, *segments[:8])
+        return SharedSchedule(instance, *segments[:8], segments.steps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,11 +19,12 @@ import polars as pl
 from pydantic import BaseModel
 
 from optsched.errors import InputError, RowProblem, check_legal
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints, frozen
 from optsched.problem.cluster import Cluster
-from optsched.problem.contention import Contention
+from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.interference import Interference
-from optsched.problem.job_table import LONGEST, SHORTEST, JobColumns
+from optsched.problem.job_columns import JobColumns
+from optsched.problem.job_table import LONGEST, SHORTEST
 from optsched.problem.profile import Profile
 from optsched.registry import Registry
 
@@ -77,10 +78,7 @@ class ModelledJobs(JobColumns):
     contention: Contention | None
     interference: Interference | None
     profiles: dict[str, Profile]  # stage profiles by name
-    at_task_level: bool  # all jobs have tasks and are simulated task by task
-    forward: Floats  # seconds of a forward task, f64[n]; only at the task level
-    backward: Floats
-    message: Floats  # bytes that are all-reduced after an iteration, f64[n]; only at the task level
+    tasks: dict[str, IterationTasks]  # tasks of an iteration by the name of the profile
 
     def jobs_at(self, model: str) -> Ints:
         """Return the jobs that have their speed from a model, ascending i64[k].
@@ -92,6 +90,30 @@ class ModelledJobs(JobColumns):
         """
         names = [each.name for each in self.models]
         return np.flatnonzero(self._model_of == names.index(model)) if model in names else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def at_task_level(self) -> bool:
+        """True if all jobs have tasks and are simulated task by task; next to other jobs they are whole jobs."""
+        return bool(self.tasks) and self.jobs_at("tasks").size == self.n
+
+    def _of_tasks(self, field: str) -> Floats:
+        values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
+        return frozen(np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64))
+
+    @cached_property
+    def forward(self) -> Floats:
+        """Seconds of a forward task, f64[n]; only at the task level."""
+        return self._of_tasks("forward")
+
+    @cached_property
+    def backward(self) -> Floats:
+        """Seconds of a backward task, f64[n]; only at the task level."""
+        return self._of_tasks("backward")
+
+    @cached_property
+    def message(self) -> Floats:
+        """Bytes that are all-reduced after each iteration when the gang spans nodes, f64[n]; 0: none. Task level only."""
+        return self._of_tasks("message")
 
 
 class JobSpeeds:

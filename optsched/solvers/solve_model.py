@@ -1,8 +1,7 @@
-"""`formulate`: any formulation as a Pyomo or CVXPY model of an instance; `solve_model`: its optimum, changed or not.
+"""`solve_model` solves a model that `formulate` made, unchanged or changed.
 
-A model of schedules is read back to a schedule, which the referee judges; any other has a value, and prices by name. Linear
-models go to HiGHS, convex ones to CVXPY's Clarabel. `solve_program` does both for a name; of a primal and its dual it solves
-both, and what lies between them is told.
+The solution of a model of schedules is read back to a schedule, which the referee checks; any other model has a value, and
+prices by name. HiGHS solves linear models, CVXPY's Clarabel convex ones.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,157 +16,77 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from optsched.bounds.certificate import rounded_down
 from optsched.deadline import Deadline
-from optsched.errors import InfeasibleError, InputError, OptschedError, check_legal
-from optsched.models import FORMULATIONS
+from optsched.errors import InfeasibleError, InputError, OptschedError
 from optsched.models.formulation import Formulation
 from optsched.models.latest_starts import latest_completions
-from optsched.models.mapped_modes import MappedModes, speed_depends_on_placement
-from optsched.models.program import PROGRAMS, Program, RoundSchedules, data_of, packing_names
-from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.objectives import get_objective, objective_of
-from optsched.registry import near_matches
+from optsched.models.program import PROGRAMS, Program
+from optsched.problem.instance import Source, instance_of
+from optsched.problem.objectives import get_objective
 from optsched.solvers.changed_model import APART, Optimum, with_schedule
 from optsched.solvers.compile_model import compile
 from optsched.solvers.dual_bound import dual_bound
 from optsched.solvers.fitted_program import FittedProgram
+from optsched.solvers.formulate import long_enough
 from optsched.solvers.formulated import OBJECTIVE, Formulated, conflict_in_words, formulated, is_cvxpy
 from optsched.solvers.linear_program import LinearProgram, Size
-from optsched.solvers.method import METHODS
 from optsched.solvers.outcome import there
-from optsched.solvers.round_packing import FINE, pack_rounds
-from optsched.solvers.session import Progress, Session
+from optsched.solvers.session import Session
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import begin
-from optsched.speeds.duration import fixed_durations, seconds_alone
+from optsched.speeds.duration import seconds_alone
 
-
-def is_program(text: str) -> bool:
-    """Does ``NAME[:key=value,...]`` name a program that is solved as it stands, and no method for optimal schedules?"""
-    name = text.partition(":")[0].strip()
-    return name in PROGRAMS and name not in METHODS
-
-
-def formulate(
-    instance: Source,
-    model: str,
-    objective: str | None = None,
-    *,
-    relax: bool = False,
-    horizon: float | None = None,
-) -> Any:
-    """The mathematical program of an instance, to read, change and solve: a `pyomo.ConcreteModel` or `cvxpy.Problem`.
-
-    Parameters
-    ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    model : a name of ``optsched list models`` that is a formulation; some take parameters, ``"hadar-primal:rounds=6"``.
-    objective : what a formulation of schedules minimises; default: the instance's own, else ``total_flow_time``.
-    relax : without the integrality of a formulation of schedules: an LP, with duals.
-    horizon : latest completion that a formulation of schedules allows, in seconds on the instance's clock. Default: all jobs
-        one after another after the last arrival, which is enough unless a constraint of your own makes jobs wait for longer.
-
-    ``optsched list models NAME`` says what its parts are called. They are indexed by numbers from 0 and by slots from the
-    first arrival; ``model.job("7")`` is the number of a job, ``model.slot(12)`` that of a slot, and ``model.end("7")`` the
-    completion time of a job, an expression. The objective, and ``model.end``, count on the instance's own clock. Raises
-    `InputError` for an unknown name, and for an instance to which the formulation does not apply, with the reason;
-    `InfeasibleError` for a horizon that a job cannot meet.
-
-    >>> import optsched as osd
-    >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "makespan")
-    >>> type(model).__name__, model.job("3")
-    ('ConcreteModel', 2)
-    """
-    given, began = instance_of(instance), time.perf_counter()
-    if model.partition(":")[0].strip() in PROGRAMS:
-        for option, asked in (("objective", objective), ("relax", relax or None), ("horizon", horizon)):
-            check_legal(asked is None, option, asked, "a model of schedules; this one has an objective of its own")
-        return _built(given, *data_of(given.relative, model), began).model
-    if model not in FORMULATIONS:
-        known = sorted({*PROGRAMS.names(), *FORMULATIONS.names()})
-        raise InputError(
-            "no such formulation", field="model", value=model, legal=near_matches(model, known, kind="model")
-        )
-    formulation = FORMULATIONS.get(model)
-    goal = objective_of(given, objective)
-    reason = formulation.applies(given.relative, goal.name)
-    if reason is not None:
-        raise InputError(f"it does not apply: {reason}", field="model", value=model)
-    latest = -rounded_down(-_one_by_one(given.relative)) if horizon is None else horizon - given.epoch
-    asked = None if horizon is None and not formulation.exact else latest
-    made = formulation.build(given.relative, goal.name, horizon=asked, relax=relax, cut=False)
-    made = _on_clock(made, float(goal.clock_part(given)))
-    relaxed, seconds = relax or not formulation.exact, time.perf_counter() - began
-    return Formulated(given, formulation, made, goal.name, relaxed, horizon=latest, seconds=seconds).model
-
-
-def _built(given: Instance, program: Program, data: Any, began: float) -> Formulated:
-    model = _on_clock(program.build(data), given.epoch * given.n if program.clocked else 0.0)
-    return Formulated(given, program, model, program.name, data=data, seconds=time.perf_counter() - began)
-
-
-def _on_clock(model: Any, part: float) -> Any:
-    """The model with an objective that counts on the log's clock, ``part`` more."""
-    if part and not is_cvxpy(model):
-        model.objective.expr += part
-    elif part:
-        import cvxpy as cp
-
-        moved = cp.Problem(cp.Minimize(model.objective.expr + part), model.constraints)
-        moved.__dict__.update({key: value for key, value in vars(model).items() if key not in vars(moved)})
-        return moved
-    return model
-
-
-def _one_by_one(instance: Instance) -> Fraction:
-    """A horizon that is long enough: all jobs one after another, where each is slowest, after the last arrival; seconds.
-
-    **Lemma** Of every class of schedules, and for every objective that does not fall when a job ends later, some optimal
-    schedule ends by then. *Proof.* Cut out of an optimal schedule every time after the last arrival at which no job runs:
-    what comes later moves to the left, all jobs have arrived, and what ran together still does. No job ends later, and the
-    rest is over when the jobs have run, one at least at any time.
-    """
-    if speed_depends_on_placement(instance):
-        modes = MappedModes.of(instance)
-        longest = np.maximum.reduceat(modes.seconds, modes.offset[:-1])
-    else:
-        longest = fixed_durations(instance)
-    return Fraction(float(instance.arrival.max())) + sum(map(Fraction, longest.tolist()), Fraction(0))
+UNBOUNDED = "its objective has no limit: a row or a bound is missing"
 
 
 def solve_model(instance: Source, model: Any, time_limit: float | None = None) -> Solution:
-    """The optimum of a model that `formulate` made, as it is or changed by constraints, bounds or terms of the objective.
+    """Return the optimum of a model that `formulate` made, unchanged or with your constraints, bounds or objective terms.
+
+    An exact formulation **as it was made** is solved as by `solve` with this model: windows of jobs as short as a known
+    schedule leaves them, times in units that fit, schedule and value as `solve` documents. If the solver's tolerances
+    leave its proof open, another method closes it, and ``note`` says so. The model gets the schedule.
+
+    For a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say.
+    They are neither an optimum nor a bound of the instance. Its integers are rounded, all other variables are solved
+    again for them, the referee checks the schedule, and every row is checked in fractions. The value is that of the
+    schedule, unless you changed the objective. The status is ``optimal`` if HiGHS proved the optimum. If times or
+    weights are too far apart for HiGHS's tolerances, the status is ``feasible`` with a weaker bound, or ``limit``
+    without a value; ``note`` gives the reason.
+
+    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is the one
+    that its prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds,
+    ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY stores ``a >= b`` as ``b <= a``); for a program the prices that it
+    names, and the duals of added rows. ``infeasible``: ``note`` names rows that cannot all hold.
+
+    A convex program is ``optimal`` up to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: the
+    time is up; an LP then has a value and no bound. ``unbounded``: the objective has no limit; there is neither value
+    nor bound.
 
     Parameters
     ----------
-    instance : what the model was made of.
-    model : Pyomo: the model itself, changed in place. CVXPY: the problem, or one with its variables and more constraints,
-        ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
-    time_limit : seconds; None: until the end.
+    instance
+        The instance of the model.
+    model
+        Pyomo: the model itself, changed in place. CVXPY: the problem, or one with its variables and more
+        constraints, ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
+    time_limit
+        Seconds; None: until the end.
 
-    Returns a `Solution`. An exact formulation **as it was made** is solved as `solve` with this model solves it: windows
-    of jobs as short as a known schedule leaves them, times in units that fit, schedule and value as `solve` says; where the
-    solver's tolerances leave its proof open another method closes it, and ``note`` says so. The model gets the schedule.
+    Returns
+    -------
+    Solution
+        The solution.
 
-    Of a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say: neither
-    an optimum nor a bound of the instance. Its integers are made whole, all else is solved anew for them, the referee judges
-    the schedule, and every row is checked in fractions; the value, unless the objective is another one, is that of the
-    schedule. It is ``optimal`` if that is what HiGHS proved; where HiGHS cannot have computed it (times or weights too far
-    apart for its tolerances) it is ``feasible``, with the bound that is left, or ``limit`` without a value; ``note`` says
-    why.
+    Raises
+    ------
+    InputError
+        If the model belongs to another instance, is neither linear nor convex, has NaN or an infinite coefficient
+        (the message names the row), or lost what makes its solutions schedules.
+    OptschedError
+        If a solver gives up.
 
-    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is what its
-    prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds, ``"once[job 7]"``,
-    ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a program the prices that it names, and the duals of
-    added rows. ``infeasible``: ``note`` names rows that cannot all hold.
-
-    A convex program is ``optimal`` to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time is up;
-    what an LP then has is a value and no bound. ``unbounded``: the objective has no limit; there is neither value nor bound.
-    Raises `InputError` for a model of something else, for one that is neither linear nor convex, for one with NaN or an
-    infinite coefficient, by the name of the row, and for one that has
-    lost what makes its solutions schedules; `OptschedError` where a solver gives up.
-
+    Examples
+    --------
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")
     >>> osd.solve_model("rigid-06-1", model).value
@@ -196,45 +114,9 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     return replace(_solution(made, model, changed, found), seconds=made.seconds + time.perf_counter() - began)
 
 
-def solve_program(
-    instance: Source,
-    model: str,
-    time_limit: float | None = None,
-    *,
-    progress: Callable[[Progress], None] | None = None,
-) -> Solution:
-    """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
-
-    ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`. Hadar's packing of more
-    schedules than can be listed is solved by `optsched.solvers.solve_model.solve_by_columns`, and ``progress`` is called
-    with its interval as it shrinks.
-
-    >>> import optsched as osd
-    >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
-    >>> found.status, round(found.value, 3), round(found.opposite.value, 3)
-    ('optimal', 6.216, 6.216)
-    """
-    if model.partition(":")[0].strip() in PROGRAMS:
-        given, began = instance_of(instance), time.perf_counter()
-        program, data = data_of(given.relative, model)
-        if isinstance(data, RoundSchedules) and data.at_most > LISTED:
-            return solve_by_columns(given, program, data, time_limit, progress)
-        made = _built(given, program, data, began)
-    else:
-        made = formulated(formulate(instance, model))
-    found = solve_model(made.instance, made.model, time_limit)
-    if not isinstance(made.of, Program) or made.of.dual is None:
-        return found
-    other = _built(made.instance, PROGRAMS.get(made.of.dual), made.data, time.perf_counter())
-    return replace(found, opposite=solve_model(made.instance, other.model, time_limit))
-
-
-UNBOUNDED = "its objective has no limit: a row or a bound is missing"
-
-
 def _as_made(made: Formulated, formulation: Formulation, time_limit: float | None) -> Solution:
-    """The optimum of an exact formulation that nobody has changed: that of the instance, over schedules by its horizon."""
-    short = made.horizon < _one_by_one(made.instance.relative)
+    """Return the optimum of an unchanged exact formulation: that of the instance, over schedules by its horizon."""
+    short = made.horizon < long_enough(made.instance.relative)
     horizon = made.horizon + made.instance.epoch if short else None
     deadline = Deadline.after(time_limit)
     found = begin(made.instance, made.objective, model=formulation.name, deadline=deadline, horizon=horizon).run()
@@ -299,7 +181,7 @@ def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: flo
 
 
 def _prices(made: Formulated, model: Any) -> dict[str, float]:
-    """The duals that a program has names for; those of rows that the caller took away are none."""
+    """Return the duals for which a program has names; rows that the caller removed have none."""
     with contextlib.suppress(AttributeError, KeyError, ValueError):
         if isinstance(made.of, Program) and made.of.duals is not None:
             return dict(made.of.duals(model, made.data, made.instance.relative))
@@ -307,7 +189,7 @@ def _prices(made: Formulated, model: Any) -> dict[str, float]:
 
 
 def _convex_only(model: Any) -> bool:
-    """Is it a convex program that is no linear one?"""
+    """Return whether the model is a convex program that is not linear."""
     if not is_cvxpy(model) or not model.is_dcp():
         return False
     from optsched.solvers.compile_cvxpy import is_linear
@@ -349,7 +231,7 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
 
 
 def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) -> Solution:
-    """The solution of a solved model: its schedule, judged, where it has one, and what it is and is not."""
+    """Return the solution of a solved model: its checked schedule, if any, and notes on what the value means."""
     of, instance = made.of, made.instance
     clocked = "total_completion_time" if isinstance(of, Program) and of.clocked else made.objective
     part = Fraction(0) if clocked in PROGRAMS else get_objective(clocked).clock_part(instance)
@@ -382,11 +264,11 @@ def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) 
 
 
 def _relaxed(made: Formulated, of: Formulation, changed: list[str]) -> str:
-    """What the optimum of a relaxation is."""
+    """Return a sentence on what the optimum of a relaxation means."""
     said = f"{of.name} is a relaxation here: it has no schedule"
     if changed:
         return said
-    if made.horizon >= _one_by_one(made.instance.relative):
+    if made.horizon >= long_enough(made.instance.relative):
         return f"{said}, and its optimum is a bound (class {of.schedule_class})"
     return (
         f"{said}, and its optimum bounds only schedules{_by_horizon(made).removeprefix(' over schedules')} "
@@ -395,65 +277,10 @@ def _relaxed(made: Formulated, of: Formulation, changed: list[str]) -> str:
 
 
 def _horizon_matters(made: Formulated, changed: list[str], solution: Solution) -> str:
-    """A word on the horizon, unless the value shows that no better schedule ends after it."""
+    """Return words on the horizon, or "" if the value shows that no better schedule ends after it."""
     if solution.schedule is None:
         return ""
     relative = made.instance.relative
     own = get_objective(made.objective).exact_of(relative, solution.schedule.relative.completion.tolist())
     late = latest_completions(relative, made.objective, float(own)) > made.horizon
     return _by_horizon(made) if OBJECTIVE in changed or bool(late.any()) else ""
-
-
-# `solve_by_columns`: the programs of Hadar's packing, `hadar-primal`, `hadar-dual` and `hadar-packing`, without a list of
-# schedules.
-
-LISTED = 100_000  # schedules at most: with more, columns are faster than the whole program
-SMALL = 4_000  # jobs times rounds: the LP to its end
-CLOSED = 1e-9  # relative: an LP's interval that is a point
-
-
-def solve_by_columns(
-    instance: Instance,
-    program: Program,
-    data: RoundSchedules,
-    time_limit: float | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Solution:
-    """The program's interval by column generation (`optsched.solvers.round_packing`), and its dual's.
-
-    ``optimal`` where the interval is a point, else ``feasible``: the LP to its tolerance, ``hadar-packing`` with schedules
-    that price-and-branch has chosen; ``limit`` when time was up. The bound is exact, and its prices are the duals.
-    """
-    began, integer = time.perf_counter(), program.name == "hadar-packing"
-    deadline = Deadline.after(time_limit)
-    small = data.problem.n * data.problem.rounds <= SMALL
-    tolerance = CLOSED if small else FINE
-    found = pack_rounds(data.problem, integer=integer, tolerance=tolerance, deadline=deadline, progress=progress)
-    named = packing_names(data, instance.relative, found.price.ravel(), found.payoff)
-    lower, upper = Fraction(found.chosen_value if integer else found.value), found.bound
-    status = "optimal" if upper - lower <= CLOSED * upper else "limit" if deadline.passed else "feasible"
-
-    def solution(of: Program, value: Fraction, bound: Fraction, opposite: Solution | None = None) -> Solution:
-        return Solution(
-            objective=of.name,
-            status=status,
-            value_exact=value,
-            bound_exact=bound,
-            bound_by="certificate",
-            model=of.name,
-            solver=f"columns, {Session.solver}",
-            seconds=time.perf_counter() - began,
-            size=Size(found.price[0].size * found.problem.rounds + found.problem.n, found.columns),
-            nodes=found.rounds,
-            duals={} if integer else named,
-            note=f"{found.columns:,} columns of {data.problem.n} jobs in {data.problem.rounds} rounds",
-            meaning=of.value,
-            opposite=opposite,
-        )
-
-    if program.dual is None:
-        return solution(program, lower, upper)
-    other = PROGRAMS.get(program.dual)
-    if program.name == "hadar-dual":
-        return solution(program, upper, lower, solution(other, lower, upper))
-    return solution(program, lower, upper, solution(other, upper, lower))
