@@ -298,7 +298,7 @@ _ints, _floats = (types.Array(kind, 1, "C", readonly=True) for kind in (types.in
 _changed = types.int64[::1]
 
 
-@njit(types.int64(_ints, _floats, _floats, *[_ints] * 7, *[_changed] * 4), **KERNEL)
+@njit(signature=types.int64(_ints, _floats, _floats, *[_ints] * 7, *[_changed] * 4), **KERNEL)
 def _assign(
     pool_first: Ints,
     start: Floats,

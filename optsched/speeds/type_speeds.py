@@ -77,7 +77,8 @@ class TypeSpeeds:
     def fastest(self) -> Floats:
         """The best rate of every job on any placement, f64[n]: a mixed gang is no faster than its types alone."""
         together, spread = self.reachable
-        return np.maximum(together, spread).max(axis=1, initial=0.0)
+        best: Floats = np.maximum(together, spread).max(axis=1, initial=0.0)
+        return best
 
     @cached_property
     def slowest(self) -> Floats:

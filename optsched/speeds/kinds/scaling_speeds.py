@@ -285,7 +285,8 @@ class ScalingSpeeds(JobSpeeds):
 
     def _rows(self, kinds: Sequence[ScaledKind]) -> Ints:
         position = {kind: k for k, kind in enumerate(kinds)}
-        return self._of_place([position.get(kind, -1) for kind, _ in self._places[0]], np.int64)
+        rows: Ints = self._of_place([position.get(kind, -1) for kind, _ in self._places[0]], np.int64)
+        return rows
 
     def compiled_compute_time(self, job: int) -> list[float]:
         return [self._computing(job, each) for each in self.sub_batches(job)]
