@@ -21,14 +21,52 @@ LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
 
 
 def legal_number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
-    """``value``; `InputError` unless it is a number from ``least`` (``above`` it) to `LARGEST`."""
+    """Return a number that is legal for a field.
+
+    Parameters
+    ----------
+    value
+        Value of the field.
+    field
+        Name of the field, for the error.
+    legal
+        Description of legal values, for the error.
+    least
+        Least legal value; the largest is `LARGEST`.
+    above
+        The value must be larger than ``least``.
+
+    Raises
+    ------
+    InputError
+        If the value is no such number.
+    """
     if not is_number(value) or not least <= value <= LARGEST or (above and value == least):
         raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
 
 def legal_fields(part: Part, legal: str, *names: str, least: float = 0.0, above: bool = False) -> None:
-    """Fields of a part, each made a `legal_number`."""
+    """Check fields of a part with `legal_number` and store them as floats.
+
+    Parameters
+    ----------
+    part
+        Frozen dataclass whose fields are set.
+    legal
+        Description of legal values, for the error.
+    names
+        Names of the fields.
+    least
+        Least legal value.
+    above
+        The values must be larger than ``least``.
+
+    Raises
+    ------
+    InputError
+        If a field is no such number.
+    """
     for name in names:
         object.__setattr__(part, name, legal_number(getattr(part, name), name, legal, least, above=above))
 
@@ -95,9 +133,19 @@ class Contention(Part):
         return self.seconds_per_byte / (2 * (self.seconds_per_byte + self.penalty))
 
     def require_penalty(self, what: str, *, latency: bool = True) -> None:
-        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that.
+        """Refuse a model that a theorem or a program cannot take.
 
-        ``latency`` False: and that a = 0.
+        Parameters
+        ----------
+        what
+            Theorem or program that needs eta >= 0 and no measured ratios, for the error.
+        latency
+            False if it also needs a latency a = 0.
+
+        Raises
+        ------
+        InputError
+            If the model is another one.
         """
         if self.measured:
             raise InputError(
@@ -125,7 +173,24 @@ def _kept_speed(value: Any, field: str) -> float:
 def square(
     part: str, kinds: Sequence[str], ratios: Sequence[Sequence[Any]], legal: Callable[[Any, str], T]
 ) -> tuple[tuple[T, ...], ...]:
-    """A table with a row and a column for each of ``kinds``, each of its values (and its field) made ``legal``."""
+    """Return a table with a row and a column for each kind.
+
+    Parameters
+    ----------
+    part
+        Name of the part of the instance file, for errors.
+    kinds
+        Names of the rows and columns.
+    ratios
+        Rows of values.
+    legal
+        Function of a value and of its field that returns the legal value or raises.
+
+    Raises
+    ------
+    InputError
+        If the table has another shape or an illegal value.
+    """
     if len(set(kinds)) < len(kinds):
         raise InputError("a kind is given twice", field=f"{part}.kinds", value=list(kinds), legal="different names")
     if len(ratios) != len(kinds) or any(len(row) != len(kinds) for row in ratios):

@@ -18,12 +18,24 @@ from optsched.problem.arrays import Floats
 
 
 def epoch_of(arrival: Floats, due: Floats) -> float:
-    """The first arrival, in seconds, if every arrival f64[n] and finite due date f64[n] less it is a float without rounding.
+    """Return the first arrival, in seconds, if the times less it are floats without rounding.
 
-    Else the last multiple of G before it, G the least power of two that is no less than the time between the first and the
-    last of them (on the same condition, else 0): no digit of the times between them is lost then. That is 0 where they are
-    as far apart as they are late, when there is nothing to gain. Whatever it is, it is so many times as large where all
-    times are counted in a unit so many times, a power of two, as small. O(n).
+    Otherwise return the last multiple of G before it, where G is the least power of two that is no less than
+    the time between the first and the last of them, on the same condition; otherwise 0. No digit of the times
+    between them is lost then. The result is 0 where the times are as far apart as they are late, since there is
+    nothing to gain. If all times are given in a unit smaller by a power of two, the result is larger by the
+    same factor.
+
+    Parameters
+    ----------
+    arrival
+        Arrivals in seconds, f64[n].
+    due
+        Due dates in seconds, f64[n]; infinite ones do not count.
+
+    Notes
+    -----
+    O(n).
     """
     if arrival.size == 0:
         return 0.0
