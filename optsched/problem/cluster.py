@@ -69,7 +69,7 @@ class NodeGroup:
 
 
 class NodeArrays:
-    """What follows from the groups of N nodes; the arrays cannot be written to."""
+    """Numbers that follow from the groups of N nodes; the arrays are read-only."""
 
     gpus: int  #: G, the GPUs of the whole cluster
     node_count: int  #: N, the nodes of the whole cluster

@@ -97,15 +97,16 @@ class IterationTasks(Part):
 
 @dataclass(frozen=True)
 class Contention(Part):
-    """What k all-reduces at once on a network interface cost: T(k) = a + k b M + (k - 1) eta M seconds for M bytes each.
+    """Cost of k all-reduces at once on a network interface, in seconds for M bytes each.
 
-    ``seconds_per_byte`` b > 0, ``penalty`` eta in seconds a byte, ``latency`` a >= 0 seconds before the bytes move (they
-    do not contend meanwhile). Measurements may give eta < 0; then it must be more than -b (k transfers at once are never
-    faster than one), and the theorems on AdaDUAL, which need eta >= 0, do not apply (`require_penalty`).
+    The cost is T(k) = a + k b M + (k - 1) eta M. ``seconds_per_byte`` is b > 0, ``penalty`` is eta in seconds a
+    byte, and ``latency`` is a >= 0, the seconds before the bytes move, in which transfers do not contend.
+    Measurements may give eta < 0. Then eta must be more than -b (k transfers at once are never faster than
+    one), and the theorems on AdaDUAL, which need eta >= 0, do not apply (`require_penalty`).
 
-    ``ratios``: measured instead. ``ratios[i][j]`` in (0, 1] is the speed that a transfer of ``kinds[i]`` keeps beside one of
-    ``kinds[j]``; beside several it keeps the product, which is an assumption. b is then the cost alone, and eta is not
-    used. A job's kind is the name of its profile.
+    ``ratios`` replace the formula by measurements. ``ratios[i][j]`` in (0, 1] is the fraction of its speed that
+    a transfer of ``kinds[i]`` keeps next to one of ``kinds[j]``; next to several it keeps the product, which is
+    an assumption. b is then the cost alone, and eta is not used. The kind of a job is the name of its profile.
     """
 
     seconds_per_byte: float

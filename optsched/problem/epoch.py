@@ -1,11 +1,11 @@
-"""Where the clock of an instance begins: time is counted from the first arrival, whatever a log counts from.
+"""Clock of an instance: time counts from the first arrival, whatever moment a log counts from.
 
-A log that counts seconds from 1970 leaves a float64 a resolution of 2.4e-7 s, and every tolerance that is relative to its
-times is worth seconds. So whatever computes (engines, solvers, bounds, theorems) sees `Instance.relative`, whose
-first job arrives at 0, and its results are put back on the log's clock for people
+A log that counts seconds from 1970 leaves a float64 a resolution of 2.4e-7 s, and every tolerance that is
+relative to its times is worth seconds. So everything that computes (engines, solvers, bounds, theorems)
+sees `Instance.relative`, whose first job arrives at 0. Results are put back on the log's clock for people
 (`optsched.problem.schedule.Schedule.on_clock`, `optsched.problem.objectives.Objective.clock_part`,
-`optsched.bounds.certificate.Certificate.on_clock`). Results therefore do not depend on the epoch, but for what the
-clock of the log itself cannot hold.
+`optsched.bounds.certificate.Certificate.on_clock`). They do not depend on the epoch, except for digits that
+the clock of the log cannot hold.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def epoch_of(arrival: Floats, due: Floats) -> float:
 
 
 def _exactly_less(times: Floats, epoch: float) -> bool:
-    """Is ``times - epoch`` free of rounding everywhere? (The error of a difference of floats is a float: Knuth's TwoSum.)"""
+    """Return True if ``times - epoch`` is free of rounding everywhere.
+
+    The error of a difference of floats is itself a float (Knuth's TwoSum).
+    """
     difference = times - epoch
     back = difference - times
     error = (times - (difference - back)) + (-epoch - back)

@@ -218,7 +218,7 @@ class Instance(ModelledJobs):
 
     @cached_property
     def speeds(self) -> tuple[JobSpeeds, ...]:
-        """How fast jobs run: one part for every model by which some do, in the order of their ranks."""
+        """Speeds of all jobs: a part for every model by which some jobs run, in the order of their ranks."""
         return tuple(self.models[k].speeds(self, np.flatnonzero(self._model_of == k)) for k in self._used_models)
 
     @cached_property
@@ -227,7 +227,13 @@ class Instance(ModelledJobs):
         return used
 
     def speeds_of(self, j: int) -> JobSpeeds:
-        """Those that job ``j`` is among."""
+        """Return the part of `speeds` that a job is in.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
         return self.speeds[self._used_models.index(int(self._model_of[j]))]
 
     @property
@@ -236,21 +242,43 @@ class Instance(ModelledJobs):
         return any(speeds.elastic for speeds in self.speeds)
 
     def sub_batches(self, j: int) -> tuple[SubBatch, ...]:
-        """How the batch of job ``j`` may be split, the largest sub-batch that some GPU holds first; () where it is unknown.
+        """Return the ways to split the batch of a job, the largest sub-batch that some GPU holds first.
 
-        A job that states its ``gpu_memory`` needs that much at the first; fewer samples at a time need less.
+        A job that states its ``gpu_memory`` needs that memory with the first one; fewer samples at a time need
+        less.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+
+        Returns
+        -------
+        tuple[SubBatch, ...]
+            An empty tuple if the ways are unknown.
         """
         return self.speeds_of(j).sub_batches(j)
 
     @cached_property
     def kinds(self) -> tuple[str | None, ...]:
-        """What every job is to its partners on a GPU: its profile, or its model, where the table of interference has it."""
+        """Kind of every job in the table of interference: its profile or its model; None if neither is there."""
         known = set() if self.interference is None else set(self.interference.kinds)
         names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
         return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
     def require_whole_jobs(self, what: str) -> None:
-        """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
+        """Refuse jobs that have tasks.
+
+        Parameters
+        ----------
+        what
+            Name of the caller, which needs jobs that hold their GPUs alone and run at a rate, for the error.
+
+        Raises
+        ------
+        InputError
+            If the jobs are simulated task by task.
+        """
         if self.at_task_level:
             raise InputError(
                 f"{what} schedules whole jobs, these have tasks and share GPUs",
@@ -259,7 +287,13 @@ class Instance(ModelledJobs):
             )
 
     def job(self, j: int) -> Job:
-        """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
+        """Return a job as an object, for people and small instances; programs read the arrays.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
         row = self.table.row(j, named=True)
         values = {name: row[name] for name in COLUMNS}
         for name in (*_NUMBERS, *_IF_STATED):
@@ -274,8 +308,16 @@ class Instance(ModelledJobs):
         return [self.job(j) for j in range(self.n)]
 
     def replace(self, **changes: Any) -> Instance:
-        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles``,
-        ``throughputs``, ``tasks``, ``contention``, ``scalings`` or ``interference``.
+        """Return a copy with other parts.
+
+        A stated optimum is dropped when anything but name, objective and recipe changes.
+
+        Parameters
+        ----------
+        changes
+            Arguments of `Instance` that change: ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``,
+            ``optimum``, ``contention``, ``interference``, ``profiles``, ``throughputs``, ``tasks``, ``scalings`` or
+            another model of speeds.
         """
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
@@ -283,11 +325,23 @@ class Instance(ModelledJobs):
         return Instance(**{**self._parts(), **given, **changes})
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
-        """The same jobs on another cluster; a proven optimum does not carry over."""
+        """Return the same jobs on another cluster, without a proven optimum.
+
+        Parameters
+        ----------
+        cluster
+            Cluster, or its text form.
+        """
         return self.replace(cluster=cluster, optimum=None)
 
     def head(self, count: int) -> Instance:
-        """The first ``count`` jobs by (arrival, position), in their order; a proven optimum does not carry over."""
+        """Return the first jobs by (arrival, position), in their order, without a proven optimum.
+
+        Parameters
+        ----------
+        count
+            Number of jobs; if there are no more, the instance itself is returned.
+        """
         if count >= self.n:
             return self
         first = np.sort(np.lexsort((np.arange(self.n), self.arrival))[:count])
@@ -334,12 +388,31 @@ class Instance(ModelledJobs):
         return {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.json`` or ``.parquet``, whole or not at all."""
+        """Write an instance file, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            File to write, ``.json`` or ``.parquet``.
+        """
         write_parts(path, self._parts(), self.models)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
-        """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
+        """Read an instance file.
+
+        Parameters
+        ----------
+        path
+            File to read, ``.json`` or ``.parquet``.
+
+        Raises
+        ------
+        InputError
+            If the file is not an instance file.
+        RowErrors
+            If jobs are invalid; every one is reported.
+        """
         with naming(path), naming_jobs(path):
             instance = Instance(**read_parts(path), file=path)
         instance.__dict__["file"] = os.fspath(path)
@@ -374,9 +447,17 @@ READERS: Registry[Callable[[str | os.PathLike[str]], Instance]] = Registry("read
 
 
 def instance_of(source: Source) -> Instance:
-    """The instance itself, or the one that a SOURCE text names (`optsched.load`): a file, a shipped name, DIALECT:PATH.
+    """Return the instance that a SOURCE names, or the instance itself.
 
-    Raises `InputError` for a text that names none, and for anything else.
+    Parameters
+    ----------
+    source
+        Instance, or text as for `optsched.load`: a file, a shipped name, DIALECT:PATH.
+
+    Raises
+    ------
+    InputError
+        If the text names no instance, or the source is anything else.
     """
     if isinstance(source, Instance):
         return source

@@ -226,7 +226,20 @@ def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | No
 
 
 def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The constructor arguments of the instance in a file; `InputError` when it is not one."""
+    """Return the arguments of the constructor of the instance in a file.
+
+    Parameters
+    ----------
+    path
+        File to read, ``.json`` or ``.parquet``.
+
+    Raises
+    ------
+    InputError
+        If the file is not an instance file.
+    RowErrors
+        If jobs have illegal fields.
+    """
     suffix = Path(path).suffix.lower()
     if suffix == ".parquet":
         metadata, table = read_parquet(path, path, f"a table written as {FORMAT}")
@@ -290,7 +303,18 @@ def _document_model(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
 
 @contextmanager
 def naming_jobs(path: str | os.PathLike[str]) -> Iterator[None]:
-    """`RowErrors` about jobs of a JSON file say which ones: by number, id and the line where they begin."""
+    """Make `RowErrors` about the jobs of a JSON file name them: by number, id and line.
+
+    Parameters
+    ----------
+    path
+        File that is being read.
+
+    Raises
+    ------
+    RowErrors
+        The errors of the body, with those names.
+    """
     try:
         yield
     except RowErrors as error:

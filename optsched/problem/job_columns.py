@@ -79,7 +79,15 @@ class JobColumns:
         }
 
     def floats(self, column: str, missing: float) -> Floats:
-        """A column of numbers, f64[n], with ``missing`` where it says nothing."""
+        """Return a column of numbers, f64[n].
+
+        Parameters
+        ----------
+        column
+            Name of the column.
+        missing
+            Value for jobs that state none.
+        """
         array = self._needs[column].to_numpy().astype(np.float64)
         array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
         return array
@@ -96,21 +104,27 @@ class JobColumns:
 
     @cached_property
     def integral(self) -> bool:
-        """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
+        """True if arrivals, durations, weights and due dates are integers, so that results are exact."""
         due = self.due[np.isfinite(self.due)]
         return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
 
     @cached_property
     def too_wide(self) -> Bools:
-        """Which gangs no single node that suits them could hold, bool[n]."""
+        """Mask of the gangs that no single suitable node can hold, bool[n]."""
         widest = (self.class_eligible * self.cluster.node_gpus).max(axis=1)
         return frozen(self.gpus > widest[self.job_class])
 
     @property
     def unrestricted(self) -> bool:
-        """May every job use every node?"""
+        """True if every job may use every node."""
         return bool(self.class_eligible.all())
 
     def eligible(self, j: int) -> Bools:
-        """Nodes whose GPU type and GPU memory suit job ``j``, bool[N]."""
+        """Return which nodes suit a job by GPU type and GPU memory, bool[N].
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
         return cast("Bools", self.class_eligible[self.job_class[j]])

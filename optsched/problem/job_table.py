@@ -63,7 +63,18 @@ REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
 def table_of(jobs: Any) -> pl.DataFrame:
-    """The table of a list of jobs, or a polars or pandas table as a polars one; `InputError` otherwise."""
+    """Return jobs as a polars table.
+
+    Parameters
+    ----------
+    jobs
+        List of `Job`, or a polars or pandas table.
+
+    Raises
+    ------
+    InputError
+        If the jobs are none of these, or a field has the wrong type.
+    """
     if is_pandas(jobs):
         return polars_of_pandas(jobs)
     if isinstance(jobs, pl.DataFrame):
@@ -105,9 +116,19 @@ def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
 
 
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
-    """``table`` with exactly the canonical columns and types, defaults filled in (see `missing_values`).
+    """Return a table with exactly the canonical columns and types, defaults filled in (see `missing_values`).
 
-    Without an ``id`` column jobs are numbered from 1. Raises `InputError` for an unknown column or a wrong type.
+    Parameters
+    ----------
+    table
+        Table of jobs; without an ``id`` column jobs are numbered from 1.
+    file
+        File that the table comes from, for the error.
+
+    Raises
+    ------
+    InputError
+        If a column is unknown or has the wrong type.
     """
     unknown = [name for name in table.columns if name not in COLUMNS]
     if unknown:
@@ -142,7 +163,15 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
 
 
 def missing_values(table: pl.DataFrame) -> list[RowProblem]:
-    """Jobs without arrival or gang size in a table that has such a column: only an absent column means its default."""
+    """Return the jobs without arrival or gang size in a table that has such a column.
+
+    Only an absent column takes the default.
+
+    Parameters
+    ----------
+    table
+        Table of jobs as given.
+    """
     return [
         RowProblem(row + 1, field, None, legal, "missing")
         for field, legal in _STATED.items()
@@ -171,20 +200,51 @@ class ProfileRules(Protocol):
         """True if some profiles do not run on every GPU type."""
 
     def gang(self, name: str, /) -> int | None:
-        """Return the gang size that a profile needs, or None for any."""
+        """Return the gang size that a profile needs, or None for any.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        """
 
     def runs_on(self, name: str, gpu: str, gang: int, /) -> bool:
-        """Return True if a gang of that size and profile runs on GPUs of a type."""
+        """Return True if a gang of that size and profile runs on GPUs of a type.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        gpu
+            GPU type.
+        gang
+            Gang size.
+        """
 
     def applies_to(self, table: pl.DataFrame, /) -> Bools:
-        """Return which jobs of a valid table have their speed from the model, bool[n]."""
+        """Return which jobs of a valid table have their speed from the model, bool[n].
+
+        Parameters
+        ----------
+        table
+            Normal table of jobs.
+        """
 
 
 def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:
-    """Every value of a normal table that is invalid on this cluster, by row (1-based position).
+    """Return every invalid value of a normal table on a cluster, by row (1-based position).
 
-    ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
-    -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
+    Legal values: arrivals from 0 to 1e18 seconds, durations from 1e-12 to 1e18, due dates from -1e18 to 1e18;
+    weights 0 or from 1e-18 to 1e18; iterations at most 1e18.
+
+    Parameters
+    ----------
+    table
+        Normal table of jobs.
+    cluster
+        Cluster that the jobs must fit on.
+    models
+        Models of speeds of the instance.
     """
     # One look at the table says which rules are broken at all; only for those rows are collected.
     broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
@@ -213,7 +273,21 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[Profile
 
 
 def rows_that_are(wrong: pl.Expr, numbered: pl.DataFrame, field: str, legal: str, message: str) -> list[RowProblem]:
-    """The problems of the ``field`` in the rows, numbered by ``__row``, that are wrong."""
+    """Return the problems of a field in the rows that are wrong.
+
+    Parameters
+    ----------
+    wrong
+        Expression that is true in those rows.
+    numbered
+        Table of jobs with their 0-based positions in ``__row``.
+    field
+        Name of the field.
+    legal
+        Description of legal values.
+    message
+        Problem in words.
+    """
     rows = numbered.filter(wrong).head(REPORTED).select("__row", field).iter_rows()
     return [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
 
@@ -288,11 +362,24 @@ def _too_little(
 
 
 def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> tuple[Ints, Bools]:
-    """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
+    """Return the pattern of every job, i64[n], and the node groups that suit each pattern, bool[K, groups].
 
-    A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
-    where a gang may be placed must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
-    O(n) in polars plus one look for each distinct combination.
+    A job may use a type only if the model that gives its speed states that its gang runs there, on one node and
+    spread: the placement of a gang must not decide whether it runs at all. Jobs with the same pattern may use
+    the same nodes.
+
+    Parameters
+    ----------
+    table
+        Normal table of jobs.
+    cluster
+        Cluster.
+    models
+        Models of speeds of the instance.
+
+    Notes
+    -----
+    O(n) in polars, and one check for each distinct combination.
     """
     model_of = {name: model for model in models if model.limits_types for name in model.names}
     if not model_of and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:

@@ -117,11 +117,12 @@ class ModelledJobs(JobColumns):
 
 
 class JobSpeeds:
-    """The speeds of ``jobs`` i64[k] of an instance. The methods here are those of jobs that run at rate 1 wherever they are.
+    """Speeds of some jobs of an instance; the methods here are those of jobs that run at rate 1 everywhere.
 
-    ``given``: what the instance has of the model. ``sees_types``, ``sees_nodes``: what their speed depends on.
-    ``is_ordered``: which GPU holds which replica matters. ``communicates``: gangs on several nodes contend for the network
-    (`compute_time`). ``elastic``: they run on any number of GPUs.
+    ``jobs`` i64[k] are their positions, and ``given`` is the value that the instance has of their model.
+    ``sees_types``, ``sees_nodes``: their speed depends on GPU types, on nodes. ``is_ordered``: it matters which
+    GPU holds which replica. ``communicates``: gangs on several nodes contend for the network (`compute_time`).
+    ``elastic``: they run on any number of GPUs.
     """
 
     sees_types = sees_nodes = is_ordered = communicates = elastic = False
@@ -131,29 +132,51 @@ class JobSpeeds:
 
     @cached_property
     def names(self) -> list[str]:
-        """The profile of each of `jobs`."""
+        """Profile of each of `jobs`."""
         found: list[str] = self.instance.table["profile"].gather(self.jobs).to_list()
         return found
 
     # --- to be read --------------------------------------------------------------------------------------------------
 
     def paces(self) -> tuple[Floats, Floats]:
-        """(fastest, slowest) seconds a unit of work can take on this cluster, f64[k] each.
+        """Return the fewest and the most seconds that a unit of work can take on this cluster, f64[k] each.
 
-        `InputError` where something that they need is missing, or out of the range of durations.
+        Raises
+        ------
+        InputError
+            If data that the jobs need are missing, or the jobs are out of the range of durations.
         """
         return np.ones(self.jobs.size), np.ones(self.jobs.size)
 
     def solo(self) -> tuple[Floats, Bools]:
-        """Seconds alone on the best placement that there is, f64[k]; where not exact, bool[k], perhaps none is as fast."""
+        """Return the seconds of the jobs alone on their best placement, f64[k], and which are exact, bool[k].
+
+        Where they are not exact, perhaps no placement is as fast.
+        """
         return self.instance.work[self.jobs] * self.paces()[0], np.ones(self.jobs.size, dtype=np.bool_)
 
     def pace(self, job: int, nodes: Nodes) -> float:
-        """Seconds a unit of work takes ``job`` with a GPU of its gang on each of these nodes."""
+        """Return the seconds that a unit of work takes a job on given nodes.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+        nodes
+            Node of every GPU of its gang.
+        """
         return 1.0
 
     def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:
-        """`pace` of many: of each of ``jobs`` i64[S], on ``nodes(s)``; nan where these are no placement of it."""
+        """Return the `pace` of many jobs on given nodes, f64[S]; nan for nodes that are no placement.
+
+        Parameters
+        ----------
+        jobs
+            Positions of the jobs, i64[S].
+        nodes
+            Function of s that returns the nodes of ``jobs[s]``.
+        """
         count, found = self.instance.cluster.node_count, np.full(jobs.size, np.nan)
         known: dict[tuple[Any, Nodes], float] = {}
         for s, j in enumerate(jobs.tolist()):
@@ -167,31 +190,98 @@ class JobSpeeds:
         return found
 
     def alike(self, job: int) -> Any:
-        """What jobs have in common that are as fast as each other on the same nodes."""
+        """Return a key that jobs share if they are equally fast on the same nodes.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+        """
         return job
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
-        """(together, spread) units of work a second on GPUs of one type, f64[k, T]; ``may``: 1 where a job may run."""
+        """Return the units of work a second on GPUs of one type, together and spread, f64[k, T] each.
+
+        Parameters
+        ----------
+        may
+            1 where a job may run on GPUs of a type, else 0, f64[k, T].
+        """
         return may, may
 
     def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
-        """Seconds of a unit of work of a job that communicates, with infinitely fast interfaces, in so many sub-steps."""
+        """Return the seconds of a unit of work with infinitely fast network interfaces; infinite if it never contends.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+        nodes
+            Node of every GPU of its gang.
+        steps
+            Sub-steps of gradient accumulation.
+        """
         return np.inf
 
     def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
-        """How its batch may be split, the largest sub-batch that some GPU holds first; () where it is unknown."""
+        """Return the ways to split the batch of a job, the largest sub-batch that some GPU holds first.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+
+        Returns
+        -------
+        tuple[SubBatch, ...]
+            An empty tuple if the ways are unknown.
+        """
         return ()
 
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
-        """Seconds of an iteration with one of its `sub_batches`, on one node or over several, by formula."""
+        """Return the seconds of an iteration with a sub-batch, by formula.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+        option
+            One of its `sub_batches`.
+        spans
+            True if the gang is on several nodes.
+        """
         return 1.0
 
     def goodput(self, job: int) -> Any:
-        """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput_rates.JobGoodput`."""
+        """Return the speed of an elastic job by the number of GPUs: an `optsched.speeds.goodput_rates.JobGoodput`.
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+
+        Returns
+        -------
+        Any
+            None for a job that is not elastic.
+        """
         return None
 
     def in_range(self, fastest: Floats, slowest: Floats) -> tuple[Floats, Floats]:
-        """The same paces, f64[k] each; `InputError` unless the jobs take as long as a job with a duration may."""
+        """Return the same paces if the jobs take no less and no more time than a job with a duration may.
+
+        Parameters
+        ----------
+        fastest
+            Fewest seconds a unit of work, f64[k].
+        slowest
+            Most seconds a unit of work, f64[k].
+
+        Raises
+        ------
+        InputError
+            If a job is out of that range.
+        """
         # Beyond that range floats lose a job beside the clock, or overflow.
         least, most = self.instance.work[self.jobs] * fastest, self.instance.work[self.jobs] * slowest
         for k in np.flatnonzero(~((least >= SHORTEST) & (most <= LONGEST)))[:1].tolist():
@@ -207,11 +297,22 @@ class JobSpeeds:
     # --- for compiled code -------------------------------------------------------------------------------------------
 
     def compiled(self) -> Sequence[TypePaces | PlacementPaces | StagePaces]:
-        """The formula as data of compiled code; none: 1 second a unit, everywhere."""
+        """Return the formula as data of compiled code; no entry: 1 second a unit everywhere."""
         return ()
 
     def compiled_compute_time(self, job: int) -> Sequence[float]:
-        """`compute_time` of each of its sub-batches (one if none is known); nan: by its stages, inf: it never contends."""
+        """Return the `compute_time` of each sub-batch of a job (one entry if none is known).
+
+        Parameters
+        ----------
+        job
+            Position of the job.
+
+        Returns
+        -------
+        Sequence[float]
+            nan: the stages decide it; infinite: the job never contends.
+        """
         return [np.inf]
 
 
@@ -253,57 +354,136 @@ class SpeedModel:
 
     @property
     def names(self) -> Collection[str]:
-        """The profiles whose speed it gives."""
+        """Profiles whose speed the model gives."""
         return ()
 
     def applies_to(self, table: pl.DataFrame) -> Bools:
-        """Which jobs of a legal table run by it, if no model of lower rank has them, bool[n]."""
+        """Return which jobs have their speed from the model unless one of lower rank has them, bool[n].
+
+        Parameters
+        ----------
+        table
+            Normal, valid table of jobs.
+        """
         if not self.names:
             return np.zeros(table.height, dtype=bool)
         return (table["duration"].is_null() & table["profile"].is_in(list(self.names)).fill_null(False)).to_numpy()
 
     def speeds(self, instance: ModelledJobs, jobs: Ints) -> JobSpeeds:
-        """The speeds of ``jobs`` i64[k], those of the instance that run by it."""
+        """Return the speeds of the jobs that run by the model.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        jobs
+            Positions of the jobs, i64[k].
+        """
         return self.formulas(instance, jobs, self.given)
 
     # --- beside jobs -------------------------------------------------------------------------------------------------
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """What is invalid of its jobs beyond what holds for all jobs."""
+        """Return the invalid values of its jobs that the rules for all jobs do not find.
+
+        Parameters
+        ----------
+        table
+            Normal table of jobs.
+        cluster
+            Cluster of the instance.
+        """
         return []
 
     def gang(self, name: str) -> int | None:
-        """The gang that a profile needs; None: any."""
+        """Return the gang size that a profile needs, or None for any.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        """
         return None
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """``gpu_memory`` of every job of a legal table, where the model knows more of it than the table says; else None."""
+        """Return ``gpu_memory`` of every job, or None if the model knows no more than the table.
+
+        Parameters
+        ----------
+        table
+            Normal, valid table of jobs.
+        cluster
+            Cluster of the instance.
+        """
         return None
 
     def runs_on(self, name: str, gpu: str, gang: int) -> bool:
-        """Does a gang of that profile run on GPUs of that type, wherever they are?"""
+        """Return True if a gang runs on GPUs of a type, wherever they are.
+
+        Parameters
+        ----------
+        name
+            Name of its profile.
+        gpu
+            GPU type.
+        gang
+            Gang size.
+        """
         return True
 
     def used_by(self, names: Collection[str]) -> Self:
-        """What it gives to profiles of these names, where the rest is not worth keeping."""
+        """Return the model without the data that an instance does not use.
+
+        Parameters
+        ----------
+        names
+            Profiles that the jobs of the instance name.
+        """
         return self
 
     def check(self, instance: ModelledJobs) -> None:
-        """`InputError` where its jobs need something of the instance that is not there."""
+        """Check that the instance has all that its jobs need.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+
+        Raises
+        ------
+        InputError
+            If data are missing.
+        """
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     def to_json(self) -> Any:
-        """Its part of an instance file; empty where nothing is given."""
+        """Return its part of an instance file; empty if nothing is given."""
         return None
 
     @classmethod
     def from_json(cls, document: Any, made: Made) -> Any:
-        """What to give to `Instance`, from what pydantic read."""
+        """Return the argument of `Instance` that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as pydantic read it.
+        made
+            Function that makes a value and names the field in errors.
+        """
         return None
 
     def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
-        """What decides the speeds of the jobs with these profiles: documents, each written behind the others."""
+        """Return the documents that decide the speeds of jobs, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        names
+            Profiles that the jobs name.
+        """
         return []
 
 
@@ -350,7 +530,13 @@ class NamedModel(SpeedModel, Generic[V]):
 
     @classmethod
     def make(cls, document: dict[str, Any]) -> Any:
-        """The value that a part of a file describes."""
+        """Return the value that a part of a file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file; absent fields are None.
+        """
         return cls.value(**{key: value for key, value in document.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
@@ -358,7 +544,25 @@ class NamedModel(SpeedModel, Generic[V]):
 
     @classmethod
     def from_json(cls, document: Mapping[str, BaseModel], made: Made) -> dict[str, V]:
+        """Return the values by name that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file by name, as pydantic read it.
+        made
+            Function that makes a value and names the field in errors.
+        """
         return {name: made(cls.make, each.model_dump(), f"{cls.name}.{name}") for name, each in document.items()}
 
     def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents of the profiles that jobs name, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        names
+            Profiles that the jobs name.
+        """
         return [[[name, self.given[name].to_json()] for name in names]]
