@@ -32,7 +32,7 @@ BITS = 60  # of the shortest job, in ticks
 
 
 class Paced(Protocol):
-    """Some jobs of an instance and how fast they run: an `optsched.problem.speed_model.JobSpeeds`."""
+    """Some jobs of an instance and how fast they run: an `optsched.problem.job_speeds.JobSpeeds`."""
 
     jobs: Ints
 

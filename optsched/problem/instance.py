@@ -26,6 +26,7 @@ from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
 from optsched.problem.instance_file import document, naming_jobs, read_parts, write_parts
 from optsched.problem.interference import Interference
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, SubBatch
 from optsched.problem.job_table import (
     COLUMNS,
     Job,
@@ -36,7 +37,7 @@ from optsched.problem.job_table import (
 )
 from optsched.problem.objectives import get_objective
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import LAST, JobSpeeds, ModelledJobs, SpeedModel, SubBatch, speed_models
+from optsched.problem.speed_model import LAST, SpeedModel, speed_models
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 from optsched.errors import InputError, check_legal
 from optsched.problem.contention import LARGEST, legal_fields, legal_number
 from optsched.problem.documents import Part
-from optsched.problem.speed_model import SubBatch
+from optsched.problem.job_speeds import SubBatch
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """`Throughputs`: iterations a second by job type, GPU type and gang size, measured or derived.
 
 A row is the rate of a WHOLE gang of g GPUs of one type, ``together`` on one node and ``spread`` over several. GPU types
-match case-insensitively; job types are matched as they are written. Readers and rules that fill gaps:
-`optsched.speeds.throughput_sources`.
+match case-insensitively; job types are matched as they are written. The table is validated here and only here. Jobs run by
+it as `optsched.speeds.kinds.throughput_speeds` says; `optsched.speeds.throughput_sources` reads tables and fills gaps.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.job_columns import JobColumns
-from optsched.problem.speed_model import JobSpeeds, Nodes, TypePaces
+from optsched.problem.job_speeds import JobSpeeds, Nodes, TypePaces
 from optsched.speeds.duration import segment_paces
 
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.speed_model import LAST, SPEED_MODELS, JobSpeeds, Nodes, SpeedModel
+from optsched.problem.job_speeds import JobSpeeds, Nodes
+from optsched.problem.speed_model import LAST, SPEED_MODELS, SpeedModel
 
 
 class DurationSpeeds(JobSpeeds):

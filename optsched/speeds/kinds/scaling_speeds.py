@@ -25,18 +25,10 @@ from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes, PlacementPaces, SubBatch, TypePaces
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import (
-    SPEED_MODELS,
-    JobSpeeds,
-    ModelledJobs,
-    NamedModel,
-    Nodes,
-    PlacementPaces,
-    SubBatch,
-    TypePaces,
-)
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.goodput_rates import JobGoodput, Steps
 from optsched.speeds.iteration_times import (
     MeasuredTable,

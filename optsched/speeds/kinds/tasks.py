@@ -18,9 +18,10 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Source, instance_of
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes
 from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, ModelledJobs, NamedModel, Nodes
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.registry import check_known
 from optsched.speeds.kinds.scaling_speeds import ScalingSpeeds
 

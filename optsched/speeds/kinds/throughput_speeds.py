@@ -8,7 +8,8 @@ from typing import Any, Self
 from pydantic import Field
 
 from optsched.problem.documents import MAX_INTEGER, Document, Number
-from optsched.problem.speed_model import SPEED_MODELS, Made, ModelledJobs, SpeedModel
+from optsched.problem.job_speeds import ModelledJobs
+from optsched.problem.speed_model import SPEED_MODELS, Made, SpeedModel
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.type_speeds import RatesByType
 
