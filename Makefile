@@ -127,7 +127,7 @@ site: $(SITE)
 
 # the instance library, every optimum and interval of it proved again; resumes in build/library, which `make clean` removes
 library: $(STAMP)
-	$(BIN)/python -m optsched.studies.library
+	$(BIN)/python -m optsched.studies.make_library
 
 # what README.md and docs/ show of the program's output, and their pictures, made again
 pages: $(STAMP)

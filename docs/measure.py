@@ -17,7 +17,7 @@ MEASURED = Path(__file__).resolve().parent / "measured"
 def main() -> None:
     """Run every study again whose record is there."""
     from optsched.studies.record import write_record
-    from optsched.studies.study import Study
+    from optsched.studies.study_file import Study
 
     for file in sorted(MEASURED.glob("*.json")):
         if sys.argv[1:] and file.stem not in sys.argv[1:]:

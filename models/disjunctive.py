@@ -38,7 +38,7 @@ from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused
 from optsched.models.formulation import REGULAR, add_formulation, require
 from optsched.models.latest_starts import starts_of
-from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.models.one_machine_orders import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective, get_objective

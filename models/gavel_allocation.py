@@ -98,7 +98,8 @@ def equal_share(capacity: Floats) -> Floats:
 def isolated_share(gang: Ints, capacity: Floats) -> Floats:
     """X^iso_mr = (c_r / m) / gang_m, rows scaled down to a sum of at most 1: a 1/m-th of the cluster for each, f64[m, T]."""
     share: Floats = capacity[None, :] / (gang.size * gang[:, None])
-    return share / np.maximum(1.0, share.sum(axis=1, keepdims=True))
+    scaled: Floats = share / np.maximum(1.0, share.sum(axis=1, keepdims=True))
+    return scaled
 
 
 def isolated_rate(jobs: ActiveJobs, capacity: Floats) -> Floats:

@@ -57,7 +57,8 @@ def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> I
     after_last = release.max() + np.floor(longest_wait + _SLACK)
     busy = np.floor(others / blocked + _SLACK)
     pauses = np.minimum(busy, release.size - 1)
-    return np.minimum(after_last, release + busy + (duration - 1) * pauses).astype(np.int64)
+    latest: Ints = np.minimum(after_last, release + busy + (duration - 1) * pauses).astype(np.int64)
+    return latest
 
 
 def latest_completions(instance: Instance, objective: str, value: float) -> Floats:

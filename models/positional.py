@@ -31,12 +31,12 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from optsched.bounds.fast_machine import srpt_completions
-from optsched.bounds.grid import on_grid
+from optsched.bounds.integer_grid import on_grid
 from optsched.errors import InfeasibleError, InputError
 from optsched.models.fast_building import collector_paused, terms
 from optsched.models.formulation import COMPLETION, add_formulation, require
 from optsched.models.latest_starts import starts_of
-from optsched.models.one_machine import one_machine_reason, order_of, schedule_in_order, starts_in_order
+from optsched.models.one_machine_orders import one_machine_reason, order_of, schedule_in_order, starts_in_order
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective

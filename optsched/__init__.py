@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched import guarantees as guarantees, online as online, plot as plot, speeds as speeds
-    from optsched.adversary.attack import Attack as Attack, attack as attack
+    from optsched.adversary.attack_search import Attack as Attack, attack as attack
     from optsched.bounds import (
         Certificate as Certificate,
         CertificateError as CertificateError,
@@ -68,12 +68,10 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.simulation.run import Run as Run, SharedRun as SharedRun
     from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
-    from optsched.solvers.program import (
-        formulate as formulate,
-        solve_model as solve_model,
-        solve_program as solve_program,
-    )
+    from optsched.solvers.formulate import formulate as formulate
     from optsched.solvers.solve import Solution as Solution, solve as solve
+    from optsched.solvers.solve_model import solve_model as solve_model
+    from optsched.solvers.solve_program import solve_program as solve_program
     from optsched.speeds.kinds.tasks import at_job_level as at_job_level
     from optsched.speeds.least_squares import (
         fit_contention as fit_contention,
@@ -82,8 +80,8 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.speeds.model_zoo import zoo_profile as zoo_profile
     from optsched.speeds.network import Network as Network
     from optsched.speeds.scaling_fit import fit_scaling as fit_scaling
-    from optsched.speeds.throughput_table import read_throughputs as read_throughputs
-    from optsched.sweeps.run import sweep as sweep
+    from optsched.speeds.throughput_sources import read_throughputs as read_throughputs
+    from optsched.sweeps.run_sweep import sweep as sweep
 
 __version__ = "0.1.0"  # the only place: the package's metadata, ``optsched --version`` and the tests read it here
 
@@ -98,7 +96,7 @@ if not os.path.isdir(os.path.join(__path__[0], "models")) and os.path.isfile(
 _NAMESPACES = ("guarantees", "online", "plot", "speeds")  # packages whose ``__all__`` is public
 
 _NAMES = {
-    "adversary.attack": "Attack attack",
+    "adversary.attack_search": "Attack attack",
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
@@ -124,15 +122,17 @@ _NAMES = {
     "simulation.run": "Run SharedRun",
     "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
-    "solvers.program": "formulate solve_model solve_program",
+    "solvers.formulate": "formulate",
+    "solvers.solve_model": "solve_model",
+    "solvers.solve_program": "solve_program",
     "solvers.solve": "Solution solve",
     "speeds.kinds.tasks": "at_job_level",
     "speeds.least_squares": "fit_contention fit_interference",
     "speeds.model_zoo": "zoo_profile",
     "speeds.network": "Network",
     "speeds.scaling_fit": "fit_scaling",
-    "speeds.throughput_table": "read_throughputs",
-    "sweeps.run": "sweep",
+    "speeds.throughput_sources": "read_throughputs",
+    "sweeps.run_sweep": "sweep",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __all__ = sorted({*_HOMES, *_NAMESPACES})

@@ -31,13 +31,11 @@ def _root(node: ast.AST) -> str:
 
 @cache
 def imported(path: Path) -> list[str]:
-    """Dotted names that a file imports anywhere, by ``importlib`` too, except for the sake of types only."""
+    """Return the dotted names that a file imports anywhere: by ``importlib``, too, and under ``TYPE_CHECKING``."""
     found: list[str] = []
 
     def visit(node: ast.AST) -> None:
         match node:
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                return
             case ast.Import():
                 found.extend(each.name for each in node.names)
             case ast.ImportFrom(module=str(module), level=0):

@@ -86,7 +86,7 @@ def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.Monk
 
 def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", -1.0)
-    function = njit(types.float64(types.float64[::1]))(total)
+    function = njit(signature=types.float64(types.float64[::1]))(total)
     assert not function.signatures  # nothing is compiled when it is defined
     assert function(np.ones(4)) == 4.0
     assert function.signatures == [(types.float64[::1],)]
@@ -96,7 +96,7 @@ def test_a_declared_signature_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rules_are_weighed_by_themselves_within_an_interpreted_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
-    rule = njit(types.float64(types.float64[::1]))(total)
+    rule = njit(signature=types.float64(types.float64[::1]))(total)
     plain = njit(total)
 
     def loop(values: Any) -> float:
@@ -165,11 +165,11 @@ def test_functions_travel_by_name_where_they_have_one() -> None:
 def test_loops_that_take_a_rule_prepare_each_one(monkeypatch: pytest.MonkeyPatch) -> None:
     form = types.float64(types.float64[::1])
 
-    @njit(types.float64(types.FunctionType(form), types.float64[::1]))
+    @njit(signature=types.float64(types.FunctionType(form), types.float64[::1]))
     def loop(rule: Any, values: Any) -> float:
         return float(rule(values))
 
-    first, second = njit(form)(total), njit(form)(total)
+    first, second = njit(signature=form)(total), njit(signature=form)(total)
     with without_interpreting():
         for rule in (first, second):
             assert loop(rule, np.ones(3)) == 3.0

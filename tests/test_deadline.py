@@ -9,9 +9,9 @@ import pytest
 
 import optsched as osd
 from optsched import deadline
-from optsched.adversary.attack import shrunk
+from optsched.adversary.attack_method import Budget
+from optsched.adversary.attack_search import shrunk
 from optsched.adversary.evaluation import Evaluation, confirmed
-from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import ISLANDS, search
 from optsched.adversary.space import Candidate, space_of
 from optsched.deadline import NEVER, Deadline

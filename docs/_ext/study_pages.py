@@ -18,7 +18,7 @@ from optsched.studies.experiment import RunOutcome
 from optsched.studies.figures import OF_NUMBERS, draw
 from optsched.studies.findings import change_text, findings
 from optsched.studies.record import StudyRecord, read_record
-from optsched.studies.study import METHOD, STUDIES
+from optsched.studies.study_file import METHOD, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "docs" / "measured"

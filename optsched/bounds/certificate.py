@@ -29,8 +29,8 @@ from fractions import Fraction
 from typing import Any
 
 from optsched.errors import InputError, OptschedError
+from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes, write_atomic
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import OBJECTIVES, get_objective

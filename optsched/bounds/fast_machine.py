@@ -5,6 +5,8 @@ Struct of arrays, one heap of integers, no Python objects; O(n log n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,6 +45,7 @@ def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, 
     # release ascending. `left` is the remaining work of the job in service, -1 for none; the heap holds those waiting.
     n = release.size
     waiting = finished = 0
+    left: Any  # numpy's integers and the compiler's
     now, left = np.int64(0), np.int64(-1)
     for i in range(n):
         while left >= 0 and now + left <= release[i]:
@@ -95,6 +98,7 @@ def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Wo
     paused = np.empty(n, dtype=np.int64)
     # rank * n + job: one comparison decides and the job is at hand
     heap = np.empty(n, dtype=np.int64)
+    running: Any  # numpy's integers and the compiler's
     waiting, i, now, running = 0, 0, np.int64(0), np.int64(-1)
     while i < n or running >= 0:
         while running >= 0 and (i == n or now + left[running] <= release[i]):

@@ -19,7 +19,7 @@ mean moment at which it is done is at most C_j - e_j / 2. What j takes of the ma
 moment (that is how the relaxations are proved), so these rates add up to at most 1, and these M_j are mean busy times of
 a processor-sharing schedule there, whose weighted sum is at least the least one. (`optsched.bounds.task_times` shows the
 reaches of its two.) The minima are taken apart: one schedule for all machines only costs more. Rounding down on the grid
-only enlarges the set of schedules (`optsched.bounds.grid`), and so does rounding mean busy times down.
+only enlarges the set of schedules (`optsched.bounds.integer_grid`), and so does rounding mean busy times down.
 **Relations**: for r_j = 0 and one-GPU jobs on m GPUs, u = w is the bound of Eastman, Even and Isaacs (Management Science
 11, 1964): ``WSPT on one machine / m + (m - 1) / (2 m) sum w_j p_j``, and of S m machines where GPUs are shared at equal
 charges 1 / S. Neither this nor `srpt` is larger everywhere. With the best multipliers it is the optimum of the linear
@@ -45,7 +45,7 @@ import numpy as np
 from optsched.bounds.certificate import Proof, best_proof
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_total
 from optsched.bounds.fast_machine import served_in_order
-from optsched.bounds.grid import GridJobs, fraction_bits
+from optsched.bounds.integer_grid import GridJobs, fraction_bits
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import COMPLETION, FLOW, SUMS, SumCosts
 from optsched.problem.arrays import Bools, Floats, Ints

@@ -10,8 +10,8 @@ of a unit of work on type t at best, n_j GPUs of a gang and G_t GPUs of a type:
   x <= 1 / a_jt on each of them: the parts k_t / n_j do no less, and pay for what it holds.
 * ``forking``: on type t G_t / (n_j a_jt) for G_t GPUs: a copy takes the part of its GPUs, and copies add up.
 * ``elastic``: with r GPUs v_j(r) for r of them, for every r, on each type that suits; v_j(r) is the most work a second on r
-  GPUs, with any batch and on any placement (`optsched.speeds.goodput`); a rigid job has its own gang only. A job that scales
-  well has about the GPU-seconds of one GPU; one whose overhead is large for small batches has less with more GPUs.
+  GPUs, with any batch and on any placement (`optsched.speeds.goodput_rates`); a rigid job has its own gang only. A job that
+  scales well has about the GPU-seconds of one GPU; one whose overhead is large for small batches has less with more GPUs.
 * ``gpu-sharing``: `optsched.bounds.shared_machine`.
 
 Speeds are floats taken as exact rationals, as in the engine: ``1 / rate`` of `optsched.speeds.type_speeds` (of stage graphs
@@ -34,7 +34,7 @@ from optsched.bounds.certificate import ELASTIC_CLASSES, rounded_down
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.type_speeds import type_speeds
 
 FORKING, ELASTIC = "forking", ELASTIC_CLASSES[0]

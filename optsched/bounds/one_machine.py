@@ -4,7 +4,7 @@
 **Bound**: ``max over release dates t of t + sum_{r_j >= t} u_j d_j / U``, u_j the widths and U the capacity: of gangs at
 threshold 1 GPU-seconds over the GPUs that gangs can fill, of elastic jobs the fewest GPU-seconds over all GPUs.
 **Proof**: after t the fast machine does at most one second of work a second, and all the work of jobs released
-from t on is done after t. Rounding down on the grid (`optsched.bounds.grid`) only lowers both parts.
+from t on is done after t. Rounding down on the grid (`optsched.bounds.integer_grid`) only lowers both parts.
 **Tight** for one machine, where it is the optimum. **Complexity** O(n log n), O(n) when the jobs are in order of release.
 
 **SRPT**. **Problem**: sum C_j and sum (C_j - r_j); with weights in layers.
@@ -13,7 +13,7 @@ them cost there, plus the tails that follow; the others, set aside by a threshol
 the grid, at least r_j + e_j each, e_j their seconds alone. Flow times: minus ``sum w_j r_j``. Prices and charges come from a
 search; any legal ones give a bound.
 **Proof**: a schedule of the class is one of the fast machine with the same completion times (tails apart), and SRPT is
-optimal there. The grid rounds down only (`optsched.bounds.grid`).
+optimal there. The grid rounds down only (`optsched.bounds.integer_grid`).
 **Guarantee**: exact for one machine with one-GPU jobs and equal weights; for forked jobs whose gang is one GPU on one type;
 for elastic jobs that run G times as fast on G GPUs as on one; for one-GPU jobs on one GPU where xi = 2 (then sharing gains
 nothing); and for tasks on one GPU, when they may be preempted. With equal weights, each.
@@ -79,7 +79,7 @@ import numpy as np
 from optsched.bounds.certificate import Proof, best_proof, ratio_text
 from optsched.bounds.exact_dot import exact_dot, exact_total
 from optsched.bounds.fast_machine import by_release, served_in_order, srpt_completions
-from optsched.bounds.grid import GridJobs, due_ticks
+from optsched.bounds.integer_grid import GridJobs, due_ticks
 from optsched.bounds.relaxation import FastMachine, Relaxed, Theorem, theorem
 from optsched.bounds.sum_costs import (
     COMPLETION,

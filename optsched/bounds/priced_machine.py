@@ -13,8 +13,8 @@ at most U a second. So the machine that serves j with the share (what it pays) /
 it for p_j seconds, at least, when its work is done. GPUs are counted for all jobs; nodes only forbid schedules.
 
 Equal prices and equal speeds give p_j = n_j d_j / G, the machine of `gang_machine` with threshold 1. Only ratios of
-prices count. Prices in certificates are integers; the grid of integers (`optsched.bounds.grid`) rounds down only, so all is
-exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
+prices count. Prices in certificates are integers; the grid of integers (`optsched.bounds.integer_grid`) rounds down only, so
+all is exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
 
 **Reference**: for one type the virtual machine of Luo et al., INFOCOM 2025; prices and several types are derived here.
 

@@ -30,7 +30,7 @@ from optsched.check import verify_case as reading, verify_certificate as plain, 
 from optsched.check.verify_time_prices import Speed
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.gpu_sharing import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
 

@@ -23,7 +23,7 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 from optsched.bounds.certificate import Certificate, Proof, Verifier
-from optsched.bounds.grid import GridJobs, on_grid
+from optsched.bounds.integer_grid import GridJobs, on_grid
 from optsched.bounds.proof import prove, proved_bound
 from optsched.bounds.sum_costs import FAIR, SumCosts, sum_costs
 from optsched.check.verify_case import Data, Machine

@@ -90,7 +90,8 @@ class SharedModes(Modes):
     @cached_property
     def gpu_seconds(self) -> Floats:
         """GPU-seconds a unit of work of every mode at these charges, f64[O]."""
-        return self.pace * self.gpus
+        seconds: Floats = self.pace * self.gpus
+        return seconds
 
     @cached_property
     def whole_charges(self) -> list[list[int]]:

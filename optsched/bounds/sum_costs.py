@@ -88,7 +88,8 @@ def ends_after(release: Floats, duration: Floats, moment: Floats) -> Bools:
     Rounding is monotone, so the rounded sum decides unless it equals ``moment``; then its error does.
     """
     end, error = two_sum(release, duration)
-    return (end > moment) | ((end == moment) & (error > 0))
+    after: Bools = (end > moment) | ((end == moment) & (error > 0))
+    return after
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:

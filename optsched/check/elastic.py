@@ -10,8 +10,8 @@ rate        a segment does no more iterations (of the job's own batch) than its 
 =========== ==========================================================================================================
 
 An elastic job is one at a scaling profile. How fast it can be on a placement is worked out here anew, batch by batch, apart
-from `optsched.speeds.goodput` (which describes the model). A job that is resized pays what it says that resuming it costs
-(`optsched.check.restarts`); how long the gang of any other idles is the policy's affair.
+from `optsched.speeds.goodput_rates` (which describes the model). A job that is resized pays what it says that resuming it
+costs (`optsched.check.restarts`); how long the gang of any other idles is the policy's affair.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from optsched.check.context import CheckContext, Violations
 from optsched.check.feasibility import judge
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
-from optsched.speeds.scaling import seconds_on
+from optsched.speeds.iteration_times import seconds_on
 
 ALIKE = 1e-9  # relative: closer than this, two batches are equally good
 

@@ -37,7 +37,7 @@ from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
 from optsched.check.value import FAIR, TERMS, UTILITY, UTILITY_UNIT, exact_value, known_objective
 from optsched.errors import InputError
-from optsched.problem.files import read_bytes
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
 from optsched.problem.task_log import TaskSchedule

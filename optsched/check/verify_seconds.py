@@ -11,8 +11,8 @@ them B = ceil(b / r), in s sub-steps of m samples, and takes
 N seconds of communication, other ones over several nodes than on one. A sub-batch of m samples needs `memory` +
 `memory_per_sample` m bytes on each GPU. A gang works with the largest that its memory allows. An elastic job (class elastic)
 may have r GPUs and any batch of the table `iterations`: I(own) / (I(b) T) of its own iterations a second, I linear between
-rows. (optsched/problem/scaling.py, optsched/speeds/goodput.py.) Measured steps are not known here: between what was measured
-optsched interpolates on a triangulation that only it makes.
+rows. (optsched/problem/scaling.py, optsched/speeds/goodput_rates.py.) Measured steps are not known here: between what was
+measured optsched interpolates on a triangulation that only it makes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import typer
 from optsched.cli.interrupt import due, shield_processes, telling
 from optsched.cli.options import AsJson, Seed, Workers, argument, complete_policy, how_long, option, output
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say
-from optsched.problem.files import check_writable, write_atomic
+from optsched.problem.atomic_files import check_writable, write_atomic
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -49,7 +49,7 @@ def attack(
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
     """
-    from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
+    from optsched.adversary.attack_search import MORE_TIME, SECONDS, attack as search
     from optsched.progress import bars
 
     check_writable(file, "an instance")

@@ -171,7 +171,7 @@ def _of_dialect(dialect: Any, text: str) -> Entry:
 
 
 def _of_method(method: Any, text: str) -> Entry:
-    from optsched.adversary.method import TOLERANCE_LEGAL
+    from optsched.adversary.attack_method import TOLERANCE_LEGAL
 
     size = "an integer >= 1; what the kind of instances says goes first"
     parameters = tuple(ShownParameter(key, _shown(value), size) for key, value in method.usual.items())
@@ -261,7 +261,7 @@ KINDS = {
         "traces that are read as they are, for a SOURCE DIALECT:PATH", "io.traces.dialect:DIALECTS", about=_of_dialect
     ),
     "devices": ListedKind(
-        "GPU types whose peak speed is known, for rates that no table has", "speeds.throughput_table:DEVICES", str
+        "GPU types whose peak speed is known, for rates that no table has", "speeds.throughput_sources:DEVICES", str
     ),
     "spaces": ListedKind(
         "kinds of instances among which attack looks for bad ones",
@@ -269,8 +269,10 @@ KINDS = {
         _with_defaults,
         "optsched attack POLICY --space {}:",
     ),
-    "methods": ListedKind("ways in which attack looks for the worst one", "adversary.method:METHODS", about=_of_method),
-    "studies": ListedKind("experiments that can be run again, for reproduce", "studies.study:STUDIES"),
+    "methods": ListedKind(
+        "ways in which attack looks for the worst one", "adversary.attack_method:METHODS", about=_of_method
+    ),
+    "studies": ListedKind("experiments that can be run again, for reproduce", "studies.study_file:STUDIES"),
     "measures": ListedKind(
         "what cells of a sweep and studies measure, for measure = NAME",
         "sweeps.measurement:MEASUREMENTS",

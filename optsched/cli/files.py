@@ -25,7 +25,7 @@ from optsched.cli.options import (
 )
 from optsched.cli.output import answer, print_json, show, write
 from optsched.errors import check_legal, printable
-from optsched.problem.files import check_writable, write_atomic
+from optsched.problem.atomic_files import check_writable, write_atomic
 
 if TYPE_CHECKING:
     from optsched.check.context import Violation
@@ -129,7 +129,7 @@ def plot(
     """
     if instance is not None:
         reading.look(instance)
-    from optsched.plot.files import plot_file
+    from optsched.plot.plot_file import plot_file
 
     about = None if instance is None else reading.load(instance).instance
     plot_file(file, picture, about, start=since, end=until, width=width)

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from optsched.cli.output import say
 from optsched.deadline import NEVER, Deadline
-from optsched.problem.files import discard_unfinished
+from optsched.problem.atomic_files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"

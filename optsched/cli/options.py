@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 from optsched.cli.output import say
 from optsched.deadline import DURATION, seconds_in
 from optsched.errors import InputError, check_legal
-from optsched.problem.files import keeping_sources, note_named, refuse_source, sources
+from optsched.problem.atomic_files import keeping_sources, note_named, refuse_source, sources
 
 if TYPE_CHECKING:
     from optsched.io.sources import Loaded

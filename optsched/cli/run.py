@@ -30,7 +30,7 @@ from optsched.cli.options import (
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
-from optsched.problem.files import check_writable
+from optsched.problem.atomic_files import check_writable
 
 if TYPE_CHECKING:
     from optsched.guarantees.evaluate import RatioTable
@@ -191,7 +191,8 @@ def _solved_as_it_stands(
     instance: Instance, model: str, objective: str | None, deadline: Deadline, file: Path | None, as_json: bool
 ) -> bool:
     """Is ``model`` a program without a schedule? Then this prints its optimum."""
-    from optsched.solvers.program import is_program, solve_program
+    from optsched.solvers.formulate import is_program
+    from optsched.solvers.solve_program import solve_program
 
     if not is_program(model):
         return False

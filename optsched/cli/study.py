@@ -12,7 +12,7 @@ from optsched.intervals import Estimate
 from optsched.rounding import Side, fixed
 from optsched.studies.experiment import RunOutcome
 from optsched.studies.findings import best, change_text, findings
-from optsched.studies.study import Reproduction
+from optsched.studies.study_file import Reproduction
 
 HOUR = 3600.0
 SCALES = {"s": (1 / HOUR, " [h]"), "short": (1.0, " [s]"), "share": (100.0, " [%]"), "factor": (1.0, "")}

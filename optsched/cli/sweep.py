@@ -20,15 +20,15 @@ from optsched.cli.interrupt import shield_processes, telling, tidying
 from optsched.cli.options import AsJson, Workers, argument, keep_sources, option, output as output_to
 from optsched.cli.output import print_json, say, show
 from optsched.errors import OptschedError
-from optsched.problem.files import check_writable, suffix_of, write_atomic
+from optsched.problem.atomic_files import check_writable, suffix_of, write_atomic
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Group
 
-    from optsched.studies.study import Reproduction
+    from optsched.studies.study_file import Reproduction
     from optsched.sweeps.cell import CellResult
-    from optsched.sweeps.run import Cost
+    from optsched.sweeps.run_sweep import Cost
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -59,7 +59,7 @@ def sweep(
     from optsched.cli.tables import duration
     from optsched.progress import bars
     from optsched.sweeps.grid import Grid
-    from optsched.sweeps.run import estimate, sweep as run_sweep
+    from optsched.sweeps.run_sweep import estimate, sweep as run_sweep
 
     check_writable(output, "a table of a sweep", SUFFIXES)
     grid, store = Grid.read(file), store or file.with_suffix(".sqlite")
@@ -208,7 +208,7 @@ def reproduce(
     from optsched.cli.tables import duration
     from optsched.progress import bars
     from optsched.studies.record import write_record
-    from optsched.studies.study import Study
+    from optsched.studies.study_file import Study
 
     chosen = Study.named(study)
     shield_processes()

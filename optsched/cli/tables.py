@@ -27,7 +27,7 @@ from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
 if TYPE_CHECKING:
-    from optsched.adversary.attack import Attack
+    from optsched.adversary.attack_search import Attack
     from optsched.cli.catalogue import Entry
     from optsched.contract.examine import Examination
     from optsched.solvers.solution import Solution

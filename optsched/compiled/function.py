@@ -21,14 +21,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import inspect
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from operator import itemgetter
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numba
 import numpy as np
@@ -54,6 +53,9 @@ NESTED: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrappe
 # Inlined, since a state is many words to hand on; the latter where only compiled code calls it.
 INLINED: dict[str, Any] = {**KERNEL, "forceinline": True}
 INNER: dict[str, Any] = {**NESTED, "forceinline": True}
+
+
+R = TypeVar("R")
 
 
 class _Spent(threading.local):
@@ -109,7 +111,7 @@ class Stopwatch:
         return time.process_time() - self._begun - (_spent.compiling - self._compiling)
 
 
-class Function:
+class Function(Generic[R]):
     """A function that numba compiles when it is first needed, or that runs as it is while that is cheaper.
 
     Within an interpreted function all is interpreted, but for functions with a declared signature (rules that engines are
@@ -120,7 +122,7 @@ class Function:
     it as it is. ``py_func``: the Python.
     """
 
-    def __init__(self, function: Callable[..., Any], declared: Any, interpreted: Any, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., R], declared: Any, interpreted: Any, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.declared, self.interpreted, self._options = function, declared, interpreted, options
         self.inner = bool(options.get("no_cpython_wrapper", False))
@@ -128,7 +130,7 @@ class Function:
         self._machine: Any = None
         self._ready: set[Any] = set()  # forms of arguments that Python has called it with as machine code
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> R:
         if self.interpreted and _spent.depth and not self.declared:
             return self.py_func(*arguments)
         if not self.runs_compiled(*arguments):
@@ -137,7 +139,9 @@ class Function:
         if form not in self._ready:
             self._compile(arguments)
             self._ready.add(form)
-        return self.dispatcher()(*(each.dispatcher() if isinstance(each, Function) else each for each in arguments))
+        passed = (each.dispatcher() if isinstance(each, Function) else each for each in arguments)
+        result: R = self.dispatcher()(*passed)
+        return result
 
     def dispatcher(self) -> Any:
         """numba's own object, which compiled code calls; compiled already where a signature is declared."""
@@ -179,7 +183,7 @@ class Function:
             return True
         return _elements(arguments) > LARGE
 
-    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+    def _interpret(self, arguments: tuple[Any, ...]) -> R:
         outer = _spent.depth
         self._paid += 1 + _elements(arguments) / ELEMENTS
         _spent.depth = outer + 1
@@ -230,7 +234,7 @@ class Function:
 typeof_impl.register(Function, lambda function, context: numba.typeof(function.dispatcher()))
 
 
-def _copy(function: Any, *settings: Any) -> Function:
+def _copy(function: Any, *settings: Any) -> Function[Any]:
     return Function(function.py_func, *settings)
 
 
@@ -254,7 +258,7 @@ def _elements(arguments: tuple[Any, ...]) -> int:
     return sum(each.size for each in arguments if isinstance(each, np.ndarray))
 
 
-FUNCTIONS: list[Function] = []  # of the modules imported so far
+FUNCTIONS: list[Function[Any]] = []  # of the modules imported so far
 _opening = threading.Lock()
 
 
@@ -265,7 +269,7 @@ def _keep_nothing() -> None:
 
 
 @contextlib.contextmanager
-def _compiling(function: Function, machine: Any) -> Iterator[None]:
+def _compiling(function: Function[Any], machine: Any) -> Iterator[None]:
     # Reported when it takes long, and not counted as work. Only the outermost function is locked: no two locks, no deadlock.
     begun, since = time.process_time(), time.perf_counter()
     _spent.nested += 1
@@ -290,7 +294,7 @@ class _Notice:
     What is loaded, or compiled by another process that this one waits for, is not told, however long it takes.
     """
 
-    def __init__(self, function: Function, machine: Any) -> None:
+    def __init__(self, function: Function[Any], machine: Any) -> None:
         self._what = f"{function.py_func.__module__}.{function.py_func.__name__}"
         self._machine, self._missed = machine, _misses(machine)
         self._begun, self._reported, self._over = time.perf_counter(), False, threading.Event()
@@ -325,24 +329,49 @@ def _misses(machine: Any) -> int:
     return sum(machine.stats.cache_misses.values())
 
 
-def njit(*arguments: Any, **options: Any) -> Any:
-    """`numba.njit` for this package: a `Function`, compiled at its first call and kept on disk; same two uses.
+@overload
+def njit(function: Callable[..., R], /) -> Function[R]: ...
 
-    A signature may come first; then the function is compiled for nothing else. ``interpreted=False``: never run it as the
-    Python that it is (see `Function`): a single call may take long, or its floats depend on the compiler. A function of the
-    arguments says so of each call.
+
+@overload
+def njit(
+    *, signature: Any = None, interpreted: bool | Callable[..., bool] = True, **options: Any
+) -> Callable[[Callable[..., R]], Function[R]]: ...
+
+
+def njit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    signature: Any = None,
+    interpreted: bool | Callable[..., bool] = True,
+    **options: Any,
+) -> Any:
+    """Return `numba.njit` of this package: a decorator that makes a `Function`, compiled at its first call and kept on disk.
+
+    Parameters
+    ----------
+    function
+        Function to decorate, when the decorator is used without arguments.
+    signature
+        Types of arguments and result; then the function is compiled for nothing else. None: those of each call.
+    interpreted
+        False: never run the function as Python (see `Function`), since a single call may take long, or its floats depend
+        on the compiler. A function of the arguments says so of each call.
+    options
+        Options of `numba.njit`.
     """
-    if len(arguments) == 1 and inspect.isfunction(arguments[0]) and not options:
-        return njit()(arguments[0])
-    interpreted = options.pop("interpreted", True)
+    if function is not None:
+        return njit()(function)
+    declared = () if signature is None else (signature,)
     # Only where its signature is declared may it be a value in compiled code. And numba would have a function inlined
     # everywhere because the first that called it is.
-    options = {"forceinline": False, "no_cfunc_wrapper": not arguments, **options}
+    options = {"forceinline": False, "no_cfunc_wrapper": not declared, **options}
 
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:
             return function
-        FUNCTIONS.append(Function(function, arguments, interpreted, options))
+        FUNCTIONS.append(Function(function, declared, interpreted, options))
         return FUNCTIONS[-1]
 
     return decorate

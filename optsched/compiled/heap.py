@@ -27,7 +27,7 @@ def push(heap: Ints, base: int, size: int, value: int) -> int:
 @njit(**KERNEL)
 def pop(heap: Ints, base: int, size: int) -> int:
     """Take the smallest value out of ``heap[base : base + size]`` and return it. O(log size)."""
-    top = heap[base]
+    top: int = heap[base]
     value = heap[base + size - 1]
     n = size - 1
     i = 0

@@ -23,7 +23,7 @@ from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, Subject, chan
 from optsched.errors import KnowledgeError
 from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.arrays import Ints
-from optsched.problem.files import file_name
+from optsched.problem.atomic_files import file_name
 from optsched.problem.instance import Instance
 from optsched.registry import Registry, parameters_of
 from optsched.simulation.adopted import methods_of, plain

@@ -13,9 +13,9 @@ from optsched.guarantees.judge import Judgement
 from optsched.registry import when_used
 
 if TYPE_CHECKING:
-    from optsched.guarantees.a_srpt import Factors, a_srpt_factors, a_srpt_limits
+    from optsched.guarantees.a_srpt_theorem import Factors, a_srpt_factors, a_srpt_limits
     from optsched.guarantees.evaluate import RatioTable, ratios
-    from optsched.guarantees.hadar import DualSolution, dual_solution
+    from optsched.guarantees.hadar_theorem import DualSolution, dual_solution
     from optsched.guarantees.robustness import Robustness, robustness_curves
 
 __all__ = [
@@ -38,13 +38,13 @@ __all__ = [
 
 if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
     _HOMES = {
-        "DualSolution": "hadar",
-        "Factors": "a_srpt",
+        "DualSolution": "hadar_theorem",
+        "Factors": "a_srpt_theorem",
         "RatioTable": "evaluate",
         "Robustness": "robustness",
-        "a_srpt_factors": "a_srpt",
-        "a_srpt_limits": "a_srpt",
-        "dual_solution": "hadar",
+        "a_srpt_factors": "a_srpt_theorem",
+        "a_srpt_limits": "a_srpt_theorem",
+        "dual_solution": "hadar_theorem",
         "ratios": "evaluate",
         "robustness_curves": "robustness",
     }

@@ -21,8 +21,8 @@ from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable
 from optsched.guarantees.suites import Suite, suites
 from optsched.io.index import instances_folder
 from optsched.policies import POLICIES
+from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import Document, Number, read_document
-from optsched.problem.files import read_bytes, write_atomic
 from optsched.progress import bars
 
 FORMAT = "optsched-ratio-baseline/1"

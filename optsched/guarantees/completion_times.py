@@ -10,7 +10,7 @@ before they stop.
 **The order of its completions** (Phillips, Stein and Wein 1998). One machine. Let C'_j be the completions of SRPT. Serve
 the jobs in their order, each as soon as it has come (or only from C'_j on, as A-SRPT with beta = 1 and overtake = 0 does,
 which can do so online): C_j <= 2 C'_j, and sum C_j <= 2 OPT even against schedules with preemption. A-SRPT's own theorem
-(`optsched.guarantees.a_srpt`) gives 3 here, too, with tau = 0 and nobody out of turn.
+(`optsched.guarantees.a_srpt_theorem`) gives 3 here, too, with tau = 0 and nobody out of turn.
 
 **No lengths** (Motwani, Phillips and Torng 1994). One machine, all jobs there at 0, all lengths multiples of the quantum:
 SETF, which is round robin then, has sum C_j <= (2 - 2/(n + 1)) OPT. Proof: until j is done, k gets no more turns than j, so
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.guarantees.a_srpt import TIE, virtual_srpt
+from optsched.guarantees.a_srpt_theorem import TIE, virtual_srpt
 from optsched.guarantees.assumptions import (
     all_at_once,
     all_of,

@@ -23,7 +23,7 @@ from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import Specification
-from optsched.problem.files import file_name, is_source
+from optsched.problem.atomic_files import file_name, is_source
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule

@@ -21,8 +21,8 @@ from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import RECIPES, generate
+from optsched.problem.atomic_files import note_source
 from optsched.problem.contention import Contention
-from optsched.problem.files import note_source
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.registry import near_matches

@@ -21,8 +21,8 @@ from pathlib import Path
 import polars as pl
 
 from optsched.errors import InputError, check_legal
+from optsched.problem.atomic_files import write_atomic
 from optsched.problem.documents import short_number
-from optsched.problem.files import write_atomic
 from optsched.registry import check_known
 
 INDEX, PROOFS = "index.csv", "proofs"

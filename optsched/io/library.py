@@ -20,8 +20,8 @@ from optsched.check.schedule_document import PARQUET_MAGIC, is_task_claim
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, entry, extracted, index
 from optsched.io.sources import load
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.documents import parse_json, short_number
-from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.parquet import parquet_metadata

@@ -20,13 +20,13 @@ import polars as pl
 from optsched.errors import InputError, naming
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import read_text_table
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.contention import Contention
 from optsched.problem.documents import read_document
-from optsched.problem.files import read_bytes
 from optsched.problem.instance_file import ContentionDocument
 from optsched.problem.interference import TURNS, Interference
 from optsched.problem.scaling import Scaling
-from optsched.speeds.kinds.scalings import ScalingDocument
+from optsched.speeds.kinds.scaling_speeds import ScalingDocument
 from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted, fit_contention, fit_interference
 from optsched.speeds.scaling_fit import fit_scaling
 

@@ -33,7 +33,7 @@ from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.scaling_files import read_scalings
-from optsched.speeds.throughput_table import read_throughputs
+from optsched.speeds.throughput_sources import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
 LONGEST_HEADER = 10_000  # characters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optsched.online.program import OnlineProgram
+from optsched.online.online_program import OnlineProgram
 from optsched.online.program_proof import ProgramProof, prove
 from optsched.online.ski_rental import (
     SkiSeason,

@@ -6,10 +6,10 @@ from optsched.plot.bars_and_lines import bars, lines
 from optsched.plot.canvas import save
 from optsched.plot.curves import error_histogram, jct_cdf
 from optsched.plot.difference import compare
-from optsched.plot.files import plot_file
 from optsched.plot.gantt import gantt
 from optsched.plot.interactive import interactive
 from optsched.plot.occupancy import occupancy, over_time, overview
+from optsched.plot.plot_file import plot_file
 from optsched.plot.proofs import convergence, prices
 from optsched.plot.ratios import ratios, robustness
 from optsched.plot.sliders import sliders

@@ -23,7 +23,7 @@ from matplotlib.textpath import text_to_path
 
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats
-from optsched.problem.files import atomic_path, write_atomic
+from optsched.problem.atomic_files import atomic_path, write_atomic
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 DPI = 150

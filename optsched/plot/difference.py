@@ -15,7 +15,7 @@ from optsched.plot.canvas import INK, QUIET, Width, key_below, new_axes, new_fig
 from optsched.plot.colours import HUES, natural
 from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.labels import policy_labels
-from optsched.plot.rows import NodeRows, band_height, image_height, short_ids
+from optsched.plot.node_rows import NodeRows, band_height, image_height, short_ids
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import Timeline
 from optsched.problem.instance import Source, instance_of

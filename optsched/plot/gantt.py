@@ -16,7 +16,7 @@ from matplotlib.typing import ColorType
 from optsched.errors import check_legal
 from optsched.plot.canvas import INK, Mark, Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.rows import (
+from optsched.plot.node_rows import (
     LARGEST_FONT,
     NodeRows,
     band_height,

@@ -18,7 +18,7 @@ from optsched.errors import InputError, NotInstalledError
 from optsched.plot.canvas import FLOOR, INK
 from optsched.plot.colours import CURVES, PALETTE, job_colours
 from optsched.plot.gantt import blocks_of
-from optsched.plot.rows import NodeRows, spread
+from optsched.plot.node_rows import NodeRows, spread
 from optsched.plot.timeline import Drawn, Timeline, levels
 from optsched.problem.arrays import Ints
 from optsched.problem.schedule import schedule_in

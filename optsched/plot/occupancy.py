@@ -17,11 +17,11 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import INK, NARROW, QUIET, Width, key_above, new_axes, new_figure, plain, root_of, set_title
 from optsched.plot.colours import CURVES
-from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, gantt, too_large
 from optsched.plot.interactive import interactive
 from optsched.plot.labels import by_label
-from optsched.plot.rows import BINS, image_height
+from optsched.plot.node_rows import BINS, image_height
+from optsched.plot.plot_file import PLOTS, Plot, Window
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
 from optsched.problem.arrays import Floats, Ints

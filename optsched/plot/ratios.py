@@ -36,8 +36,8 @@ from optsched.plot.canvas import (
 )
 from optsched.plot.colours import CURVES, MARKS
 from optsched.plot.curves import excess_axis, log_axis
-from optsched.plot.files import PLOTS, Plot, number_in
 from optsched.plot.labels import policy_labels
+from optsched.plot.plot_file import PLOTS, Plot, number_in
 from optsched.plot.time_axis import number
 from optsched.problem.objectives import OBJECTIVES, FairSlowdown
 from optsched.rounding import number as shown_number, ratio as shown_ratio

@@ -19,9 +19,8 @@ from matplotlib.ticker import FuncFormatter
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.files import PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, settle
-from optsched.plot.rows import (
+from optsched.plot.node_rows import (
     INTERFACE,
     LARGEST_FONT,
     NodeRows,
@@ -31,6 +30,7 @@ from optsched.plot.rows import (
     points_per_unit,
     short_ids,
 )
+from optsched.plot.plot_file import PLOTS, Plot, Window
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import heading, node_names
 from optsched.problem.arrays import Bools, Floats, Ints

@@ -59,8 +59,8 @@ class ASrpt(Policy):
 
     **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta + lam_u overtake kappa) + rho] OPT, kappa =
     G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~,
-    rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt`). **Counterexamples** the factor kappa is real: with gangs
-    as wide as the cluster strict order loses about G/2; overtaking without a budget has no bound at all.
+    rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt_theorem`). **Counterexamples** the factor kappa is real: with
+    gangs as wide as the cluster strict order loses about G/2; overtaking without a budget has no bound at all.
     **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job that waits, and
     O(R N log N) for each kind that is offered too many of N nodes while R jobs run.
     **Reference** Luo, Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and

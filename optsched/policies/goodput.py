@@ -74,7 +74,7 @@ class GoodputRound:
 class Goodput(Policy):
     """GoodputMax: every ``round`` seconds the GPUs are dealt anew so that a power mean of the jobs' speed-ups is largest.
 
-    **Problem** jobs of any number of GPUs and any batch (`optsched.speeds.goodput`), online-r_j | sum (C_j - r_j).
+    **Problem** jobs of any number of GPUs and any batch (`optsched.speeds.goodput_rates`), online-r_j | sum (C_j - r_j).
     **Knowledge** non-clairvoyant about lengths; of rates it knows the truth: how fast a job is on any GPUs with any batch.
     **Method** x_j(r) = v_j(r) / v_j(fair), the speed-up of r GPUs over a fair share of ceil(G / active jobs); with N nodes
     and y_j = (N / G) x_j + 0.001 it maximises the power mean with exponent ``p`` of the y_j (p = -1: the harmonic mean, fair

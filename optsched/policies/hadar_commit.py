@@ -51,7 +51,7 @@ class HadarCommit(Policy):
 
     **Guarantee** (safe prices) ALG >= OPT_LP / (R_eff + D_0/ALG) against all plans on these rounds, D_0 = Lo sum c_q; with
     Lo sum c_q <= theta OPT that is at least (1 - theta) OPT_LP / R_eff. Against all gang schedules: see
-    `optsched.guarantees.hadar`. None with naive prices. **Counterexample**: see the prices.
+    `optsched.guarantees.hadar_theorem`. None with naive prices. **Counterexample**: see the prices.
     **Complexity** O(X R (T + log k)) an arrival for X speeds, R rounds up to the end of the plans and T types.
     **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918); OASiS, INFOCOM 2018; S_j, the safe exponent and the
     proof are this project's own.
@@ -232,7 +232,7 @@ class HadarCommit(Policy):
         return tuple(found)
 
     def notes(self) -> dict[str, Floats]:
-        """The dual solution and what was promised, for `optsched.guarantees.hadar`.
+        """The dual solution and what was promised, for `optsched.guarantees.hadar_theorem`.
 
         Of all jobs, f64[n]: ``hadar_payoff`` mu_j (0: rejected), ``hadar_utility`` u_j of the plan (0: none), ``hadar_end``
         its completion (inf: none), ``hadar_first`` the first round it could buy (nan: worthless); f64[n, H] ``hadar_alone``

@@ -137,7 +137,7 @@ def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, fl
     return gain, its * (float(numbers[1 + 2 * leader]) + transfer) + (mine - 1) * (compute - transfer)
 
 
-@njit(ADMIT_SIGNATURE, **KERNEL)
+@njit(signature=ADMIT_SIGNATURE, **KERNEL)
 def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
     """Nothing runs on the nodes of the job, and its leaders gain less from its waiting than it loses (x caution)."""
     if most_running(links, job) > 0:

@@ -1,2 +1,1 @@
-"""What is scheduled, on what, towards what, and what comes out: jobs, clusters, instances, objectives, schedules, and
-their files."""
+"""Jobs, clusters, instances, objectives and schedules, and their files."""

@@ -14,16 +14,34 @@ A = TypeVar("A", bound=npt.NDArray[Any])
 
 
 def frozen(array: A) -> A:
-    """The same array, which nobody can write into any more."""
+    """Return the same array, read-only from now on.
+
+    Parameters
+    ----------
+    array
+        Array to protect.
+    """
     array.flags.writeable = False
     return array
 
 
 def is_number(value: object) -> bool:
-    """Is it a number, Python's or numpy's, and no truth value?"""
+    """Return True for a number of Python or numpy that is no truth value.
+
+    Parameters
+    ----------
+    value
+        Any object.
+    """
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def is_whole(value: object) -> bool:
-    """Is it an integer, Python's or numpy's, and no truth value?"""
+    """Return True for an integer of Python or numpy that is no truth value.
+
+    Parameters
+    ----------
+    value
+        Any object.
+    """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -49,7 +49,15 @@ class NodeGroup:
         check_legal(isinstance(self.gpu, str) and self.gpu != "", "nodes.gpu", self.gpu, "the name of a GPU type")
 
     def suits(self, gpu_types: Iterable[str] | None, gpu_memory: float | None) -> bool:
-        """May a job with these allowed types (None: all) and this need of memory run here?"""
+        """Return True if a job with these allowed types and this need of memory may run on the group.
+
+        Parameters
+        ----------
+        gpu_types
+            GPU types that the job may use, whatever their case; None for all.
+        gpu_memory
+            Bytes that the job needs on each GPU; None for nothing stated.
+        """
         if gpu_types is not None and self.gpu.casefold() not in {name.casefold() for name in gpu_types}:
             return False
         return gpu_memory is None or self.gpu_memory is None or gpu_memory <= self.gpu_memory
@@ -61,7 +69,7 @@ class NodeGroup:
 
 
 class NodeArrays:
-    """What follows from the groups of N nodes; the arrays cannot be written to."""
+    """Numbers that follow from the groups of N nodes; the arrays are read-only."""
 
     gpus: int  #: G, the GPUs of the whole cluster
     node_count: int  #: N, the nodes of the whole cluster
@@ -105,7 +113,13 @@ class Cluster(NodeArrays):
 
     @classmethod
     def parse(cls, spec: str) -> Cluster:
-        """A cluster from text such as ``8x8``, ``16x4:V100`` or ``8x1:V100+16x1:P100`` (nodes x GPUs : type)."""
+        """Return the cluster that a text describes.
+
+        Parameters
+        ----------
+        spec
+            Text such as ``8x8``, ``16x4:V100`` or ``8x1:V100+16x1:P100`` (nodes x GPUs : type).
+        """
         groups = []
         if not isinstance(spec, str):
             raise InputError("not a cluster", field="cluster", value=spec, legal=SPEC_LEGAL)
@@ -118,7 +132,13 @@ class Cluster(NodeArrays):
 
     @classmethod
     def machines(cls, count: int) -> Cluster:
-        """``count`` identical classical machines: one-GPU nodes."""
+        """Return a cluster of identical classical machines: nodes of one GPU.
+
+        Parameters
+        ----------
+        count
+            Number of machines.
+        """
         return cls((NodeGroup(count=count, gpus=1),))
 
     @property

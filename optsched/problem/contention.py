@@ -21,14 +21,52 @@ LARGEST = 1e18  # seconds, bytes, seconds a byte: beyond it sums overflow
 
 
 def legal_number(value: Any, field: str, legal: str, least: float = 0.0, *, above: bool = False) -> float:
-    """``value``; `InputError` unless it is a number from ``least`` (``above`` it) to `LARGEST`."""
+    """Return a number that is legal for a field.
+
+    Parameters
+    ----------
+    value
+        Value of the field.
+    field
+        Name of the field, for the error.
+    legal
+        Description of legal values, for the error.
+    least
+        Least legal value; the largest is `LARGEST`.
+    above
+        The value must be larger than ``least``.
+
+    Raises
+    ------
+    InputError
+        If the value is no such number.
+    """
     if not is_number(value) or not least <= value <= LARGEST or (above and value == least):
         raise InputError("invalid", field=field, value=value, legal=f"{legal}, at most {LARGEST:g}")
     return float(value)
 
 
 def legal_fields(part: Part, legal: str, *names: str, least: float = 0.0, above: bool = False) -> None:
-    """Fields of a part, each made a `legal_number`."""
+    """Check fields of a part with `legal_number` and store them as floats.
+
+    Parameters
+    ----------
+    part
+        Frozen dataclass whose fields are set.
+    legal
+        Description of legal values, for the error.
+    names
+        Names of the fields.
+    least
+        Least legal value.
+    above
+        The values must be larger than ``least``.
+
+    Raises
+    ------
+    InputError
+        If a field is no such number.
+    """
     for name in names:
         object.__setattr__(part, name, legal_number(getattr(part, name), name, legal, least, above=above))
 
@@ -59,15 +97,16 @@ class IterationTasks(Part):
 
 @dataclass(frozen=True)
 class Contention(Part):
-    """What k all-reduces at once on a network interface cost: T(k) = a + k b M + (k - 1) eta M seconds for M bytes each.
+    """Cost of k all-reduces at once on a network interface, in seconds for M bytes each.
 
-    ``seconds_per_byte`` b > 0, ``penalty`` eta in seconds a byte, ``latency`` a >= 0 seconds before the bytes move (they
-    do not contend meanwhile). Measurements may give eta < 0; then it must be more than -b (k transfers at once are never
-    faster than one), and the theorems on AdaDUAL, which need eta >= 0, do not apply (`require_penalty`).
+    The cost is T(k) = a + k b M + (k - 1) eta M. ``seconds_per_byte`` is b > 0, ``penalty`` is eta in seconds a
+    byte, and ``latency`` is a >= 0, the seconds before the bytes move, in which transfers do not contend.
+    Measurements may give eta < 0. Then eta must be more than -b (k transfers at once are never faster than
+    one), and the theorems on AdaDUAL, which need eta >= 0, do not apply (`require_penalty`).
 
-    ``ratios``: measured instead. ``ratios[i][j]`` in (0, 1] is the speed that a transfer of ``kinds[i]`` keeps beside one of
-    ``kinds[j]``; beside several it keeps the product, which is an assumption. b is then the cost alone, and eta is not
-    used. A job's kind is the name of its profile.
+    ``ratios`` replace the formula by measurements. ``ratios[i][j]`` in (0, 1] is the fraction of its speed that
+    a transfer of ``kinds[i]`` keeps next to one of ``kinds[j]``; next to several it keeps the product, which is
+    an assumption. b is then the cost alone, and eta is not used. The kind of a job is the name of its profile.
     """
 
     seconds_per_byte: float
@@ -95,9 +134,19 @@ class Contention(Part):
         return self.seconds_per_byte / (2 * (self.seconds_per_byte + self.penalty))
 
     def require_penalty(self, what: str, *, latency: bool = True) -> None:
-        """`InputError` unless eta >= 0 and there are no measured ratios: ``what`` (a theorem, a program) needs that.
+        """Refuse a model that a theorem or a program cannot take.
 
-        ``latency`` False: and that a = 0.
+        Parameters
+        ----------
+        what
+            Theorem or program that needs eta >= 0 and no measured ratios, for the error.
+        latency
+            False if it also needs a latency a = 0.
+
+        Raises
+        ------
+        InputError
+            If the model is another one.
         """
         if self.measured:
             raise InputError(
@@ -125,7 +174,24 @@ def _kept_speed(value: Any, field: str) -> float:
 def square(
     part: str, kinds: Sequence[str], ratios: Sequence[Sequence[Any]], legal: Callable[[Any, str], T]
 ) -> tuple[tuple[T, ...], ...]:
-    """A table with a row and a column for each of ``kinds``, each of its values (and its field) made ``legal``."""
+    """Return a table with a row and a column for each kind.
+
+    Parameters
+    ----------
+    part
+        Name of the part of the instance file, for errors.
+    kinds
+        Names of the rows and columns.
+    ratios
+        Rows of values.
+    legal
+        Function of a value and of its field that returns the legal value or raises.
+
+    Raises
+    ------
+    InputError
+        If the table has another shape or an illegal value.
+    """
     if len(set(kinds)) < len(kinds):
         raise InputError("a kind is given twice", field=f"{part}.kinds", value=list(kinds), legal="different names")
     if len(ratios) != len(kinds) or any(len(row) != len(kinds) for row in ratios):

@@ -1,10 +1,10 @@
-"""What the documents of instance files are made of: strict models of pydantic, and numbers of JSON.
+"""Documents of instance files: strict models of pydantic, and numbers of JSON.
 
-JSON that nobody vouches for: read whole, without surprises, or refused in one line.
+JSON from an untrusted file is read whole and without surprises, or refused in one line.
 
-Python's reader takes more than it should: of a key given twice the last value wins without a word, halves of
-surrogate pairs become text that no file can hold, and what is nested deeply enough ends in a traceback when somebody prints
-it. pydantic's reader refuses the last two, but names no line.
+Python's reader accepts too much: of a key that is given twice the last value wins silently, halves of
+surrogate pairs become text that no file can hold, and a deeply nested document ends in a traceback when it
+is printed. pydantic's reader refuses the last two, but names no line.
 """
 
 from __future__ import annotations
@@ -30,12 +30,29 @@ class _RepeatedKey(ValueError):
 def parse_json(
     content: bytes, path: str | os.PathLike[str], legal: str, what: str = "a JSON document", *, row: bool = False
 ) -> Any:
-    """The value that a JSON document holds. NaN and Infinity are read as floats: who uses them says what is legal.
+    """Return the value that a JSON document holds.
 
-    Time and memory are proportional to the length of the document. ``row``: name the line where it ceases to be JSON.
+    NaN and Infinity are read as floats; the caller decides whether they are legal. Time and memory are
+    proportional to the length of the document.
 
-    Raises `InputError`: not JSON, truncated, nested deeper than 200, an integer of more than 4,300 digits, half a surrogate
-    pair, or a key that is given twice in an object: ``path``, what is the matter, and ``legal``.
+    Parameters
+    ----------
+    content
+        Bytes of the document.
+    path
+        File that it comes from, for the error.
+    legal
+        Description of a legal document, for the error.
+    what
+        Name of the document, for the error.
+    row
+        Name the line at which the document stops being JSON.
+
+    Raises
+    ------
+    InputError
+        If the document is not JSON or truncated, is nested deeper than 200, or has an integer of more than
+        4,300 digits, half a surrogate pair, or a key that is given twice in an object.
     """
     try:
         document = json.loads(content, object_pairs_hook=_once)
@@ -77,7 +94,24 @@ LARGEST = 1e300  # of an integer that is read or shown: sums of legal times and 
 
 
 def read_document(model: type[Read], content: bytes, path: str | os.PathLike[str], form: str) -> Read:
-    """What a JSON document of the format ``form`` says; `InputError` with the first field that ``model`` refuses."""
+    """Return the value of a JSON document, checked by a model.
+
+    Parameters
+    ----------
+    model
+        Type that pydantic validates the document as.
+    content
+        Bytes of the document.
+    path
+        File that it comes from, for the error.
+    form
+        Name of the format, for the error.
+
+    Raises
+    ------
+    InputError
+        For the first field that the model refuses.
+    """
     parse_json(content, path, form)  # what the reader of documents would pass over in silence
     try:
         return TypeAdapter(model).validate_json(content)
@@ -86,7 +120,17 @@ def read_document(model: type[Read], content: bytes, path: str | os.PathLike[str
 
 
 def first_problem(problem: Any, path: str | os.PathLike[str], form: str) -> InputError:
-    """The line for one of the problems that pydantic found."""
+    """Return the error for one of the problems that pydantic found.
+
+    Parameters
+    ----------
+    problem
+        Entry of ``ValidationError.errors()``.
+    path
+        File that the document comes from.
+    form
+        Name of the format.
+    """
     if problem["type"] == "json_invalid":
         return InputError("not a JSON document, or a truncated one", file=path, legal=f"format {form}")
     field = ".".join(str(part) for part in where(problem)) or "document"
@@ -96,7 +140,15 @@ def first_problem(problem: Any, path: str | os.PathLike[str], form: str) -> Inpu
 
 
 def told(problem: Any, fields: Collection[str] = ()) -> tuple[str, str]:
-    """What is the matter, and what is legal, in the words of all other errors; ``fields``: those that there are."""
+    """Return the message of a problem and its legal values, in the words of all other errors.
+
+    Parameters
+    ----------
+    problem
+        Entry of ``ValidationError.errors()``.
+    fields
+        Names of the fields that exist there, for near matches.
+    """
     if problem["type"] == "extra_forbidden":
         name = str(problem["loc"][-1])
         return "there is no such field", near_matches(name, list(fields), kind="field") if fields else "no such field"
@@ -106,17 +158,35 @@ def told(problem: Any, fields: Collection[str] = ()) -> tuple[str, str]:
 
 
 def where(problem: Any) -> Sequence[str | int]:
-    """Keys and positions that lead to a problem."""
+    """Return the keys and positions that lead to a problem.
+
+    Parameters
+    ----------
+    problem
+        Entry of ``ValidationError.errors()``.
+    """
     return [part for part in problem["loc"] if part not in ("int", "float")]
 
 
 def short_number(value: Any) -> Any:
-    """An integer-valued float as int, so that files and people see ``3`` and not ``3.0``."""
+    """Return an integer-valued float as int, so that files and people see ``3`` and not ``3.0``.
+
+    Parameters
+    ----------
+    value
+        Any value; all others are returned unchanged.
+    """
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def stated(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that have no default, or another value: as they stand in an instance file."""
+    """Return the fields of a dataclass that have no default or another value, as JSON.
+
+    Parameters
+    ----------
+    value
+        Instance of the dataclass.
+    """
     given = ((field.name, getattr(value, field.name), field.default) for field in fields(value))
     return {name: _of_json(found) for name, found, default in given if found != default}
 
@@ -137,16 +207,28 @@ class Part:
             object.__setattr__(self, name, value)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file."""
+        """Return the part of an instance file that describes the object."""
         return stated(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """Return the object that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as `to_json` returns it.
+        """
         return cls(**{key: value for key, value in document.items() if value is not None})
 
 
 def shown(value: Any) -> Any:
-    """A value as a line about it may hold it; ``...`` for what is long or has parts."""
+    """Return a value that fits into a line of an error; ``...`` for one that is long or has parts.
+
+    Parameters
+    ----------
+    value
+        Any value.
+    """
     short = isinstance(value, str | int | float | bool | type(None))
     return ... if not short or (isinstance(value, int) and abs(value) > LARGEST) else value

@@ -1,11 +1,11 @@
-"""Where the clock of an instance begins: time is counted from the first arrival, whatever a log counts from.
+"""Clock of an instance: time counts from the first arrival, whatever moment a log counts from.
 
-A log that counts seconds from 1970 leaves a float64 a resolution of 2.4e-7 s, and every tolerance that is relative to its
-times is worth seconds. So whatever computes (engines, solvers, bounds, theorems) sees `Instance.relative`, whose
-first job arrives at 0, and its results are put back on the log's clock for people
+A log that counts seconds from 1970 leaves a float64 a resolution of 2.4e-7 s, and every tolerance that is
+relative to its times is worth seconds. So everything that computes (engines, solvers, bounds, theorems)
+sees `Instance.relative`, whose first job arrives at 0. Results are put back on the log's clock for people
 (`optsched.problem.schedule.Schedule.on_clock`, `optsched.problem.objectives.Objective.clock_part`,
-`optsched.bounds.certificate.Certificate.on_clock`). Results therefore do not depend on the epoch, but for what the
-clock of the log itself cannot hold.
+`optsched.bounds.certificate.Certificate.on_clock`). They do not depend on the epoch, except for digits that
+the clock of the log cannot hold.
 """
 
 from __future__ import annotations
@@ -18,12 +18,24 @@ from optsched.problem.arrays import Floats
 
 
 def epoch_of(arrival: Floats, due: Floats) -> float:
-    """The first arrival, in seconds, if every arrival f64[n] and finite due date f64[n] less it is a float without rounding.
+    """Return the first arrival, in seconds, if the times less it are floats without rounding.
 
-    Else the last multiple of G before it, G the least power of two that is no less than the time between the first and the
-    last of them (on the same condition, else 0): no digit of the times between them is lost then. That is 0 where they are
-    as far apart as they are late, when there is nothing to gain. Whatever it is, it is so many times as large where all
-    times are counted in a unit so many times, a power of two, as small. O(n).
+    Otherwise return the last multiple of G before it, where G is the least power of two that is no less than
+    the time between the first and the last of them, on the same condition; otherwise 0. No digit of the times
+    between them is lost then. The result is 0 where the times are as far apart as they are late, since there is
+    nothing to gain. If all times are given in a unit smaller by a power of two, the result is larger by the
+    same factor.
+
+    Parameters
+    ----------
+    arrival
+        Arrivals in seconds, f64[n].
+    due
+        Due dates in seconds, f64[n]; infinite ones do not count.
+
+    Notes
+    -----
+    O(n).
     """
     if arrival.size == 0:
         return 0.0
@@ -37,7 +49,10 @@ def epoch_of(arrival: Floats, due: Floats) -> float:
 
 
 def _exactly_less(times: Floats, epoch: float) -> bool:
-    """Is ``times - epoch`` free of rounding everywhere? (The error of a difference of floats is a float: Knuth's TwoSum.)"""
+    """Return True if ``times - epoch`` is free of rounding everywhere.
+
+    The error of a difference of floats is itself a float (Knuth's TwoSum).
+    """
     difference = times - epoch
     back = difference - times
     error = (times - (difference - back)) + (-epoch - back)

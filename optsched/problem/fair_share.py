@@ -18,35 +18,82 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from optsched.problem.arrays import Floats, frozen
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
+from optsched.problem.arrays import Floats, Ints, frozen
+from optsched.problem.cluster import Cluster
 
 BITS = 60  # of the shortest job, in ticks
 
 
+class Paced(Protocol):
+    """Some jobs of an instance and how fast they run: an `optsched.problem.job_speeds.JobSpeeds`."""
+
+    jobs: Ints
+
+    def paces(self) -> tuple[Floats, Floats]:
+        """Return the fewest and the most seconds that a unit of work can take, f64[k] each."""
+
+
+class SharingJobs(Protocol):
+    """The part of an instance that decides the fair flow times of its jobs."""
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+
+    @property
+    def arrival(self) -> Floats:
+        """Release dates r_j in seconds, f64[n]."""
+
+    @property
+    def gpus(self) -> Ints:
+        """Gang sizes, i64[n]."""
+
+    @property
+    def work(self) -> Floats:
+        """Units of work, f64[n]."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """Cluster whose GPUs are shared."""
+
+    @property
+    def speeds(self) -> Iterable[Paced]:
+        """Speeds of all jobs, a part for every model of speeds."""
+
+    def __hash__(self) -> int:
+        """Return the same number for equal instances: the times are computed once for them."""
+
+
 @lru_cache(maxsize=8)
-def fair_flow_times(instance: Instance) -> Floats:
-    """d_j f64[n], seconds; read-only. `InputError` where a job has no speed on this cluster."""
-    fastest = np.ones(instance.n)
-    for speeds in instance.speeds:
+def fair_flow_times(jobs: SharingJobs) -> Floats:
+    """Return the fair flow times d_j of all jobs in seconds, f64[n], read-only.
+
+    Parameters
+    ----------
+    jobs
+        An instance.
+
+    Raises
+    ------
+    InputError
+        When a job has no speed on this cluster.
+    """
+    fastest = np.ones(jobs.n)
+    for speeds in jobs.speeds:
         fastest[speeds.jobs] = speeds.paces()[0]
-    alone = (instance.work * fastest).tolist()
+    alone = (jobs.work * fastest).tolist()
     scale = Fraction(2) ** (BITS + 1 - math.frexp(min(alone, default=1.0))[1])
-    arrivals = [Fraction(r) for r in instance.arrival.tolist()]
+    arrivals = [Fraction(r) for r in jobs.arrival.tolist()]
     first = min(arrivals, default=Fraction(0))
     arrival = [math.floor((r - first) * scale) for r in arrivals]
-    stay = _stays(
-        arrival, [math.floor(Fraction(p) * scale) for p in alone], instance.gpus.tolist(), instance.cluster.gpus
-    )
+    stay = _stays(arrival, [math.floor(Fraction(p) * scale) for p in alone], jobs.gpus.tolist(), jobs.cluster.gpus)
     return frozen(np.array([max(float(x / scale), p) for x, p in zip(stay, alone, strict=True)], dtype=np.float64))
 
 

@@ -1,6 +1,7 @@
-"""How results show themselves in a notebook: ``_repr_html_`` asks here for the view of its kind.
+"""Views of results in a notebook: ``_repr_html_`` looks up the view of its kind here.
 
-Views draw pictures, so they belong to a layer far above the things that they show: `optsched.report.html_views` files them.
+Views draw pictures, so they belong to a layer far above the results: `optsched.report.html_views` registers
+them.
 """
 
 from __future__ import annotations
@@ -16,17 +17,37 @@ VIEWS: Registry[Callable[[Any], str]] = Registry("view", package="optsched.repor
 
 
 def html_of(kind: str, thing: Any) -> str:
-    """The view of a thing of this kind: a self-contained HTML fragment, without scripts."""
+    """Return the view of a result: a self-contained HTML fragment without scripts.
+
+    Parameters
+    ----------
+    kind
+        Kind of result, by which the view is registered.
+    thing
+        Result to show.
+    """
     return VIEWS.get(kind)(thing)
 
 
 def escaped(text: str) -> str:
-    """Text of anybody for an HTML page."""
+    """Return text for an HTML page, escaped.
+
+    Parameters
+    ----------
+    text
+        Text from any source.
+    """
     return html.escape(printable(text, lines=True))
 
 
 def number(value: float | None) -> str:
-    """A value for people, its integer part in full: 133, 1234567.891; a dash for none."""
+    """Return a value for people, with its integer part in full: 133, 1234567.891; a dash for none.
+
+    Parameters
+    ----------
+    value
+        Number, None or nan.
+    """
     if value is None or value != value:
         return "-"
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3f}" if abs(value) >= 1 else f"{value:.4g}"

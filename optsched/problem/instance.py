@@ -13,13 +13,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors, naming
-from optsched.problem.arrays import Floats, Ints, frozen
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.documents import short_number
@@ -27,24 +26,20 @@ from optsched.problem.epoch import epoch_of
 from optsched.problem.html import html_of
 from optsched.problem.instance_file import document, naming_jobs, read_parts, write_parts
 from optsched.problem.interference import Interference
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, SubBatch
 from optsched.problem.job_table import (
     COLUMNS,
     Job,
-    JobColumns,
     job_problems,
     missing_values,
     normal_table,
     table_of,
 )
 from optsched.problem.objectives import get_objective
-from optsched.problem.speed_model import LAST, JobSpeeds, SpeedModel, SubBatch, speed_models
+from optsched.problem.scaling import Scaling
+from optsched.problem.speed_model import LAST, SpeedModel, speed_models
+from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.contention import IterationTasks
-    from optsched.problem.profile import Profile
-    from optsched.problem.scaling import Scaling
-    from optsched.problem.throughputs import Throughputs
 
 __all__ = ["READERS", "Cluster", "Instance", "Job", "NodeGroup", "Source", "instance_of"]
 
@@ -60,7 +55,7 @@ class PandasFrame(Protocol):
     def iloc(self) -> Any: ...
 
 
-class Instance(JobColumns):
+class Instance(ModelledJobs):
     """Jobs and a cluster: the only input of everything.
 
     Parameters
@@ -158,15 +153,12 @@ class Instance(JobColumns):
     objective: str | None
     recipe: dict[str, Any] | None
     optimum: dict[str, Any] | None
-    contention: Contention | None
-    interference: Interference | None
+    models: tuple[SpeedModel, ...]
     file: str | None  # that it was read from, unchanged
     epoch: float  #: where its clock begins, in its own seconds: the first arrival (see `optsched.problem.epoch`)
     zero: float  # what the log's clock says at its time 0: not 0 for `relative` only
-    # What is given of the models of speeds is an attribute, too. Of those that come with optsched:
-    profiles: dict[str, Profile]
+    # The values that models of speeds are given are attributes, too: `profiles`, `tasks`, and
     throughputs: Throughputs | None
-    tasks: dict[str, IterationTasks]
     scalings: dict[str, Scaling]
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -227,7 +219,7 @@ class Instance(JobColumns):
 
     @cached_property
     def speeds(self) -> tuple[JobSpeeds, ...]:
-        """How fast jobs run: one part for every model by which some do, in the order of their ranks."""
+        """Speeds of all jobs: a part for every model by which some jobs run, in the order of their ranks."""
         return tuple(self.models[k].speeds(self, np.flatnonzero(self._model_of == k)) for k in self._used_models)
 
     @cached_property
@@ -236,7 +228,13 @@ class Instance(JobColumns):
         return used
 
     def speeds_of(self, j: int) -> JobSpeeds:
-        """Those that job ``j`` is among."""
+        """Return the part of `speeds` that a job is in.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
         return self.speeds[self._used_models.index(int(self._model_of[j]))]
 
     @property
@@ -244,32 +242,44 @@ class Instance(JobColumns):
         """Are there jobs that run on any number of GPUs?"""
         return any(speeds.elastic for speeds in self.speeds)
 
-    def jobs_at(self, model: str) -> Ints:
-        """The jobs that have their speed from that model (``"duration"``, ``"profiles"``, ...), ascending i64[k]."""
-        names = [each.name for each in self.models]
-        return np.flatnonzero(self._model_of == names.index(model)) if model in names else np.zeros(0, dtype=np.int64)
-
     def sub_batches(self, j: int) -> tuple[SubBatch, ...]:
-        """How the batch of job ``j`` may be split, the largest sub-batch that some GPU holds first; () where it is unknown.
+        """Return the ways to split the batch of a job, the largest sub-batch that some GPU holds first.
 
-        A job that states its ``gpu_memory`` needs that much at the first; fewer samples at a time need less.
+        A job that states its ``gpu_memory`` needs that memory with the first one; fewer samples at a time need
+        less.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+
+        Returns
+        -------
+        tuple[SubBatch, ...]
+            An empty tuple if the ways are unknown.
         """
         return self.speeds_of(j).sub_batches(j)
 
     @cached_property
     def kinds(self) -> tuple[str | None, ...]:
-        """What every job is to its partners on a GPU: its profile, or its model, where the table of interference has it."""
+        """Kind of every job in the table of interference: its profile or its model; None if neither is there."""
         known = set() if self.interference is None else set(self.interference.kinds)
         names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
         return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
-    @cached_property
-    def at_task_level(self) -> bool:
-        """Are the jobs, if there are any, simulated task by task? All have tasks then; beside others they are whole jobs."""
-        return bool(self.tasks) and self.jobs_at("tasks").size == self.n
-
     def require_whole_jobs(self, what: str) -> None:
-        """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
+        """Refuse jobs that have tasks.
+
+        Parameters
+        ----------
+        what
+            Name of the caller, which needs jobs that hold their GPUs alone and run at a rate, for the error.
+
+        Raises
+        ------
+        InputError
+            If the jobs are simulated task by task.
+        """
         if self.at_task_level:
             raise InputError(
                 f"{what} schedules whole jobs, these have tasks and share GPUs",
@@ -277,27 +287,14 @@ class Instance(JobColumns):
                 legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
             )
 
-    def _of_tasks(self, field: str) -> Floats:
-        values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
-        return frozen(np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64))
-
-    @cached_property
-    def forward(self) -> Floats:
-        """Seconds of a forward task, f64[n]; only at the task level."""
-        return self._of_tasks("forward")
-
-    @cached_property
-    def backward(self) -> Floats:
-        """Seconds of a backward task, f64[n]; only at the task level."""
-        return self._of_tasks("backward")
-
-    @cached_property
-    def message(self) -> Floats:
-        """Bytes that are all-reduced after each iteration when the gang spans nodes, f64[n]; 0: none. Task level only."""
-        return self._of_tasks("message")
-
     def job(self, j: int) -> Job:
-        """Job ``j`` as an object (for people and small instances; programs read the arrays)."""
+        """Return a job as an object, for people and small instances; programs read the arrays.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
         row = self.table.row(j, named=True)
         values = {name: row[name] for name in COLUMNS}
         for name in (*_NUMBERS, *_IF_STATED):
@@ -312,21 +309,40 @@ class Instance(JobColumns):
         return [self.job(j) for j in range(self.n)]
 
     def replace(self, **changes: Any) -> Instance:
-        """A copy with other ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``, ``optimum``, ``profiles``,
-        ``throughputs``, ``tasks``, ``contention``, ``scalings`` or ``interference``.
+        """Return a copy with other parts.
+
+        A stated optimum is dropped when anything but name, objective and recipe changes.
+
+        Parameters
+        ----------
+        changes
+            Arguments of `Instance` that change: ``jobs``, ``cluster``, ``name``, ``objective``, ``recipe``,
+            ``optimum``, ``contention``, ``interference``, ``profiles``, ``throughputs``, ``tasks``, ``scalings`` or
+            another model of speeds.
         """
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
-        parts = {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
         given = {model.name: model.given for model in self.models if model.document is not None}
-        return Instance(**{**parts, **given, **changes})
+        return Instance(**{**self._parts(), **given, **changes})
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
-        """The same jobs on another cluster; a proven optimum does not carry over."""
+        """Return the same jobs on another cluster, without a proven optimum.
+
+        Parameters
+        ----------
+        cluster
+            Cluster, or its text form.
+        """
         return self.replace(cluster=cluster, optimum=None)
 
     def head(self, count: int) -> Instance:
-        """The first ``count`` jobs by (arrival, position), in their order; a proven optimum does not carry over."""
+        """Return the first jobs by (arrival, position), in their order, without a proven optimum.
+
+        Parameters
+        ----------
+        count
+            Number of jobs; if there are no more, the instance itself is returned.
+        """
         if count >= self.n:
             return self
         first = np.sort(np.lexsort((np.arange(self.n), self.arrival))[:count])
@@ -367,15 +383,37 @@ class Instance(JobColumns):
 
     def to_json(self) -> dict[str, Any]:
         """The document of an instance file (``"format": "optsched-instance/1"``)."""
-        return document(self)
+        return document(self._parts(), self.models)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.json`` or ``.parquet``, whole or not at all."""
-        write_parts(path, self)
+        """Write an instance file, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            File to write, ``.json`` or ``.parquet``.
+        """
+        write_parts(path, self._parts(), self.models)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
-        """Read an instance file (``.json`` or ``.parquet``); `InputError` when it is not one."""
+        """Read an instance file.
+
+        Parameters
+        ----------
+        path
+            File to read, ``.json`` or ``.parquet``.
+
+        Raises
+        ------
+        InputError
+            If the file is not an instance file.
+        RowErrors
+            If jobs are invalid; every one is reported.
+        """
         with naming(path), naming_jobs(path):
             instance = Instance(**read_parts(path), file=path)
         instance.__dict__["file"] = os.fspath(path)
@@ -410,9 +448,17 @@ READERS: Registry[Callable[[str | os.PathLike[str]], Instance]] = Registry("read
 
 
 def instance_of(source: Source) -> Instance:
-    """The instance itself, or the one that a SOURCE text names (`optsched.load`): a file, a shipped name, DIALECT:PATH.
+    """Return the instance that a SOURCE names, or the instance itself.
 
-    Raises `InputError` for a text that names none, and for anything else.
+    Parameters
+    ----------
+    source
+        Instance, or text as for `optsched.load`: a file, a shipped name, DIALECT:PATH.
+
+    Raises
+    ------
+    InputError
+        If the text names no instance, or the source is anything else.
     """
     if isinstance(source, Instance):
         return source

@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
 from optsched.errors import InputError, RowErrors, RowProblem, naming
+from optsched.problem.atomic_files import read_bytes, suffix_of, write_atomic
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.documents import (
@@ -34,16 +35,12 @@ from optsched.problem.documents import (
     told,
     where,
 )
-from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.interference import Interference
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.parquet import read_parquet, write_parquet
 from optsched.problem.speed_model import SpeedModel, speed_models
 from optsched.registry import near_matches
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
 
 FORMAT = "optsched-instance/1"
 _METADATA = "optsched-instance"
@@ -155,28 +152,38 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def document(instance: Instance) -> dict[str, Any]:
-    """The JSON document of an instance; absent fields and defaults other than ids are left out."""
+def document(parts: Mapping[str, Any], models: Iterable[SpeedModel]) -> dict[str, Any]:
+    """Return the JSON document of an instance, without absent fields and without defaults other than ids.
+
+    Parameters
+    ----------
+    parts
+        Arguments of the constructor of the instance by name, as `read_parts` returns them: ``jobs`` is the table of its
+        jobs. Those that the models of speeds hold are not needed.
+    models
+        Models of speeds of the instance, by rank.
+    """
     silent: dict[str, Any] = {"weight": 1.0}
     rows = []
-    for row in instance.table.iter_rows(named=True):
+    for row in parts["jobs"].iter_rows(named=True):
         rows.append({k: short_number(v) for k, v in row.items() if v is not None and silent.get(k, ...) != v})
-    return {"format": FORMAT, **_header(instance), "jobs": rows}
+    return {"format": FORMAT, **_header(parts, models), "jobs": rows}
 
 
-def _header(instance: Instance) -> dict[str, Any]:
-    """All parts but the jobs, as in a document."""
-    parts = {
-        "name": instance.name,
-        "objective": instance.objective,
-        "cluster": instance.cluster.to_json(),
-        **{model.name: model.to_json() for model in instance.models},
-        "contention": None if instance.contention is None else instance.contention.to_json(),
-        "interference": None if instance.interference is None else instance.interference.to_json(),
-        "recipe": instance.recipe,
-        "optimum": _plain(instance.optimum),
+def _header(parts: Mapping[str, Any], models: Iterable[SpeedModel]) -> dict[str, Any]:
+    """Return all parts of a document but the jobs."""
+    contention, interference = parts["contention"], parts["interference"]
+    documents = {
+        "name": parts["name"],
+        "objective": parts["objective"],
+        "cluster": parts["cluster"].to_json(),
+        **{model.name: model.to_json() for model in models},
+        "contention": None if contention is None else contention.to_json(),
+        "interference": None if interference is None else interference.to_json(),
+        "recipe": parts["recipe"],
+        "optimum": _plain(parts["optimum"]),
     }
-    return {key: value for key, value in parts.items() if value not in (None, "", {})}
+    return {key: value for key, value in documents.items() if value not in (None, "", {})}
 
 
 def _plain(optimum: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -187,16 +194,26 @@ def _plain(optimum: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {**optimum, "value": int(value) if value.denominator == 1 else float(value)}
 
 
-def write_parts(path: str | os.PathLike[str], instance: Instance) -> None:
-    """Write an instance to ``.json`` or ``.parquet``, whole or not at all."""
+def write_parts(path: str | os.PathLike[str], parts: Mapping[str, Any], models: Iterable[SpeedModel]) -> None:
+    """Write an instance to ``.json`` or ``.parquet``, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        File to write; its suffix decides the format.
+    parts
+        Arguments of the constructor of the instance, as for `document`.
+    models
+        Models of speeds of the instance, by rank.
+    """
     if suffix_of(path, "an instance") == ".json":
-        doc = document(instance)
+        doc = document(parts, models)
         lines = ",\n".join("  " + json.dumps(row) for row in doc.pop("jobs"))
         head = _text(doc, path, indent=1)[:-2]  # one line a job: diffs and people can read it
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
     else:
-        header = _text({"format": FORMAT, **_header(instance)}, path)
-        write_parquet(instance.table, path, {_METADATA: header})
+        header = _text({"format": FORMAT, **_header(parts, models)}, path)
+        write_parquet(parts["jobs"], path, {_METADATA: header})
 
 
 def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | None = None) -> str:
@@ -209,7 +226,20 @@ def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | No
 
 
 def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The constructor arguments of the instance in a file; `InputError` when it is not one."""
+    """Return the arguments of the constructor of the instance in a file.
+
+    Parameters
+    ----------
+    path
+        File to read, ``.json`` or ``.parquet``.
+
+    Raises
+    ------
+    InputError
+        If the file is not an instance file.
+    RowErrors
+        If jobs have illegal fields.
+    """
     suffix = Path(path).suffix.lower()
     if suffix == ".parquet":
         metadata, table = read_parquet(path, path, f"a table written as {FORMAT}")
@@ -273,7 +303,18 @@ def _document_model(models: tuple[type[SpeedModel], ...]) -> type[BaseModel]:
 
 @contextmanager
 def naming_jobs(path: str | os.PathLike[str]) -> Iterator[None]:
-    """`RowErrors` about jobs of a JSON file say which ones: by number, id and the line where they begin."""
+    """Make `RowErrors` about the jobs of a JSON file name them: by number, id and line.
+
+    Parameters
+    ----------
+    path
+        File that is being read.
+
+    Raises
+    ------
+    RowErrors
+        The errors of the body, with those names.
+    """
     try:
         yield
     except RowErrors as error:

@@ -58,7 +58,20 @@ class Interference(Part):
         return {kind: k for k, kind in enumerate(self.kinds)}
 
     def slowdown(self, one: str | None, other: str | None) -> float:
-        """xi of ``one`` beside ``other``; inf: the two never share a GPU; ``ratio`` where either is not in the table."""
+        """Return the slowdown xi of one kind of job that shares its GPUs with another.
+
+        Parameters
+        ----------
+        one
+            Kind of the job that is slowed down.
+        other
+            Kind of its partner.
+
+        Returns
+        -------
+        float
+            Infinity if the two never share a GPU; ``ratio`` if either kind is not in the table.
+        """
         a, b = self.row.get(one or ""), self.row.get(other or "")
         if a is None or b is None:
             return self.ratio
@@ -66,18 +79,35 @@ class Interference(Part):
         return math.inf if value is None else value
 
     def table(self, kinds: Sequence[str | None]) -> npt.NDArray[np.float64]:
-        """xi[a, b] of these kinds, f64[K, K]; inf in both directions where a pair never shares."""
+        """Return the slowdowns xi[a, b] between kinds, f64[K, K].
+
+        Parameters
+        ----------
+        kinds
+            The K kinds; None for a job of no known kind.
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Infinity in both directions where a pair never shares.
+        """
         found = np.array([[self.slowdown(a, b) for b in kinds] for a in kinds], dtype=np.float64)
         found = found.reshape(len(kinds), len(kinds))
         return np.where(np.isfinite(found) & np.isfinite(found.T), found, np.inf)
 
     def restricted(self, kinds: Iterable[str]) -> Interference:
-        """The rows and columns of these kinds only."""
+        """Return a table with the rows and columns of some kinds.
+
+        Parameters
+        ----------
+        kinds
+            Kinds that stay.
+        """
         wanted = set(kinds)
         kept = [k for k, kind in enumerate(self.kinds) if kind in wanted]
         ratios = tuple(tuple(self.ratios[a][b] for b in kept) for a in kept)
         return Interference(self.ratio, tuple(self.kinds[k] for k in kept), ratios, self.source)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an instance file."""
+        """Return the part of an instance file that describes the interference."""
         return {"ratio": self.ratio, **super().to_json()}

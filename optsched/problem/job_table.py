@@ -1,27 +1,22 @@
-"""`Job`, the table of the jobs of an instance, its checks, which nodes may serve a job, and its arrays."""
+"""`Job`, the table of the jobs of an instance, its checks, and which nodes may serve a job."""
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
-from optsched.problem.arrays import Bools, Floats, Ints, frozen, is_number, is_whole
+from optsched.problem.arrays import Bools, Ints, is_number, is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER
 from optsched.problem.table import is_pandas, polars_of_pandas
 from optsched.registry import near_matches
-
-if TYPE_CHECKING:
-    from optsched.problem.speed_model import SpeedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,18 @@ REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
 def table_of(jobs: Any) -> pl.DataFrame:
-    """The table of a list of jobs, or a polars or pandas table as a polars one; `InputError` otherwise."""
+    """Return jobs as a polars table.
+
+    Parameters
+    ----------
+    jobs
+        List of `Job`, or a polars or pandas table.
+
+    Raises
+    ------
+    InputError
+        If the jobs are none of these, or a field has the wrong type.
+    """
     if is_pandas(jobs):
         return polars_of_pandas(jobs)
     if isinstance(jobs, pl.DataFrame):
@@ -110,9 +116,19 @@ def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
 
 
 def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None) -> pl.DataFrame:
-    """``table`` with exactly the canonical columns and types, defaults filled in (see `missing_values`).
+    """Return a table with exactly the canonical columns and types, defaults filled in (see `missing_values`).
 
-    Without an ``id`` column jobs are numbered from 1. Raises `InputError` for an unknown column or a wrong type.
+    Parameters
+    ----------
+    table
+        Table of jobs; without an ``id`` column jobs are numbered from 1.
+    file
+        File that the table comes from, for the error.
+
+    Raises
+    ------
+    InputError
+        If a column is unknown or has the wrong type.
     """
     unknown = [name for name in table.columns if name not in COLUMNS]
     if unknown:
@@ -147,7 +163,15 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
 
 
 def missing_values(table: pl.DataFrame) -> list[RowProblem]:
-    """Jobs without arrival or gang size in a table that has such a column: only an absent column means its default."""
+    """Return the jobs without arrival or gang size in a table that has such a column.
+
+    Only an absent column takes the default.
+
+    Parameters
+    ----------
+    table
+        Table of jobs as given.
+    """
     return [
         RowProblem(row + 1, field, None, legal, "missing")
         for field, legal in _STATED.items()
@@ -156,11 +180,71 @@ def missing_values(table: pl.DataFrame) -> list[RowProblem]:
     ]
 
 
-def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
-    """Every value of a normal table that is invalid on this cluster, by row (1-based position).
+class ProfileRules(Protocol):
+    """The part of an `optsched.problem.speed_model.SpeedModel` that decides which jobs are valid and where they may run."""
 
-    ``models``: what gives jobs their speeds. Legal seconds: arrivals 0..1e18, durations 1e-12..1e18, due dates
-    -1e18..1e18; weights 0 or 1e-18..1e18; iterations at most 1e18.
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """Profiles whose speed the model gives."""
+
+    @property
+    def closed(self) -> bool:
+        """True if a profile that no model knows is an error."""
+
+    @property
+    def limits_types(self) -> bool:
+        """True if some profiles do not run on every GPU type."""
+
+    def gang(self, name: str, /) -> int | None:
+        """Return the gang size that a profile needs, or None for any.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        """
+
+    def runs_on(self, name: str, gpu: str, gang: int, /) -> bool:
+        """Return True if a gang of that size and profile runs on GPUs of a type.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        gpu
+            GPU type.
+        gang
+            Gang size.
+        """
+
+    def applies_to(self, table: pl.DataFrame, /) -> Bools:
+        """Return which jobs of a valid table have their speed from the model, bool[n].
+
+        Parameters
+        ----------
+        table
+            Normal table of jobs.
+        """
+
+
+def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:
+    """Return every invalid value of a normal table on a cluster, by row (1-based position).
+
+    Legal values: arrivals from 0 to 1e18 seconds, durations from 1e-12 to 1e18, due dates from -1e18 to 1e18;
+    weights 0 or from 1e-18 to 1e18; iterations at most 1e18.
+
+    Parameters
+    ----------
+    table
+        Normal table of jobs.
+    cluster
+        Cluster that the jobs must fit on.
+    models
+        Models of speeds of the instance.
     """
     # One look at the table says which rules are broken at all; only for those rows are collected.
     broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
@@ -189,7 +273,21 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedMo
 
 
 def rows_that_are(wrong: pl.Expr, numbered: pl.DataFrame, field: str, legal: str, message: str) -> list[RowProblem]:
-    """The problems of the ``field`` in the rows, numbered by ``__row``, that are wrong."""
+    """Return the problems of a field in the rows that are wrong.
+
+    Parameters
+    ----------
+    wrong
+        Expression that is true in those rows.
+    numbered
+        Table of jobs with their 0-based positions in ``__row``.
+    field
+        Name of the field.
+    legal
+        Description of legal values.
+    message
+        Problem in words.
+    """
     rows = numbered.filter(wrong).head(REPORTED).select("__row", field).iter_rows()
     return [RowProblem(row + 1, field, value, legal, message) for row, value in rows]
 
@@ -238,7 +336,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
 RULES = _rules()
 
 
-def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> list[RowProblem]:
+def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:
     # A gang must fit on the GPUs that suit it; a job at the speeds of a table must run at all somewhere.
     pattern, suits = suited_groups(table, cluster, models)
     offered = suits @ np.array([group.count * group.gpus for group in cluster.nodes], dtype=np.int64)
@@ -249,7 +347,7 @@ def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel
 
 
 def _too_little(
-    table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel], j: int, offered: int
+    table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules], j: int, offered: int
 ) -> RowProblem:
     row = table.row(j, named=True)
     gpus, profile = row["gpus"], row["profile"]
@@ -263,12 +361,25 @@ def _too_little(
     return RowProblem(j + 1, "gpus", gpus, legal, "the gang is larger than the cluster")
 
 
-def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedModel]) -> tuple[Ints, Bools]:
-    """(pattern of every job i64[n], the node groups that suit it bool[K, groups]).
+def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> tuple[Ints, Bools]:
+    """Return the pattern of every job, i64[n], and the node groups that suit each pattern, bool[K, groups].
 
-    A job may use a type only where the model that gives it its speed says that its gang runs there, together and spread:
-    where a gang may be placed must not decide whether it runs at all. Jobs with the same pattern may use the same nodes.
-    O(n) in polars plus one look for each distinct combination.
+    A job may use a type only if the model that gives its speed states that its gang runs there, on one node and
+    spread: the placement of a gang must not decide whether it runs at all. Jobs with the same pattern may use
+    the same nodes.
+
+    Parameters
+    ----------
+    table
+        Normal table of jobs.
+    cluster
+        Cluster.
+    models
+        Models of speeds of the instance.
+
+    Notes
+    -----
+    O(n) in polars, and one check for each distinct combination.
     """
     model_of = {name: model for model in models if model.limits_types for name in model.names}
     if not model_of and table["gpu_types"].null_count() == table["gpu_memory"].null_count() == table.height:
@@ -294,104 +405,3 @@ def suited_groups(table: pl.DataFrame, cluster: Cluster, models: Sequence[SpeedM
     numbered = limits.with_columns(pattern=pl.Series(pattern_of.reshape(-1).astype(np.int64)))
     found = rows.join(numbered, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")["pattern"]
     return found.to_numpy().astype(np.int64), patterns
-
-
-class JobColumns:
-    """The arrays of n jobs on a cluster of N nodes, made with the instance; none of them can be written to."""
-
-    table: pl.DataFrame
-    cluster: Cluster
-    models: Sequence[SpeedModel]  # what gives jobs their speeds, by rank
-    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
-
-    n: int  #: number of jobs
-    arrival: Floats  #: release dates r_j in seconds, f64[n]
-    gpus: Ints  #: gang sizes g_j, i64[n]
-    duration: Floats  #: seconds alone at full speed, f64[n]; nan where only iterations are known
-    iterations: Floats  #: iterations, f64[n]; nan where only a duration is known
-    profiled: Bools  #: which jobs ask for iterations (they have no duration), bool[n]
-    #: what a job asks for, f64[n]: seconds at full speed, or iterations where it runs at a profile's speed
-    work: Floats
-    weight: Floats  #: weights w_j, f64[n]
-    due: Floats  #: due dates in seconds, f64[n]; inf where there is none
-    #: Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile (with the largest sub-batch
-    #: whose memory its gang has on this cluster), 0 where nothing says.
-    gpu_memory: Floats
-    #: Seconds that it costs to resume a job, f64[n]; nan where nothing says: then the policy does. As stated, else its
-    #: checkpoint over the least storage bandwidth of the cluster, which every node group must state.
-    restart: Floats
-    job_class: Ints  #: class of each job, i64[n]: same gang size and same eligible nodes, so alike to every placement
-    class_gpus: Ints  #: gang size of each class, i64[K]
-    class_eligible: Bools  #: which nodes the jobs of a class may use, bool[K, N]
-    _model_of: Ints  # the model of every job: of those that would have it the first by rank
-    _arrays: dict[str, Any]  # all of these by name
-
-    def _columns(self) -> dict[str, Any]:
-        """The arrays, of the table, the cluster and the models. O(n + K N)."""
-        model_of = np.full(self.table.height, -1, dtype=np.int64)
-        for k, model in enumerate(self.models):
-            free = model_of < 0
-            if not free.any():
-                break
-            model_of[free & model.applies_to(self.table)] = k
-        duration, iterations = self.floats("duration", math.nan), self.floats("iterations", math.nan)
-        profiled = np.isnan(duration)
-        bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
-        restart, read = self.floats("restart", math.nan), self.floats("checkpoint", math.nan) / bandwidth.min()
-        gpus = self.table["gpus"].to_numpy().astype(np.int64)
-        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
-        count = max(len(patterns), 1)
-        kinds, job_class = np.unique(gpus * count + pattern, return_inverse=True)
-        return {
-            "arrival": self.floats("arrival", 0.0),
-            "gpus": gpus,
-            "duration": duration,
-            "iterations": iterations,
-            "profiled": profiled,
-            "work": np.where(profiled, iterations, duration),
-            "weight": self.floats("weight", 1.0),
-            "due": self.floats("due", math.inf),
-            "gpu_memory": self.floats("gpu_memory", 0.0),
-            "restart": np.where(np.isnan(restart), read, restart),
-            "job_class": job_class.reshape(-1).astype(np.int64),
-            "class_gpus": kinds // count,
-            "_model_of": model_of,
-            "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
-        }
-
-    def floats(self, column: str, missing: float) -> Floats:
-        """A column of numbers, f64[n], with ``missing`` where it says nothing."""
-        array = self._needs[column].to_numpy().astype(np.float64)
-        array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
-        return array
-
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """Job ids in order."""
-        return tuple(self.table["id"].to_list())
-
-    @cached_property
-    def index(self) -> dict[str, int]:
-        """Position of each id."""
-        return {job: j for j, job in enumerate(self.ids)}
-
-    @cached_property
-    def integral(self) -> bool:
-        """Are arrivals, durations, weights and due dates all integers? Results are then exact."""
-        due = self.due[np.isfinite(self.due)]
-        return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
-
-    @cached_property
-    def too_wide(self) -> Bools:
-        """Which gangs no single node that suits them could hold, bool[n]."""
-        widest = (self.class_eligible * self.cluster.node_gpus).max(axis=1)
-        return frozen(self.gpus > widest[self.job_class])
-
-    @property
-    def unrestricted(self) -> bool:
-        """May every job use every node?"""
-        return bool(self.class_eligible.all())
-
-    def eligible(self, j: int) -> Bools:
-        """Nodes whose GPU type and GPU memory suit job ``j``, bool[N]."""
-        return cast("Bools", self.class_eligible[self.job_class[j]])

@@ -10,30 +10,48 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
-from optsched.problem.fair_share import fair_flow_times
+from optsched.problem.fair_share import SharingJobs, fair_flow_times
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
 
 Term = Callable[[Any, Any, Any, Any], Any]
 DEFAULT = "total_flow_time"
 
 
+class JudgedJobs(SharingJobs, Protocol):
+    """The part of an instance that decides the value of completion times."""
+
+    @property
+    def weight(self) -> Floats:
+        """Weights w_j, f64[n]."""
+
+    @property
+    def due(self) -> Floats:
+        """Due dates in seconds, f64[n]; infinite for a job without one."""
+
+    @property
+    def epoch(self) -> float:
+        """First arrival, in seconds on the log's clock."""
+
+    @property
+    def objective(self) -> str | None:
+        """Objective that is meant when none is named."""
+
+
 @dataclass(frozen=True)
 class Objective:
-    """A sum (or the maximum) over jobs of ``term(C_j, r_j, w_j, d_j)``; a maximum is over C_j less a constant of the
-    job, or a multiple of that.
+    """A sum or maximum over jobs of ``term(C_j, r_j, w_j, d_j)``.
 
-    ``completion_form`` names the completion-time objective that a flow-time objective differs from by the constant
-    ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times appear alone in it, so that its
-    value moves with the epoch of the log (`clock_part`).
+    A maximum is over C_j less a constant of the job, or a multiple of that.
+
+    ``completion_form`` names the completion-time objective that a flow-time objective differs from by the
+    constant ``sum w_j r_j`` (``sum r_j`` unweighted); None elsewhere. ``clocked``: completion times appear
+    alone in it, so that its value moves with the epoch of the log (`clock_part`).
     """
 
     name: str
@@ -46,18 +64,42 @@ class Objective:
 
     @property
     def gain(self) -> bool:
-        """Is it to be maximised?"""
+        """True if the objective is maximised."""
         return False
 
     def value(self, completion: Floats, arrival: Floats, weight: Floats, due: Floats) -> float:
-        """The value of completion times (seconds); nan when a job has none."""
+        """Return the value of completion times; nan when a job has none.
+
+        Parameters
+        ----------
+        completion
+            Completion times in seconds, f64[n].
+        arrival
+            Release dates in seconds, f64[n].
+        weight
+            Weights, f64[n].
+        due
+            The d_j of the terms (`dates`), f64[n].
+        """
         if completion.size == 0:
             return 0.0
         terms = self.term(completion, arrival, weight, due)
         return float(np.max(terms)) if self.maximum else float(np.sum(terms))
 
     def exact(self, completion: Sequence[Any], arrival: Floats, weight: Floats, due: Floats) -> Fraction:
-        """The value in fractions; completion times may be fractions, integers or floats (taken as they are)."""
+        """Return the value in fractions.
+
+        Parameters
+        ----------
+        completion
+            Completion times; fractions, integers or floats, which are taken as exact.
+        arrival
+            Release dates in seconds, f64[n].
+        weight
+            Weights, f64[n].
+        due
+            The d_j of the terms (`dates`), f64[n].
+        """
         rows = zip(completion, arrival.tolist(), weight.tolist(), due.tolist(), strict=True)
         terms = [
             Fraction(self.term(Fraction(c), Fraction(r), Fraction(w), Fraction(d) if np.isfinite(d) else d))
@@ -65,20 +107,50 @@ class Objective:
         ]
         return max(terms, default=Fraction(0)) if self.maximum else sum(terms, Fraction(0))
 
-    def dates(self, instance: Instance) -> Floats:
-        """d_j of the terms, f64[n]: due dates."""
+    def dates(self, instance: JudgedJobs) -> Floats:
+        """Return the d_j of the terms, f64[n]: due dates in seconds.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        """
         return instance.due
 
-    def of(self, instance: Instance, completion: Floats) -> float:
-        """The value of completion times of an instance's jobs."""
+    def of(self, instance: JudgedJobs, completion: Floats) -> float:
+        """Return the value of completion times of the jobs of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        completion
+            Completion times in seconds, f64[n].
+        """
         return self.value(completion, instance.arrival, instance.weight, self.dates(instance))
 
-    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
-        """The value in fractions of completion times of an instance's jobs."""
+    def exact_of(self, instance: JudgedJobs, completion: Sequence[Any]) -> Fraction:
+        """Return the value in fractions of completion times of the jobs of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        completion
+            Completion times; fractions, integers or floats, which are taken as exact.
+        """
         return self.exact(completion, instance.arrival, instance.weight, self.dates(instance))
 
-    def clock_part(self, instance: Instance) -> Fraction:
-        """What a value is more on the log's clock than counted from the first arrival: epoch x (n, sum w_j or 1), or 0."""
+    def clock_part(self, instance: JudgedJobs) -> Fraction:
+        """Return the part of a value that comes from the log's clock: epoch x (n, sum w_j or 1), or 0.
+
+        A value on the log's clock is larger by it than the value of times that count from the first arrival.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        """
         if not self.clocked or instance.n == 0:
             return Fraction(0)
         epoch = Fraction(instance.epoch)
@@ -95,8 +167,14 @@ class FairSlowdown(Objective):
     number of jobs in the schedule that is judged, it can be bounded: d_j is a number of the instance.
     """
 
-    def dates(self, instance: Instance) -> Floats:
-        """Flow times under equal sharing, f64[n]."""
+    def dates(self, instance: JudgedJobs) -> Floats:
+        """Return the flow times under equal sharing, f64[n], in seconds.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        """
         return fair_flow_times(instance)
 
 
@@ -113,16 +191,32 @@ class Utility(Objective):
 
     @property
     def gain(self) -> bool:
-        """It is."""
+        """True: utility is maximised."""
         return True
 
-    def of(self, instance: Instance, completion: Floats) -> float:
-        """The value of completion times of an instance's jobs; nan when a job has none."""
+    def of(self, instance: JudgedJobs, completion: Floats) -> float:
+        """Return the value of completion times; nan when a job has none.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        completion
+            Completion times in seconds, f64[n].
+        """
         with np.errstate(divide="ignore"):
             return float(np.sum(instance.weight * instance.work / (completion - instance.arrival)))
 
-    def exact_of(self, instance: Instance, completion: Sequence[Any]) -> Fraction:
-        """The value in fractions, every term rounded down to a multiple of 2**-100."""
+    def exact_of(self, instance: JudgedJobs, completion: Sequence[Any]) -> Fraction:
+        """Return the value in fractions, every term rounded down to a multiple of 2**-100.
+
+        Parameters
+        ----------
+        instance
+            Jobs.
+        completion
+            Completion times; fractions, integers or floats, which are taken as exact.
+        """
         stay = [Fraction(c) - Fraction(r) for c, r in zip(completion, instance.arrival.tolist(), strict=True)]
         gained = [
             Fraction(w) * Fraction(n) for w, n in zip(instance.weight.tolist(), instance.work.tolist(), strict=True)
@@ -191,10 +285,34 @@ for _objective in (
 
 
 def get_objective(name: str) -> Objective:
-    """The objective of that name; `InputError` with near matches when there is none."""
+    """Return the objective of a name.
+
+    Parameters
+    ----------
+    name
+        Name, with ``_`` or ``-``.
+
+    Raises
+    ------
+    InputError
+        If there is none, with near matches.
+    """
     return OBJECTIVES.get(name.replace("-", "_") if name not in OBJECTIVES else name)
 
 
-def objective_of(instance: Instance, name: str | None = None) -> Objective:
-    """The objective named, else the instance's own, else ``total_flow_time``."""
+def objective_of(instance: JudgedJobs, name: str | None = None) -> Objective:
+    """Return the objective of a name, else the instance's own, else ``total_flow_time``.
+
+    Parameters
+    ----------
+    instance
+        Jobs.
+    name
+        Name of the objective; None for the instance's own.
+
+    Raises
+    ------
+    InputError
+        If there is no objective of that name.
+    """
     return get_objective(name or instance.objective or DEFAULT)

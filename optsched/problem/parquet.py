@@ -12,14 +12,29 @@ from typing import Any
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.atomic_files import atomic_path, read_bytes
 from optsched.problem.documents import parse_json
-from optsched.problem.files import atomic_path, read_bytes
 
 FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
 
 
 def write_parquet(table: pl.DataFrame, path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
-    """Write a table with its key-value ``metadata``, whole or not at all; `InputError` when it cannot be."""
+    """Write a table with metadata to a Parquet file, whole or not at all.
+
+    Parameters
+    ----------
+    table
+        Table to write.
+    path
+        File to write.
+    metadata
+        Key-value metadata of the footer.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
     with atomic_path(path) as temporary:
         try:
             table.write_parquet(temporary, metadata=metadata)
@@ -29,12 +44,37 @@ def write_parquet(table: pl.DataFrame, path: str | os.PathLike[str], metadata: d
 
 
 def write_headed(table: pl.DataFrame, path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
-    """Write a table with a JSON ``header`` under the name of its format, ``NAME/VERSION``."""
+    """Write a table to a Parquet file with a JSON header in the metadata.
+
+    Parameters
+    ----------
+    table
+        Table to write.
+    path
+        File to write.
+    header
+        Header; its ``format``, ``NAME/VERSION``, decides the key.
+    """
     write_parquet(table, path, {header["format"].partition("/")[0]: json.dumps(header)})
 
 
 def read_headed(path: str | os.PathLike[str], form: str, wrong: str) -> tuple[dict[str, Any], pl.DataFrame]:
-    """(header, table) of a file that `write_headed` wrote; `InputError` that says ``wrong`` for another format."""
+    """Return the header and the table of a file that `write_headed` wrote.
+
+    Parameters
+    ----------
+    path
+        File to read.
+    form
+        Format that the header must name.
+    wrong
+        Message of the error for another format.
+
+    Raises
+    ------
+    InputError
+        If the file has another format, or cannot be read.
+    """
     metadata, table = read_parquet(path, path, form)
     header = parse_json(metadata.get(form.partition("/")[0], "null").encode(), path, form)
     if not isinstance(header, dict) or header.get("format") != form:
@@ -45,10 +85,22 @@ def read_headed(path: str | os.PathLike[str], form: str, wrong: str) -> tuple[di
 def read_parquet(
     source: str | os.PathLike[str] | bytes, path: str | os.PathLike[str], legal: str
 ) -> tuple[dict[str, str], pl.DataFrame]:
-    """(key-value metadata, table) of a Parquet file, or of its content where that has been read already.
+    """Return the key-value metadata and the table of a Parquet file.
 
-    Raises `InputError`: no such file, longer than 2 GiB, no Parquet, damaged, or a footer that claims more rows than so many
-    bytes hold: more than 100,000 and 16 a byte.
+    Parameters
+    ----------
+    source
+        File, or its content if it has been read already.
+    path
+        Name of the file, for the error.
+    legal
+        Description of a legal file, for the error.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, longer than 2 GiB, not Parquet or damaged, or its footer claims more rows than
+        its bytes can hold: more than 100,000 and more than 16 a byte.
     """
     content = source if isinstance(source, bytes) else read_bytes(source)
     metadata = parquet_metadata(content, path, legal)
@@ -63,7 +115,22 @@ def read_parquet(
 
 
 def parquet_metadata(content: bytes, path: str | os.PathLike[str], legal: str) -> dict[str, str]:
-    """The key-value metadata of the footer; `InputError` where there is none that can be read."""
+    """Return the key-value metadata in the footer of a Parquet file.
+
+    Parameters
+    ----------
+    content
+        Bytes of the file.
+    path
+        Name of the file, for the error.
+    legal
+        Description of a legal file, for the error.
+
+    Raises
+    ------
+    InputError
+        If the footer cannot be read.
+    """
     try:
         return pl.read_parquet_metadata(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):

@@ -86,9 +86,17 @@ class Profile:
     def of_stages(
         cls, stages: Iterable[Stage], edges: Iterable[Sequence[Any]] | None = None, micro_batches: int | None = None
     ) -> Profile:
-        """A profile; without ``edges`` its stages are a chain, each sending its ``activations`` to the next.
+        """Return a profile of stages and the edges between them.
 
-        An edge is (from, to) with the activations of ``from``, or (from, to, bytes); stages by position.
+        Parameters
+        ----------
+        stages
+            Stages, by position.
+        edges
+            Pairs (from, to), which carry the activations of ``from``, or triples (from, to, bytes). None: a chain
+            in which every stage sends its ``activations`` to the next.
+        micro_batches
+            Micro-batches of the pipeline; None as for `Profile`.
         """
         every = tuple(stages)
         if edges is None:
@@ -143,7 +151,13 @@ class Profile:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Profile:
-        """The profile that `to_json` wrote."""
+        """Return the profile that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as `to_json` returns it.
+        """
         stages = [
             Stage(**{key: value for key, value in row.items() if value is not None}) for row in document["stages"]
         ]

@@ -6,7 +6,7 @@ r = 1, alpha_r + beta_r max(r - 2, 0) on one node, alpha_n + beta_n max(r - 2, 0
 
     T(m, s, r) = (s - 1) C(m) + (C(m)^gamma + N^gamma)^(1 / gamma),   gamma >= 1: overlap (1: none).
 
-Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. Formulas, fits and readers: `optsched.speeds.scaling`.
+Memory on each GPU: ``memory`` + ``memory_per_sample`` x m bytes. The formulas are in `optsched.speeds.iteration_times`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Self
 from optsched.errors import InputError, check_legal
 from optsched.problem.contention import LARGEST, legal_fields, legal_number
 from optsched.problem.documents import Part
-from optsched.problem.speed_model import SubBatch
+from optsched.problem.job_speeds import SubBatch
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class MeasuredSteps(Part):
 
     ``placements``: (placement, local batch, step, sync); a placement is one digit for every node, the replicas there, in
     the smallest of its rotations (``112``: two nodes of one replica, then one of two). ``scalability``: (nodes, replicas,
-    local batch, step, sync). Read and interpolated in `optsched.speeds.scaling`.
+    local batch, step, sync). Read and interpolated in `optsched.speeds.iteration_times`.
     """
 
     placements: tuple[tuple[int, float, float, float], ...] = ()
@@ -85,10 +85,22 @@ class Scaling(Part):
         return self.memory + self.memory_per_sample > 0
 
     def sub_batches(self, batch_size: int, replicas: int) -> tuple[SubBatch, ...]:
-        """The ways to split B = ceil(batch_size / replicas) samples on a GPU into sub-steps, the largest sub-batch first.
+        """Return the ways to split the samples of a GPU into sub-steps, the largest sub-batch first.
 
-        The first is B itself, or what `most_local` leaves of it; then the largest divisor that is at most half of the one
-        before, down to 1. O(sqrt B).
+        A GPU has B = ceil(batch_size / replicas) samples. The first sub-batch is B itself, or as much of it as
+        `most_local` allows; each further one is the largest divisor that is at most half of the one before, down to
+        1.
+
+        Parameters
+        ----------
+        batch_size
+            Samples of an iteration over the whole gang.
+        replicas
+            Number of GPUs.
+
+        Notes
+        -----
+        O(sqrt B).
         """
         largest, steps = self.first_split(batch_size, replicas)
         small = [m for m in range(1, math.isqrt(largest) + 1) if largest % m == 0]
@@ -99,14 +111,33 @@ class Scaling(Part):
         return tuple(SubBatch(m, steps * (largest // m), self.memory + self.memory_per_sample * m) for m in chain)
 
     def first_split(self, batch_size: int, replicas: int) -> tuple[int, int]:
-        """(m, s): the samples on a GPU in the fewest sub-steps that `most_local` allows; the first of `sub_batches`."""
+        """Return the sub-batch and the number of sub-steps with the fewest steps that `most_local` allows.
+
+        Parameters
+        ----------
+        batch_size
+            Samples of an iteration over the whole gang.
+        replicas
+            Number of GPUs.
+
+        Returns
+        -------
+        tuple[int, int]
+            (m, s), the first of `sub_batches`.
+        """
         local = -(-batch_size // replicas)
         steps = 1 if self.most_local is None else -(-local // self.most_local)
         return -(-local // steps), steps
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """Return the scaling that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as `to_json` returns it.
+        """
         measured = document.get("measured")
         return super().from_json({**document, "measured": measured and MeasuredSteps(**measured)})
 

@@ -17,7 +17,7 @@ from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.schedule_file import read_segments, write_segments
+from optsched.problem.schedule_file import Segments, read_segments, write_segments
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment
 JOBS_PER_GPU = 2  # at most, where they share
@@ -60,7 +60,17 @@ class Schedule:
 
     @classmethod
     def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Self:
-        """A schedule from objects, taken as they are (nothing is checked: that is the referee's work)."""
+        """Return a schedule of segment objects, unchecked: the referee checks it.
+
+        Parameters
+        ----------
+        instance
+            Instance that is scheduled, or the SOURCE that names it.
+        segments
+            Segments in any order.
+        policy
+            Name of the policy that made them.
+        """
         rows, instance = list(segments), instance_of(instance)
         pairs = [pair for row in rows for pair in row.gpus]
         return cls(
@@ -85,13 +95,30 @@ class Schedule:
         duration: Floats | None = None,
         policy: str = "",
     ) -> Schedule:
-        """The non-preemptive schedule that starts job j at ``starts[j]`` (seconds) and names the GPUs itself.
+        """Return the non-preemptive schedule with given starts, with GPUs named.
 
-        ``node_counts[j]`` = [(node, GPUs there), ...] where the nodes are decided (in the order of the replicas where that
-        matters; a node may appear several times); without it a gang takes any free GPUs, which needs jobs that may use every
-        node. ``duration`` f64[n]: seconds that every job takes there (default: its own). A completion that lies a few units
-        in the last place behind another job's start is that start: times such as 0.1 + 0.2 and 0.3 mean the same moment.
-        Raises `InputError` when the capacity is exceeded.
+        A completion that lies a few units in the last place after another job's start is set to that start: times
+        such as 0.1 + 0.2 and 0.3 mean the same moment.
+
+        Parameters
+        ----------
+        instance
+            Instance that is scheduled, or the SOURCE that names it.
+        starts
+            Start of every job in seconds, f64[n].
+        node_counts
+            (node, GPUs there) pairs of every job where its nodes are decided; in the order of the replicas if that
+            matters; a node may appear several times. None: a gang takes any free GPUs, which needs jobs that may
+            use every node.
+        duration
+            Seconds that every job takes there, f64[n]; None: its own.
+        policy
+            Name of the method that chose the starts.
+
+        Raises
+        ------
+        InputError
+            If the capacity is exceeded, or a duration is missing.
         """
         instance, start = instance_of(instance), np.asarray(starts, dtype=np.float64)
         if start.shape != (instance.n,) or not np.isfinite(start).all():
@@ -132,7 +159,31 @@ class Schedule:
         pool_first: Ints,
         policy: str = "",
     ) -> Schedule:
-        """Segments whose GPUs are known by number a pool (see `assign_gpus`); names them."""
+        """Return a schedule of segments whose GPUs are known by number a pool, with GPUs named.
+
+        Parameters
+        ----------
+        instance
+            Instance that is scheduled, or the SOURCE that names it.
+        job
+            Job of every segment, i64[S].
+        start
+            Starts in seconds, f64[S].
+        end
+            Ends in seconds, f64[S].
+        work
+            Units of work done, f64[S].
+        offset
+            Entries of segment s go from ``offset[s]`` to ``offset[s + 1]``, i64[S + 1].
+        pool
+            Pool of every entry, i64.
+        count
+            GPUs of every entry, i64.
+        pool_first
+            First GPU of every pool, and the number of all GPUs, i64[P + 1].
+        policy
+            Name of the policy.
+        """
         instance = instance_of(instance)
         gpu_offset, gpu, failed = assign_gpus(pool_first, start, end, offset, pool, count)
         if failed >= 0:
@@ -165,7 +216,7 @@ class Schedule:
 
     @cached_property
     def finished(self) -> npt.NDArray[np.bool_]:
-        """Which jobs received all their work, bool[n]."""
+        """Mask of the jobs that received all their work, bool[n]."""
         return np.asarray(self.received >= self.instance.work * (1 - FINISHED))
 
     @cached_property
@@ -193,7 +244,13 @@ class Schedule:
         return 0.0
 
     def on_clock(self, instance: Instance) -> Self:
-        """This schedule of ``instance.relative`` on the clock of ``instance``, every time rounded to a float of it."""
+        """Return this schedule of ``instance.relative`` on the clock of the instance, every time rounded to a float.
+
+        Parameters
+        ----------
+        instance
+            Instance with the clock of its log.
+        """
         if instance.epoch == 0:
             return self
         placed = self._shifted(instance, instance.epoch)
@@ -211,25 +268,44 @@ class Schedule:
             yield Segment(int(self.job[s]), tuple(pairs), float(self.start[s]), float(self.end[s]), float(self.work[s]))
 
     def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
-        """Write to ``.json`` or ``.parquet``, whole or not at all.
+        """Write a schedule file, whole or not at all.
 
-        ``stated`` facts (``objective=``, ``value=``, ``preemptive=``) go into the file for the referee to check.
+        Parameters
+        ----------
+        path
+            File to write, ``.json`` or ``.parquet``.
+        stated
+            Facts that the referee checks: ``objective=``, ``value=``, ``preemptive=``.
         """
-        write_segments(path, self, stated)
+        write_segments(path, self._segments(), self.instance.digest, self.instance.ids, stated)
+
+    def _segments(self) -> Segments:
+        columns = self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index
+        return Segments(*columns, self.policy)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
-        """Read a schedule of ``instance`` (or of the SOURCE that names it).
-
-        `InputError` when the file is not one or belongs to another instance.
+        """Read a schedule file.
 
         A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
+
+        Parameters
+        ----------
+        path
+            File to read.
+        instance
+            Instance that is scheduled, or the SOURCE that names it.
+
+        Raises
+        ------
+        InputError
+            If the file is not a schedule file, or belongs to another instance.
         """
         instance = instance_of(instance)
-        columns = read_segments(path, instance.digest, instance.index)
-        if columns[-1] is None or instance.at_task_level:  # no sub-steps
-            return cls(instance, *columns[:-1])
-        return SharedSchedule(instance, *columns)
+        segments = read_segments(path, instance.digest, instance.index)
+        if segments.steps is None or instance.at_task_level:
+            return cls(instance, *segments[:8])
+        return SharedSchedule(instance, *segments[:8], segments.steps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,20 +320,42 @@ class SharedSchedule(Schedule):
     steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
-        """As `Schedule.save`; the file says ``"sharing": true``, so that the referee judges it as what it is."""
-        write_segments(path, self, {"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated}, self.steps)
+        """Write a schedule file with ``"sharing": true``, so that the referee checks it as a shared schedule.
+
+        Parameters
+        ----------
+        path
+            File to write, ``.json`` or ``.parquet``.
+        stated
+            Facts that the referee checks, as for `Schedule.save`.
+        """
+        super().save(path, sharing=True, jobs_per_gpu=JOBS_PER_GPU, **stated)
+
+    def _segments(self) -> Segments:
+        return super()._segments()._replace(steps=self.steps)
 
 
 class Scheduled(Protocol):
-    """What holds a schedule: a run, a solution."""
+    """An object with a schedule: a run or a solution."""
 
     @property
     def schedule(self) -> Schedule | None:
-        """It; None where none was found."""
+        """Its schedule; None if none was found."""
 
 
 def schedule_in(what: Schedule | Scheduled) -> Schedule:
-    """The schedule, or that of a run or a solution; `InputError` for a solution without one, and for anything else."""
+    """Return the schedule of a run or a solution, or the schedule itself.
+
+    Parameters
+    ----------
+    what
+        Schedule, run or solution.
+
+    Raises
+    ------
+    InputError
+        For a solution without a schedule, and for anything else.
+    """
     found = what if isinstance(what, Schedule) else getattr(what, "schedule", ...)
     if isinstance(found, Schedule):
         return found
@@ -277,7 +375,13 @@ def _meeting(start: Floats, end: Floats) -> Floats:
 
 
 def node_first(instance: Instance) -> Ints:
-    """Number of the first GPU of every node, and G: i64[N + 1]."""
+    """Return the number of the first GPU of every node, and the number of all GPUs, i64[N + 1].
+
+    Parameters
+    ----------
+    instance
+        Instance whose cluster is numbered.
+    """
     return np.concatenate([[0], np.cumsum(instance.cluster.node_gpus)]).astype(np.int64)
 
 
@@ -291,7 +395,7 @@ _ints, _floats = (types.Array(kind, 1, "C", readonly=True) for kind in (types.in
 _changed = types.int64[::1]
 
 
-@njit(types.int64(_ints, _floats, _floats, *[_ints] * 7, *[_changed] * 4), **KERNEL)
+@njit(signature=types.int64(_ints, _floats, _floats, *[_ints] * 7, *[_changed] * 4), **KERNEL)
 def _assign(
     pool_first: Ints,
     start: Floats,
@@ -351,13 +455,27 @@ def assign_gpus(
 
     Parameters
     ----------
-    pool_first : i64[P + 1], pool p owns the GPUs ``pool_first[p] .. pool_first[p + 1] - 1``.
-    start, end : f64[S] seconds, ``start < end``.
-    offset : i64[S + 1]; segment s takes ``count[k]`` GPUs of ``pool[k]`` for k in ``offset[s] .. offset[s + 1] - 1``.
+    pool_first
+        Pool p owns the GPUs ``pool_first[p] .. pool_first[p + 1] - 1``, i64[P + 1].
+    start
+        Starts in seconds, f64[S].
+    end
+        Ends in seconds, f64[S], each after its start.
+    offset
+        Segment s has the entries ``offset[s] .. offset[s + 1] - 1``, i64[S + 1].
+    pool
+        Pool of every entry, i64.
+    count
+        GPUs of every entry, i64.
 
-    Returns (gpu_offset i64[S + 1], gpu i64[K], s) where s is -1, or the first segment that does not fit.
+    Returns
+    -------
+    tuple[Ints, Ints, int]
+        (gpu_offset i64[S + 1], gpu i64[K], s): s is the first segment that does not fit, or -1.
 
-    Complexity O(S log S + K), and a word of 62 GPUs at a time in large pools.
+    Notes
+    -----
+    O(S log S + K), and a word of 62 GPUs at a time in large pools.
     """
     width = np.add.reduceat(np.append(count, 0), offset[:-1]) if start.size else np.zeros(0, dtype=np.int64)
     gpu_offset = np.zeros(start.size + 1, dtype=np.int64)

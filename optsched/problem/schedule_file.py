@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from optsched.errors import InputError
+from optsched.problem.atomic_files import read_bytes, suffix_of, write_atomic
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes, suffix_of, write_atomic
 from optsched.problem.parquet import read_headed, write_headed
-
-if TYPE_CHECKING:
-    from optsched.problem.schedule import Schedule
 
 FORMAT = "optsched-schedule/1"
 _COLUMNS = {
@@ -37,24 +34,52 @@ _WHOLE = 2.0**53
 Array = npt.NDArray[Any]
 
 
+class Segments(NamedTuple):
+    """The columns of S segments, as a schedule holds them."""
+
+    job: Array  # position of the job in the instance, i64[S]
+    start: Array  # seconds, f64[S]
+    end: Array
+    work: Array  # units of work done in the segment, f64[S]
+    gpu_offset: Array  # the GPUs of segment s are the entries from gpu_offset[s] to gpu_offset[s + 1], i64[S + 1]
+    gpu_node: Array  # node of every GPU, i64
+    gpu_index: Array  # its number on the node, i64
+    policy: str = ""
+    steps: Array | None = None  # sub-steps of gradient accumulation, i64[S]; None where jobs do not share GPUs
+
+
 def write_segments(
-    path: str | os.PathLike[str], schedule: Schedule, stated: Mapping[str, Any], steps: Array | None = None
+    path: str | os.PathLike[str], segments: Segments, digest: str, ids: Sequence[str], stated: Mapping[str, Any]
 ) -> None:
-    """Write the segments to ``.json`` or ``.parquet``, whole or not at all; ``steps`` i64[S] where jobs share GPUs."""
-    header = {"format": FORMAT, "instance": schedule.instance.digest, "policy": schedule.policy, **stated}
-    ids, gangs = list(schedule.instance.ids), np.diff(schedule.gpu_offset)
-    times = {"start": schedule.start, "end": schedule.end, "work": schedule.work}
+    """Write segments to ``.json`` or ``.parquet``, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        File to write; its suffix decides the format.
+    segments
+        Columns of the schedule.
+    digest
+        Digest of the instance that is scheduled.
+    ids
+        Ids of the jobs of the instance, in its order.
+    stated
+        Further entries of the header, for the referee to check.
+    """
+    header = {"format": FORMAT, "instance": digest, "policy": segments.policy, **stated}
+    names, gangs = list(ids), np.diff(segments.gpu_offset)
+    times = {"start": segments.start, "end": segments.end, "work": segments.work}
     if suffix_of(path, "a schedule") == ".parquet":
-        table = pl.DataFrame({"job": pl.Series(ids, dtype=pl.String).gather(schedule.job), **times})
-        lists = _lists(gangs, node=schedule.gpu_node, index=schedule.gpu_index)
+        table = pl.DataFrame({"job": pl.Series(names, dtype=pl.String).gather(segments.job), **times})
+        lists = _lists(gangs, node=segments.gpu_node, index=segments.gpu_index)
         table = pl.concat([table, lists], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
-        if steps is not None:
-            table = table.with_columns(pl.Series("steps", steps, dtype=pl.Int64))
+        if segments.steps is not None:
+            table = table.with_columns(pl.Series("steps", segments.steps, dtype=pl.Int64))
         write_headed(table, path, header)
         return
     # one call for all ids: a line break inside of one is escaped, so that those between them are the only ones
-    quoted = pl.Series(json.dumps(ids, separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
-    rows = _rows(quoted.gather(schedule.job), gangs, schedule.gpu_node, schedule.gpu_index, steps, **times)
+    quoted = pl.Series(json.dumps(names, separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
+    rows = _rows(quoted.gather(segments.job), gangs, segments.gpu_node, segments.gpu_index, segments.steps, **times)
     head = json.dumps(header, indent=1)[:-2]
     write_atomic(path, f'{head},\n "segments": [\n{rows}\n ]\n}}\n')
 
@@ -88,11 +113,27 @@ def _lists(length: Array, **columns: Array | pl.Series) -> pl.DataFrame:
     ]
 
 
-def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> tuple[Any, ...]:
-    """(job, start, end, work, gpu_offset, gpu_node, gpu_index, policy, steps) of a schedule of the instance ``digest``.
+def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> Segments:
+    """Return the segments of a schedule file.
 
-    ``steps`` i64[S] in a file with ``"sharing": true``, else None.
-    Raises `InputError` when the file is not a schedule, or one of another instance.
+    Parameters
+    ----------
+    path
+        File to read.
+    digest
+        Digest of the instance that the file must name.
+    index
+        Position of every job id in the instance.
+
+    Returns
+    -------
+    Segments
+        The columns; ``steps`` are given in a file with ``"sharing": true``, else they are None.
+
+    Raises
+    ------
+    InputError
+        When the file is not a schedule, or belongs to another instance.
     """
     header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
     if header.get("instance") != digest:
@@ -114,7 +155,7 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     start, end, work = np.ascontiguousarray(times.T)
     pairs = flat[:, 0].copy(), flat[:, 1].copy()
     split = None if steps is None else np.array(steps, dtype=np.int64)
-    return job, start, end, work, offset, *pairs, str(header.get("policy", "")), split
+    return Segments(job, start, end, work, offset, *pairs, str(header.get("policy", "")), split)
 
 
 def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -1,176 +1,24 @@
-"""`SpeedModel`: all that an instance knows of one way in which jobs get their speed; `JobSpeeds`: how fast its jobs are.
+"""`SpeedModel`: everything that an instance knows of one way in which jobs get their speed.
 
-A model is one file of `optsched.speeds.kinds` that registers itself here. Its object in an instance holds what is given of
-it (profiles by name, say), checks it beside the jobs, and reads and writes it. `JobSpeeds` are the speeds of the jobs of
-one instance that run by it: the readable formulas, and what compiled code is given of them. A unit of work is a second at
-full speed, or an iteration; all of it is of a job alone on its GPUs: what others on them, or on its network interfaces, cost
-it comes on top.
+A model is one file of `optsched.speeds.kinds` that registers itself here. Its object in an instance holds the values that it
+is given (profiles by name, for example), checks them together with the jobs, and reads and writes them. The speeds of the
+jobs that run by it are `optsched.problem.job_speeds.JobSpeeds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import polars as pl
 from pydantic import BaseModel
 
-from optsched.errors import InputError, RowProblem, check_legal
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.errors import RowProblem, check_legal
+from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Cluster
-from optsched.problem.job_table import LONGEST, SHORTEST
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs
 from optsched.registry import Registry
-
-if TYPE_CHECKING:
-    from optsched.problem.instance import Instance
-
-Nodes = tuple[int, ...]  # of the GPUs of a gang, one by one
-
-
-@dataclass(frozen=True, slots=True)
-class SubBatch:
-    """``size`` m samples at a time, in ``steps`` s sub-steps, with ``memory`` bytes on each GPU."""
-
-    size: int
-    steps: int
-    memory: float
-
-
-@dataclass(frozen=True, eq=False)
-class TypePaces:
-    """A compiled formula that looks at the slowest GPU type of a gang, and whether it is on one node.
-
-    ``row`` i64[k] of the jobs; ``seconds`` f64[2, K, T]: what a unit of work takes row k on type t together, then spread.
-    """
-
-    row: Ints
-    seconds: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class PlacementPaces:
-    """One that looks at how many GPUs every node gives.
-
-    ``row`` i64[k] of the jobs, -1: of none; of every row ``by_id`` the seconds of placements (a digit a node: GPUs there, in
-    the smallest of its rotations) and ``by_nodes`` those of all others by their number of nodes, from one on.
-    """
-
-    row: Ints
-    by_id: Sequence[dict[int, float]]
-    by_nodes: Sequence[tuple[float, ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class StagePaces:
-    """One that looks at which replica of a stage graph is where: ``row`` i64[k] of the jobs in ``profiles``."""
-
-    row: Ints
-    profiles: Sequence[Any]
-
-
-class JobSpeeds:
-    """The speeds of ``jobs`` i64[k] of an instance. The methods here are those of jobs that run at rate 1 wherever they are.
-
-    ``given``: what the instance has of the model. ``sees_types``, ``sees_nodes``: what their speed depends on.
-    ``is_ordered``: which GPU holds which replica matters. ``communicates``: gangs on several nodes contend for the network
-    (`compute_time`). ``elastic``: they run on any number of GPUs.
-    """
-
-    sees_types = sees_nodes = is_ordered = communicates = elastic = False
-
-    def __init__(self, instance: Instance, jobs: Ints, given: Any) -> None:
-        self.instance, self.jobs, self.given = instance, jobs, given
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The profile of each of `jobs`."""
-        found: list[str] = self.instance.table["profile"].gather(self.jobs).to_list()
-        return found
-
-    # --- to be read --------------------------------------------------------------------------------------------------
-
-    def paces(self) -> tuple[Floats, Floats]:
-        """(fastest, slowest) seconds a unit of work can take on this cluster, f64[k] each.
-
-        `InputError` where something that they need is missing, or out of the range of durations.
-        """
-        return np.ones(self.jobs.size), np.ones(self.jobs.size)
-
-    def solo(self) -> tuple[Floats, Bools]:
-        """Seconds alone on the best placement that there is, f64[k]; where not exact, bool[k], perhaps none is as fast."""
-        return self.instance.work[self.jobs] * self.paces()[0], np.ones(self.jobs.size, dtype=np.bool_)
-
-    def pace(self, job: int, nodes: Nodes) -> float:
-        """Seconds a unit of work takes ``job`` with a GPU of its gang on each of these nodes."""
-        return 1.0
-
-    def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:
-        """`pace` of many: of each of ``jobs`` i64[S], on ``nodes(s)``; nan where these are no placement of it."""
-        count, found = self.instance.cluster.node_count, np.full(jobs.size, np.nan)
-        known: dict[tuple[Any, Nodes], float] = {}
-        for s, j in enumerate(jobs.tolist()):
-            on = nodes(s)
-            if len(on) != self.instance.gpus[j] or not all(0 <= node < count for node in on):
-                continue
-            key = self.alike(j), on if self.is_ordered else tuple(sorted(on))
-            if key not in known:
-                known[key] = self.pace(j, key[1])
-            found[s] = known[key]
-        return found
-
-    def alike(self, job: int) -> Any:
-        """What jobs have in common that are as fast as each other on the same nodes."""
-        return job
-
-    def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
-        """(together, spread) units of work a second on GPUs of one type, f64[k, T]; ``may``: 1 where a job may run."""
-        return may, may
-
-    def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
-        """Seconds of a unit of work of a job that communicates, with infinitely fast interfaces, in so many sub-steps."""
-        return np.inf
-
-    def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
-        """How its batch may be split, the largest sub-batch that some GPU holds first; () where it is unknown."""
-        return ()
-
-    def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
-        """Seconds of an iteration with one of its `sub_batches`, on one node or over several, by formula."""
-        return 1.0
-
-    def goodput(self, job: int) -> Any:
-        """How fast an elastic job gets on with any number of GPUs: an `optsched.speeds.goodput.JobGoodput`."""
-        return None
-
-    def in_range(self, fastest: Floats, slowest: Floats) -> tuple[Floats, Floats]:
-        """The same paces, f64[k] each; `InputError` unless the jobs take as long as a job with a duration may."""
-        # Beyond that range floats lose a job beside the clock, or overflow.
-        least, most = self.instance.work[self.jobs] * fastest, self.instance.work[self.jobs] * slowest
-        for k in np.flatnonzero(~((least >= SHORTEST) & (most <= LONGEST)))[:1].tolist():
-            job = self.instance.ids[int(self.jobs[k])]
-            raise InputError(
-                f"job {job!r} takes from {least[k]:g} to {most[k]:g} s at the speed of its profile",
-                field="profile",
-                value=self.names[k],
-                legal=f"{SHORTEST:g} to {LONGEST:g} seconds on every placement",
-            )
-        return fastest, slowest
-
-    # --- for compiled code -------------------------------------------------------------------------------------------
-
-    def compiled(self) -> Sequence[TypePaces | PlacementPaces | StagePaces]:
-        """The formula as data of compiled code; none: 1 second a unit, everywhere."""
-        return ()
-
-    def compiled_compute_time(self, job: int) -> Sequence[float]:
-        """`compute_time` of each of its sub-batches (one if none is known); nan: by its stages, inf: it never contends."""
-        return [np.inf]
-
-
-# --- what an instance is given -----------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 LAST = 100  # rank of models that came later
@@ -208,57 +56,136 @@ class SpeedModel:
 
     @property
     def names(self) -> Collection[str]:
-        """The profiles whose speed it gives."""
+        """Profiles whose speed the model gives."""
         return ()
 
     def applies_to(self, table: pl.DataFrame) -> Bools:
-        """Which jobs of a legal table run by it, if no model of lower rank has them, bool[n]."""
+        """Return which jobs have their speed from the model unless one of lower rank has them, bool[n].
+
+        Parameters
+        ----------
+        table
+            Normal, valid table of jobs.
+        """
         if not self.names:
             return np.zeros(table.height, dtype=bool)
         return (table["duration"].is_null() & table["profile"].is_in(list(self.names)).fill_null(False)).to_numpy()
 
-    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
-        """The speeds of ``jobs`` i64[k], those of the instance that run by it."""
+    def speeds(self, instance: ModelledJobs, jobs: Ints) -> JobSpeeds:
+        """Return the speeds of the jobs that run by the model.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        jobs
+            Positions of the jobs, i64[k].
+        """
         return self.formulas(instance, jobs, self.given)
 
     # --- beside jobs -------------------------------------------------------------------------------------------------
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """What is invalid of its jobs beyond what holds for all jobs."""
+        """Return the invalid values of its jobs that the rules for all jobs do not find.
+
+        Parameters
+        ----------
+        table
+            Normal table of jobs.
+        cluster
+            Cluster of the instance.
+        """
         return []
 
     def gang(self, name: str) -> int | None:
-        """The gang that a profile needs; None: any."""
+        """Return the gang size that a profile needs, or None for any.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        """
         return None
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """``gpu_memory`` of every job of a legal table, where the model knows more of it than the table says; else None."""
+        """Return ``gpu_memory`` of every job, or None if the model knows no more than the table.
+
+        Parameters
+        ----------
+        table
+            Normal, valid table of jobs.
+        cluster
+            Cluster of the instance.
+        """
         return None
 
     def runs_on(self, name: str, gpu: str, gang: int) -> bool:
-        """Does a gang of that profile run on GPUs of that type, wherever they are?"""
+        """Return True if a gang runs on GPUs of a type, wherever they are.
+
+        Parameters
+        ----------
+        name
+            Name of its profile.
+        gpu
+            GPU type.
+        gang
+            Gang size.
+        """
         return True
 
     def used_by(self, names: Collection[str]) -> Self:
-        """What it gives to profiles of these names, where the rest is not worth keeping."""
+        """Return the model without the data that an instance does not use.
+
+        Parameters
+        ----------
+        names
+            Profiles that the jobs of the instance name.
+        """
         return self
 
-    def check(self, instance: Instance) -> None:
-        """`InputError` where its jobs need something of the instance that is not there."""
+    def check(self, instance: ModelledJobs) -> None:
+        """Check that the instance has all that its jobs need.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+
+        Raises
+        ------
+        InputError
+            If data are missing.
+        """
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     def to_json(self) -> Any:
-        """Its part of an instance file; empty where nothing is given."""
+        """Return its part of an instance file; empty if nothing is given."""
         return None
 
     @classmethod
     def from_json(cls, document: Any, made: Made) -> Any:
-        """What to give to `Instance`, from what pydantic read."""
+        """Return the argument of `Instance` that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as pydantic read it.
+        made
+            Function that makes a value and names the field in errors.
+        """
         return None
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
-        """What decides the speeds of the jobs with these profiles: documents, each written behind the others."""
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents that decide the speeds of jobs, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        names
+            Profiles that the jobs name.
+        """
         return []
 
 
@@ -305,7 +232,13 @@ class NamedModel(SpeedModel, Generic[V]):
 
     @classmethod
     def make(cls, document: dict[str, Any]) -> Any:
-        """The value that a part of a file describes."""
+        """Return the value that a part of a file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file; absent fields are None.
+        """
         return cls.value(**{key: value for key, value in document.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
@@ -313,7 +246,25 @@ class NamedModel(SpeedModel, Generic[V]):
 
     @classmethod
     def from_json(cls, document: Mapping[str, BaseModel], made: Made) -> dict[str, V]:
+        """Return the values by name that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file by name, as pydantic read it.
+        made
+            Function that makes a value and names the field in errors.
+        """
         return {name: made(cls.make, each.model_dump(), f"{cls.name}.{name}") for name, each in document.items()}
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents of the profiles that jobs name, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Instance of the jobs.
+        names
+            Profiles that the jobs name.
+        """
         return [[[name, self.given[name].to_json()] for name in names]]

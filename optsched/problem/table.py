@@ -25,9 +25,19 @@ class Table(pl.DataFrame):
     """
 
     def to_pandas(self, *args: Any, **options: Any) -> Any:
-        """As `polars.DataFrame.to_pandas`; without pyarrow a frame of numpy's types.
+        """Return a pandas frame; without pyarrow one of numpy's types.
 
-        Raises `NotInstalledError`, which says what to install, where pandas is missing.
+        Parameters
+        ----------
+        args
+            Positional arguments of `polars.DataFrame.to_pandas`.
+        options
+            Its keyword arguments.
+
+        Raises
+        ------
+        NotInstalledError
+            If pandas is missing; the error says what to install.
         """
         if not importlib.util.find_spec("pandas"):
             raise NotInstalledError("pandas is not installed", field="to_pandas", legal=INSTALL)
@@ -41,9 +51,23 @@ class Table(pl.DataFrame):
 
 
 def polars_of_pandas(frame: Any) -> pl.DataFrame:
-    """A pandas frame as a polars frame without pyarrow; what pandas calls missing is null. Its index is left out.
+    """Return a pandas frame as a polars frame, without pyarrow.
 
-    Raises `InputError` for a column of mixed types. O(cells), through Python objects.
+    Values that pandas calls missing are null. The index is left out.
+
+    Parameters
+    ----------
+    frame
+        Pandas frame.
+
+    Raises
+    ------
+    InputError
+        If a column has mixed types.
+
+    Notes
+    -----
+    O(cells), through Python objects.
     """
     columns = []
     for name in frame.columns:
@@ -58,6 +82,12 @@ def polars_of_pandas(frame: Any) -> pl.DataFrame:
 
 
 def is_pandas(thing: object) -> bool:
-    """Is it a pandas frame? Asked without importing pandas."""
+    """Return True for a pandas frame, without importing pandas.
+
+    Parameters
+    ----------
+    thing
+        Any object.
+    """
     kind = type(thing)
     return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"

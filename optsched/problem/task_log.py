@@ -62,7 +62,18 @@ class TaskSchedule(Schedule):
         return replace(shifted, tasks=moved)
 
     def save_tasks(self, path: str | os.PathLike[str]) -> None:
-        """Write gangs and tasks to a Parquet file, whole or not at all; `InputError` when there is no log."""
+        """Write gangs and tasks to a Parquet file, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            File to write.
+
+        Raises
+        ------
+        InputError
+            If there is no log of tasks.
+        """
         if self.tasks is None:
             raise InputError("the schedule was made without a log of its tasks", file=path)
         log, ids = self.tasks, self.instance.ids
@@ -78,7 +89,20 @@ class TaskSchedule(Schedule):
 
     @classmethod
     def load_tasks(cls, path: str | os.PathLike[str], instance: Source) -> TaskSchedule:
-        """Read a file of tasks; `InputError` when it is not one, or one of another instance."""
+        """Read a file of tasks.
+
+        Parameters
+        ----------
+        path
+            File to read.
+        instance
+            Instance of the tasks, or the SOURCE that names it.
+
+        Raises
+        ------
+        InputError
+            If the file is not one of tasks, or belongs to another instance.
+        """
         instance = instance_of(instance)
         head, table = read_headed(path, FORMAT, "not a file of tasks")
         if head.get("instance") != instance.digest:

@@ -1,8 +1,8 @@
 """`Throughputs`: iterations a second by job type, GPU type and gang size, measured or derived.
 
 A row is the rate of a WHOLE gang of g GPUs of one type, ``together`` on one node and ``spread`` over several. GPU types
-match case-insensitively; job types are matched as they are written. Readers and rules that fill gaps:
-`optsched.speeds.throughput_table`.
+match case-insensitively; job types are matched as they are written. The table is validated here and only here. Jobs run by
+it as `optsched.speeds.kinds.throughput_speeds` says; `optsched.speeds.throughput_sources` reads tables and fills gaps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Throughput:
 
 
 class Rates:
-    """What follows from the rows of a table; names of GPU types in it without case."""
+    """Data that follow from the rows of a table; their names of GPU types have no case."""
 
     job_types: tuple[str, ...]  #: distinct job types in the order of their first rows
     gpu_types: tuple[str, ...]  #: distinct GPU types in the order of their first rows, as those rows spell them
@@ -117,15 +117,48 @@ class Throughputs(Rates):
         return f"Throughputs({len(self.job_types)} job types on {', '.join(self.gpu_types)}; {len(self.entries)} rows)"
 
     def get(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
-        """The rates of that gang on that GPU type; None when the table does not say."""
+        """Return the rates of a gang on a GPU type, or None if the table does not state them.
+
+        Parameters
+        ----------
+        job_type
+            Job type, as the table spells it.
+        gpu
+            GPU type, whatever its case.
+        gpus
+            Gang size.
+        """
         return self._rates.get((job_type, gpu.casefold(), gpus))
 
     def gang_sizes(self, job_type: str, gpu: str) -> tuple[int, ...]:
-        """Gang sizes whose rates on that GPU type are in the table, rising."""
+        """Return the gang sizes whose rates on a GPU type are in the table, ascending.
+
+        Parameters
+        ----------
+        job_type
+            Job type.
+        gpu
+            GPU type.
+        """
         return tuple(self._gangs.get((job_type, gpu.casefold()), ()))
 
     def together_with(self, gpu: str, one: Gang, other: Gang) -> tuple[float, float] | None:
-        """Iterations/s of ``one`` and of ``other`` while they run on the same GPUs; None when the table does not say."""
+        """Return the rates of two gangs that run on the same GPUs, or None if the table does not state them.
+
+        Parameters
+        ----------
+        gpu
+            GPU type.
+        one
+            Job type and gang size of the first gang.
+        other
+            Job type and gang size of the second gang.
+
+        Returns
+        -------
+        tuple[float, float] | None
+            Iterations a second of ``one`` and of ``other``.
+        """
         rates = self._beside.get((gpu.casefold(), one, other))
         if rates is not None:
             return rates
@@ -133,7 +166,13 @@ class Throughputs(Rates):
         return None if turned is None else (turned[1], turned[0])
 
     def restricted(self, job_types: Collection[str]) -> Throughputs:
-        """The rows, and the pairs, of these job types only."""
+        """Return a table with the rows and the pairs of some job types only.
+
+        Parameters
+        ----------
+        job_types
+            Job types that stay.
+        """
         kept = frozenset(job_types)
         return Throughputs(
             {key: entry for key, entry in self.entries.items() if key[0] in kept},
@@ -142,7 +181,7 @@ class Throughputs(Rates):
 
     @property
     def numbers(self) -> list[list[Any]]:
-        """What decides speeds, in an order of its own: [job type, GPU type, gang size, together, spread] of every row."""
+        """Numbers that decide speeds, sorted: [job type, GPU type, gang size, together, spread] of every row."""
         return sorted([*key, entry.together, entry.over_nodes] for key, entry in self._rates.items())
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
@@ -159,7 +198,18 @@ class Throughputs(Rates):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Sequence[Mapping[str, Any]]]) -> Throughputs:
-        """What `to_json` wrote; `InputError` that names a row which is given twice."""
+        """Return the table that a part of an instance file describes.
+
+        Parameters
+        ----------
+        document
+            Part of the file, as `to_json` returns it.
+
+        Raises
+        ------
+        InputError
+            If a row is given twice; the error names it.
+        """
         entries: dict[Key, Throughput] = {}
         for job_type, rows in document.items():
             for position, row in enumerate(rows):
@@ -172,7 +222,20 @@ class Throughputs(Rates):
 
 
 def legal_rate(value: Any, name: str) -> float:
-    """``value`` as iterations/s; `InputError` naming the field when it is negative, not finite or no number."""
+    """Return a value as iterations a second.
+
+    Parameters
+    ----------
+    value
+        Value of the field.
+    name
+        Name of the field, for the error.
+
+    Raises
+    ------
+    InputError
+        If the value is negative, not finite or no number.
+    """
     try:
         if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= float(value) < math.inf:
             return float(value)
@@ -182,7 +245,20 @@ def legal_rate(value: Any, name: str) -> float:
 
 
 def legal_gang(value: Any, name: str = "gpus") -> None:
-    """`InputError` naming the field when ``value``, a gang size, is no integer >= 1."""
+    """Check that a value is a gang size.
+
+    Parameters
+    ----------
+    value
+        Value of the field.
+    name
+        Name of the field, for the error.
+
+    Raises
+    ------
+    InputError
+        If the value is no integer >= 1.
+    """
     check_legal(type(value) is int and value >= 1, name, value, "an integer >= 1")
 
 

@@ -67,7 +67,7 @@ class TransferProblem:
 
     @cached_property
     def epoch(self) -> float:
-        """Where the clock of the releases begins: the first of them, if the others less it are floats without rounding."""
+        """First release, in seconds, if the other releases less it are floats without rounding; see `epoch_of`."""
         return epoch_of(self.release, np.zeros(0))
 
     @cached_property
@@ -81,7 +81,13 @@ class TransferProblem:
         return tuple(sorted({link for links in self.links for link in links}))
 
     def users(self, link: int) -> tuple[int, ...]:
-        """The transfers that use a link, ascending."""
+        """Return the transfers that use a link, ascending.
+
+        Parameters
+        ----------
+        link
+            Number of the link.
+        """
         return tuple(j for j, links in enumerate(self.links) if link in links)
 
     @cached_property
@@ -129,13 +135,33 @@ def transfer_instance(
     optimum: Mapping[str, Any] | None = None,
     in_order: bool = False,
 ) -> Instance:
-    """The instance of a problem whose transfers all use the same links; seconds and bytes as they are. O(n log n).
+    """Return the instance of a problem whose transfers all use the same links; seconds and bytes stay.
 
-    The job of transfer j has the id ``"j"``. Jobs stand in the order of (size, index) (``in_order``: of their index): nobody
-    has any compute, so that service does not tell them apart, and policies that go by service ask about the first job first.
-    A transfer that is released in the very moment in which another one ends is asked about after those that wait.
+    The job of transfer j has the id ``"j"``. No job computes, so all have the same service, and policies that
+    order by service ask about the first job first. A transfer that is released at the moment at which another
+    one ends is asked about after those that wait.
 
-    Raises `InputError` for transfers on different links: two nodes cannot keep them apart.
+    Parameters
+    ----------
+    problem
+        Transfers.
+    name
+        Name of the instance.
+    objective
+        Objective of the instance.
+    optimum
+        Proven optimum that the instance states.
+    in_order
+        Order the jobs by index; otherwise by (size, index).
+
+    Raises
+    ------
+    InputError
+        If transfers use different links, which two nodes cannot keep apart.
+
+    Notes
+    -----
+    O(n log n).
     """
     if len(set(problem.links)) > 1:
         raise InputError(
@@ -157,7 +183,18 @@ def transfer_instance(
 
 
 def transfers_of(instance: Instance) -> TransferProblem:
-    """The transfers of such an instance, in the order of its jobs; `InputError` where jobs do more than send one message."""
+    """Return the transfers of an instance that `transfer_instance` could have made, in the order of its jobs.
+
+    Parameters
+    ----------
+    instance
+        Jobs that only send one message each.
+
+    Raises
+    ------
+    InputError
+        If jobs do more than send one message.
+    """
     alone = instance.cluster.node_count == 2 and bool((instance.cluster.node_gpus == 1).all())
     sizes = []
     for job in instance.jobs:

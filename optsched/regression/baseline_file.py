@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from optsched.guarantees.baseline import KeptRatio, KeptSummary, Worsening, kept, summary, worse_in_suite
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
+from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import Document, Number, parse_json, read_document
-from optsched.problem.files import read_bytes, write_atomic
 from optsched.problem.objectives import get_objective
 
 FORMAT = "optsched-guarded-ratios/2"

@@ -27,8 +27,8 @@ from optsched.errors import InputError, SimulationError, check_legal
 from optsched.guarantees.judge import Judgement, judgements
 from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.simulate import Specification, is_policy, serves, specify
+from optsched.problem.atomic_files import file_name, read_bytes, write_atomic
 from optsched.problem.documents import parse_json
-from optsched.problem.files import file_name, read_bytes, write_atomic
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.problem.schedule_file import FORMAT

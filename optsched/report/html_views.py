@@ -17,7 +17,7 @@ from optsched.problem.schedule import Schedule
 from optsched.report.classes import UNLIKE
 
 if TYPE_CHECKING:
-    from optsched.adversary.attack import Attack
+    from optsched.adversary.attack_search import Attack
     from optsched.bounds import Certificate
     from optsched.problem.instance import Instance
     from optsched.report.comparison import Report

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.problem.files import file_name, sources, write_atomic
+from optsched.problem.atomic_files import file_name, sources, write_atomic
 from optsched.problem.task_log import TaskSchedule
 from optsched.report.comparison import Report
 
@@ -75,7 +75,7 @@ def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None 
     """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into.
 
     A new one must not have the name of a file (`FILE_SUFFIXES`). In one that is there no file with the name of what will be
-    ``written`` may be a source of the running command (`optsched.problem.files.sources`), whatever its case: on some
+    ``written`` may be a source of the running command (`optsched.problem.atomic_files.sources`), whatever its case: on some
     machines that is the same file.
     """
     place, legal = Path(folder), "a folder that can be written"

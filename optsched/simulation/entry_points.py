@@ -136,17 +136,17 @@ _ARGUMENTS: dict[Any, tuple[Any, ...]] = {
 }
 
 
-@njit(types.float64(STATE_TYPE), **KERNEL)
+@njit(signature=types.float64(STATE_TYPE), **KERNEL)
 def _next_time(s: Any) -> float:
     return next_time(s)
 
 
-@njit(types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
+@njit(signature=types.void(STATE_TYPE, ARRAY, TIMES), **KERNEL)
 def _work_left(s: Any, jobs: Any, left: Any) -> None:
     work_left(s, jobs, left)
 
 
-@njit(types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
+@njit(signature=types.float64(TABLES, INDEX, INDEX, ARRAY, ARRAY), **KERNEL)
 def _pace(tables: Any, job: int, gpus: int, pool: Any, count: Any) -> float:
     return pace(tables, job, gpus, pool, count)
 

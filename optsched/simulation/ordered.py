@@ -242,7 +242,7 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
     It runs interpreted or compiled, as the work asks for; what numba compiles is allowed, allocating too (our own rules,
     which allocate nothing, are compiled without numba's reference counts instead: `optsched.compiled.KERNEL`).
     """
-    result: Callable[..., Any] = njit(RULE_SIGNATURE)(function)
+    result: Callable[..., Any] = njit(signature=RULE_SIGNATURE)(function)
     return result
 
 
@@ -258,7 +258,7 @@ def _forget_started(s: State) -> None:
     w.queued = kept
 
 
-@njit(types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
+@njit(signature=types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
 def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool) -> int:
     """The same as `ordered_loop` where a rule chooses; ``strict``: the first that waits blocks."""
     pause = s.engine[0].events + events
@@ -277,7 +277,8 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
 
 
 _ORDERED = [
-    njit(types.int64(PLACE_TYPE, STATE_TYPE, context, types.int64), **KERNEL)(_run_ordered) for context in CONTEXT_TYPES
+    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, types.int64), **KERNEL)(_run_ordered)
+    for context in CONTEXT_TYPES
 ]
 
 

@@ -88,11 +88,11 @@ class Placement:
 
 def compiled(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a placement rule (and kept on disk)."""
-    result: Callable[..., int] = njit(SIGNATURE)(function)
+    result: Callable[..., int] = njit(signature=SIGNATURE)(function)
     return result
 
 
 def compiled_shared(function: Callable[..., int]) -> Callable[..., int]:
     """``function`` compiled with the signature of a placement rule of the task level (and kept on disk)."""
-    result: Callable[..., int] = njit(SHARED_SIGNATURE)(function)
+    result: Callable[..., int] = njit(signature=SHARED_SIGNATURE)(function)
     return result

@@ -29,7 +29,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.knowledge import Knowledge as Knowledge
 from optsched.simulation.predictor import Predictor as Predictor
 from optsched.simulation.queue_order import KnownJobs as KnownJobs, Order as Order
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.type_speeds import GroupRates, TypeSpeeds
 
 HERE = "optsched.simulation."  # where the base classes are
@@ -221,7 +221,7 @@ class View(Protocol):
 
     @property
     def goodputs(self) -> Goodputs:
-        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput`."""
+        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput_rates`."""
 
     def fits(self, job: int) -> bool:
         """Would the placement find a place for ``job`` now?"""

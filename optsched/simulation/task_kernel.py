@@ -307,7 +307,7 @@ def _next_time(s: Any) -> float:
     return t
 
 
-@njit(types.void(STATE_TYPE, types.int64), **KERNEL)
+@njit(signature=types.void(STATE_TYPE, types.int64), **KERNEL)
 def start_waiting(s: Any, j: int) -> None:
     """Start the transfer of job j, which waits: for policies in plain Python."""
     i = 0
@@ -317,7 +317,7 @@ def start_waiting(s: Any, j: int) -> None:
     start_transfer(s.links, j)
 
 
-@njit(types.int64(PLACE_TYPE, ADMIT_TYPE, STATE_TYPE, types.int64), **KERNEL)
+@njit(signature=types.int64(PLACE_TYPE, ADMIT_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
     """Run for about ``tasks`` tasks.
 

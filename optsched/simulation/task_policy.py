@@ -223,7 +223,7 @@ def admission(function: Callable[..., bool]) -> Callable[..., bool]:
     transfer that waits while nothing runs on its nodes is only asked about again when one has ended there. ``numbers`` are
     those of the policy's order, then nan.
     """
-    result: Callable[..., bool] = njit(ADMIT_SIGNATURE)(function)
+    result: Callable[..., bool] = njit(signature=ADMIT_SIGNATURE)(function)
     return result
 
 

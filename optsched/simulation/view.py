@@ -18,7 +18,7 @@ from optsched.simulation.placement import Placement
 from optsched.simulation.policy import Ended, Knowledge, View
 from optsched.simulation.records import FREE, FUTURE, RUNNING, SIZE
 from optsched.speeds.duration import paces
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.type_speeds import GroupRates, TypeSpeeds, type_speeds
 
 

@@ -18,7 +18,7 @@ from optsched.simulation.next_event import next_tick
 from optsched.simulation.policy import Policy, Use
 from optsched.simulation.records import RUNNING
 from optsched.speeds.duration import paces
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 WOKEN_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately

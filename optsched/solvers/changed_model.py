@@ -19,14 +19,14 @@ from optsched.bounds import bound
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError, OptschedError
 from optsched.models.formulation import Formulation
-from optsched.models.one_machine import TOLERANCE
+from optsched.models.one_machine_orders import TOLERANCE
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.formulated import OBJECTIVE, Formulated
 from optsched.solvers.linear_program import Size
-from optsched.solvers.method import there
+from optsched.solvers.outcome import there
 from optsched.solvers.session import AGREES
 from optsched.solvers.solution import Solution
 

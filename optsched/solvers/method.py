@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
 
 from optsched.registry import Registry
 from optsched.solvers.linear_program import Size
-
-if TYPE_CHECKING:
-    from optsched.solvers.solve_state import SolveState
-
-T = TypeVar("T")
-EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"
-
-
-def there(found: T | None) -> T:
-    """What a method needs, and its ``applies`` has seen to be there; an incumbent always is."""
-    if found is None:
-        raise AssertionError("only called where its applies has looked, with an incumbent")
-    return found
+from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 
 
 @dataclass(frozen=True)

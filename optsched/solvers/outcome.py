@@ -5,10 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from optsched.problem.arrays import Floats
 
 BOUND_TOLERANCE = 1e-6  # relative; HiGHS's MIP bounds are floats, so rounding up must not trust their last digits
+
+T = TypeVar("T")
+
+
+def there(found: T | None) -> T:
+    """Return what is known to be no None: an incumbent, or what the ``applies`` of a method has looked for."""
+    if found is None:
+        raise AssertionError("only called where its applies has looked, with an incumbent")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

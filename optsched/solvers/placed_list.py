@@ -22,7 +22,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import ORDERS, ListProblem
-from optsched.solvers.method import there
+from optsched.solvers.outcome import there
 from optsched.speeds.duration import seconds_alone
 from optsched.speeds.speed_tables import pace, speed_tables
 

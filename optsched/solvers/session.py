@@ -74,7 +74,7 @@ class Progress:
         return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)
 
 
-class _Silent(highspy.Highs):
+class _Silent(highspy.Highs):  # type: ignore[misc]
     """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
     anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
     `tests/solvers/test_public_ground.py` says when it is gone."""

@@ -19,11 +19,11 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.method import EXCLUSIVE, METHODS, Method, MethodReport
+from optsched.solvers.method import METHODS, Method, MethodReport
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
-from optsched.solvers.solve_state import SolveState
+from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 from optsched.solvers.utility import UtilitySolve
 from optsched.speeds.duration import communicating, seconds_alone
 

@@ -30,8 +30,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
-from optsched.solvers.method import EXCLUSIVE, SHARING, there
-from optsched.solvers.outcome import BOUND_TOLERANCE
+from optsched.solvers.outcome import BOUND_TOLERANCE, there
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
 from optsched.speeds.duration import fixed_durations
@@ -40,6 +39,7 @@ from optsched.speeds.duration import fixed_durations
 # time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
 # stake (`SolveState.at_stake`, never of a clock).
 ULPS, CLOSE = 16, 1e-9
+EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"  # classes of schedules
 PLACED = "the speed of its jobs depends on their placement"
 JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
 MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped

@@ -32,7 +32,7 @@ from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.models.time_grid import TimeGrid, rounded_grid
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.method import there
+from optsched.solvers.outcome import there
 from optsched.solvers.solve_state import CLOSE, SolveState
 from optsched.speeds.duration import fixed_durations
 

@@ -9,7 +9,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.speed_model import Nodes
+from optsched.problem.job_speeds import Nodes
 
 
 def paces(instance: Instance) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.speed_model import JobSpeeds, SubBatch
+from optsched.problem.job_speeds import JobSpeeds, SubBatch
 from optsched.speeds.duration import seconds_alone
 
 Chain = tuple[SubBatch, ...]

@@ -36,15 +36,15 @@ from pathlib import Path
 import numpy as np
 
 from optsched.errors import InputError, RowErrors, RowProblem, check_legal, naming
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import parse_json, read_document
-from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.instance_file import InterferenceDocument
 from optsched.problem.interference import TURNS, Interference
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.throughput_table import read_throughputs
+from optsched.speeds.throughput_sources import read_throughputs
 
 BY_RESOURCES = "resources"
 FILES = (".json", ".csv")
@@ -166,7 +166,7 @@ def interference_of(
 
     Parameters
     ----------
-    throughputs : with pairs, as `optsched.speeds.throughput_table.read_throughputs` gives it. Kinds of the result are the
+    throughputs : with pairs, as `optsched.speeds.throughput_sources.read_throughputs` gives it. Kinds of the result are the
         job types that run alone on one such GPU and are in some pair there, in the order of the table.
     ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
     say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.

@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError, RowErrors, RowProblem, naming
+from optsched.problem.atomic_files import note_source
 from optsched.problem.contention import LARGEST
-from optsched.problem.files import note_source
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.scaling_fit import joint_fit
 

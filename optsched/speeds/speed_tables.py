@@ -1,7 +1,7 @@
 """The speeds of an instance as tables, few arrays of records, and what a unit of work takes by them, compiled.
 
 A job runs at rate 1, at that of a row (by GPU type, together or spread), at what is known for its placement, or by the
-stages of its profile: the three forms of `optsched.problem.speed_model`. Compiled functions get arrays one by one, at
+stages of its profile: the three forms of `optsched.problem.job_speeds`. Compiled functions get arrays one by one, at
 several words each: so what belongs together is one record. A placement is a list of entries (pool of GPUs, GPUs of it); of a
 job with stages pools are nodes, and the entries hold its replicas in order: the first k_0 GPUs hold stage 0, and so on.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from optsched.compiled import KERNEL, NESTED, njit, record
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import PlacementPaces, StagePaces, TypePaces
 from optsched.problem.profile import Profile
-from optsched.problem.speed_model import PlacementPaces, StagePaces, TypePaces
+from optsched.speeds.iteration_times import DIGITS
 from optsched.speeds.network import Network
-from optsched.speeds.scaling import DIGITS
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 
 # How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`

@@ -18,7 +18,8 @@ import numpy as np
 from optsched.errors import KnowledgeError
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.speed_model import JobSpeeds, Nodes, TypePaces
+from optsched.problem.job_columns import JobColumns
+from optsched.problem.job_speeds import JobSpeeds, Nodes, TypePaces
 from optsched.speeds.duration import segment_paces
 
 
@@ -76,7 +77,8 @@ class TypeSpeeds:
     def fastest(self) -> Floats:
         """The best rate of every job on any placement, f64[n]: a mixed gang is no faster than its types alone."""
         together, spread = self.reachable
-        return np.maximum(together, spread).max(axis=1, initial=0.0)
+        best: Floats = np.maximum(together, spread).max(axis=1, initial=0.0)
+        return best
 
     @cached_property
     def slowest(self) -> Floats:
@@ -102,7 +104,7 @@ def type_speeds(instance: Instance) -> TypeSpeeds:
     return TypeSpeeds(cluster.gpu_types, cluster.node_type, cluster.node_gpus, instance.gpus, together, spread)
 
 
-def eligible_types(instance: Instance) -> Bools:
+def eligible_types(instance: JobColumns) -> Bools:
     """Which types every job may use, bool[n, T]: nodes of one type may still differ in memory, and then some suit it."""
     cluster, types = instance.cluster, range(len(instance.cluster.gpu_types))
     suits = [instance.class_eligible[:, cluster.node_type == t].any(axis=1) for t in types]

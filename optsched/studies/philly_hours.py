@@ -9,7 +9,7 @@ are the arrivals, counted from the first.
 * ``classes=even``: what arrives is drawn instead from all jobs of the file, a quarter of each class S, M, L, XL (rounded
   down; the rest S), in random order. In busy hours nearly all jobs are short: equal parts load the cluster more.
 
-Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.io.traces.recipes.hadar`.
+Models, gangs and iterations follow from GPUs and GPU-hours by the rules of `optsched.io.traces.recipes.hadar_recipes`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.dialect import DIALECTS
-from optsched.io.traces.recipes.gavel import largest_type, speeds_on
-from optsched.io.traces.recipes.hadar import CLUSTER, MOST, NAMES, classes_of, even_classes, modelled
+from optsched.io.traces.recipes.gavel_recipes import largest_type, speeds_on
+from optsched.io.traces.recipes.hadar_recipes import CLUSTER, MOST, NAMES, classes_of, even_classes, modelled
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance

@@ -17,9 +17,9 @@ from typing import Any
 
 from optsched import __version__
 from optsched.errors import InputError
-from optsched.problem.files import write_atomic
+from optsched.problem.atomic_files import write_atomic
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import Reproduction, Study, outcomes
+from optsched.studies.study_file import Reproduction, Study, outcomes
 
 FORMAT = "optsched-study/1"
 DIGITS = 9  # that are kept of a number: more than any table shows, and less than differs from one processor to another

@@ -37,7 +37,7 @@ from optsched.errors import InputError, check_legal
 from optsched.io.sources import check_there, load
 from optsched.io.traces.generate import RECIPES, generate
 from optsched.policies.simulate import specify
-from optsched.problem.files import note_named, read_bytes
+from optsched.problem.atomic_files import note_named, read_bytes
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.registry import written

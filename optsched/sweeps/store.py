@@ -23,7 +23,7 @@ import polars as pl
 
 from optsched import __version__
 from optsched.errors import InputError
-from optsched.problem.files import check_writable, sources, write_atomic
+from optsched.problem.atomic_files import check_writable, sources, write_atomic
 from optsched.sweeps.cell import CellResult
 from optsched.sweeps.grid import Cell, Grid
 

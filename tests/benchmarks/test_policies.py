@@ -29,7 +29,7 @@ from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import Knowledge, Start, View
 from optsched.speeds.network import Network
 from optsched.speeds.speed_tables import profile_pace, tables_of
-from optsched.speeds.throughput_table import built_in
+from optsched.speeds.throughput_sources import built_in
 
 # -- A-SRPT: whole runs, how they grow with the queue; the virtual machine in units of a bare heap.
 #

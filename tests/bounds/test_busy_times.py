@@ -17,7 +17,7 @@ from optsched.bounds import mean_busy_time
 from optsched.bounds.best_bound import BOUNDS
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.gang_machine import gang_machine
-from optsched.bounds.grid import on_grid
+from optsched.bounds.integer_grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
 from optsched.bounds.sum_costs import sum_costs
 from optsched.problem.instance import Instance

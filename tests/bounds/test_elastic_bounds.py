@@ -12,13 +12,13 @@ from simulation.elastic_instances import elastic_instance
 from bounds.cases import certificates
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound, priced_time
 from optsched.bounds.certificate import rounded_down
-from optsched.bounds.grid import on_grid
+from optsched.bounds.integer_grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
 from optsched.bounds.priced_machine import elastic
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 
 def test_busy_times_are_never_less_than_with_all_the_weight_or_none_and_old_files_are_read() -> None:

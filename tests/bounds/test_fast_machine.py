@@ -16,7 +16,7 @@ from optsched.bounds import word_verifier
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
 from optsched.bounds.fast_machine import srpt_completions, wide_product
 from optsched.bounds.gang_machine import FILL_LIMIT, GangMachine, gang_machine, machines_to_try
-from optsched.bounds.grid import BITS, GridJobs, due_ticks
+from optsched.bounds.integer_grid import BITS, GridJobs, due_ticks
 from optsched.bounds.mean_busy_time import EXACT, HELD_UP_BITS, densest_first, least_busy_time_sum
 from optsched.bounds.one_machine import due_dates
 from optsched.bounds.relaxation import FastMachine

@@ -25,7 +25,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.duration import seconds_alone
-from optsched.speeds.throughput_table import built_in
+from optsched.speeds.throughput_sources import built_in
 
 TYPED = ("typed-srpt", "typed-busy-time", "typed-makespan", "typed-due-dates", "typed-first-come", "typed-fair-share")
 build_makespan, build_srpt = (BOUNDS.get(kind).build for kind in ("typed-makespan", "typed-srpt"))

@@ -38,7 +38,7 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
 

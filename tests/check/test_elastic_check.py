@@ -16,7 +16,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 Rows = list[Segment]
 SPLIT = Scaling(0.0, 1.0, iterations=((2, 10.0), (4, 6.0)))

@@ -164,7 +164,7 @@ def test_work_that_does_not_listen_to_its_deadline_is_ended_with_its_answer(tmp_
 @pytest.mark.release
 def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     code = (
-        "import optsched.adversary.attack as module, optsched as osd\n"
+        "import optsched.adversary.attack_search as module, optsched as osd\n"
         "known = osd.load('rigid-10-1')\ndef search(*_, best, **__):\n    best(1.5, known)\n    time.sleep(600)\n"
         "module.attack = search"
     )
@@ -177,7 +177,7 @@ def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
 
 
 def test_a_search_that_tried_nothing_within_its_budget_has_failed(tmp_path: Path) -> None:
-    code = "import optsched.adversary.attack as module\nmodule.attack = lambda *_, **__: time.sleep(600)"
+    code = "import optsched.adversary.attack_search as module\nmodule.attack = lambda *_, **__: time.sleep(600)"
     done = patched(code, "attack", "sjf", "--budget", 1, "--report", tmp_path / "page.html")
     assert done.returncode == 1, done.stderr
     assert f"{tmp_path / 'page.html'}: not written, there is no proof to show" in done.stderr

@@ -26,8 +26,9 @@ from optsched.models import FORMULATIONS, hadar_rounds
 from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import transfer_instance, transfers_of
-from optsched.solvers.program import formulate, is_program, solve_program
+from optsched.solvers.formulate import formulate, is_program
 from optsched.solvers.round_packing import pack_rounds
+from optsched.solvers.solve_program import solve_program
 from optsched.solvers.transfer_search import transfer_optimum
 from optsched.speeds.duration import solo_times
 

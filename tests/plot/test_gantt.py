@@ -10,7 +10,7 @@ from plot.drawn import labelled, legend, rectangles, words
 from optsched.errors import InputError
 from optsched.plot.colours import PALETTE, paler
 from optsched.plot.gantt import gantt
-from optsched.plot.rows import short_ids
+from optsched.plot.node_rows import short_ids
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment

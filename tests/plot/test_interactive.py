@@ -21,8 +21,8 @@ from optsched.errors import InputError, NotInstalledError
 from optsched.plot.canvas import new_axes, new_figure
 from optsched.plot.gantt import gantt
 from optsched.plot.interactive import interactive
+from optsched.plot.node_rows import busy_share
 from optsched.plot.occupancy import occupancy
-from optsched.plot.rows import busy_share
 from optsched.plot.sliders import WIDGET
 from optsched.plot.time_axis import moment
 from optsched.plot.timeline import Timeline

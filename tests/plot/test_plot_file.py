@@ -18,7 +18,7 @@ from refusals import one_line
 import optsched as osd
 from optsched.errors import InputError
 from optsched.plot import gantt, overview, plot_file, save
-from optsched.plot.files import PLOTS
+from optsched.plot.plot_file import PLOTS
 from optsched.plot.timeline import Timeline
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job

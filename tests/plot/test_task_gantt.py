@@ -16,7 +16,7 @@ from optsched.errors import InputError
 from optsched.plot import gantt, occupancy, plot_file, task_gantt, tasks
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.gantt import blocks_of
-from optsched.plot.rows import INTERFACE, NODE_GAP, NodeRows, busy_share
+from optsched.plot.node_rows import INTERFACE, NODE_GAP, NodeRows, busy_share
 from optsched.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes, outline, side_by_side
 from optsched.plot.timeline import NOBODY, Timeline, shared_cells
 from optsched.problem.cluster import Cluster

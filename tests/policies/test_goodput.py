@@ -16,7 +16,7 @@ from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 Floats = np.ndarray
 

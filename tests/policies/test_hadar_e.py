@@ -17,7 +17,7 @@ from simulation.forked_instances import forked, gang_instance, table_instance
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
-from optsched.io.traces.recipes.hadar import AWS, LAB
+from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
 from optsched.policies.hadar_e import ForkPlan, HadarE, split
 from optsched.policies.simulate import simulate

@@ -6,7 +6,6 @@ import json
 import math
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from optsched.errors import InputError
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment, assign_gpus, node_first
-from optsched.problem.schedule_file import _lists, read_segments, write_segments
+from optsched.problem.schedule_file import Segments, _lists, read_segments, write_segments
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
 SEGMENTS = [
@@ -258,7 +257,6 @@ def test_lists_are_cut_where_the_segments_end(length: list[int]) -> None:
 # -- The text of schedule files: written a column at a time, it is what the standard library writes a row at a time -------
 
 
-COLUMNS = ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index")
 IDS = ['a"', "b\\", "line\nbreak", '", "', "ä\u2028\U0001f600", "", "{x}", "null"]  # a job each, unlike any other
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -276,12 +274,6 @@ DRAWN = st.lists(
 )
 
 
-def scheduled(digest: str, ids: list[str], *columns: np.ndarray) -> Any:
-    """What a file needs of a schedule, of jobs that no instance could have."""
-    parts = dict(zip(COLUMNS, columns, strict=True))
-    return SimpleNamespace(instance=SimpleNamespace(digest=digest, ids=ids), policy="fifo", **parts)
-
-
 @given(segments=DRAWN, shared=st.booleans())
 def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[Any], shared: bool) -> None:
     path = Path(tmp_path_factory.getbasetemp()) / "rows.json"
@@ -291,7 +283,7 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
     columns = (np.array(job, dtype=np.int64), start, end, work, np.cumsum([0, *map(len, gangs)]), *gpus.T)
     given_steps = np.array(steps, dtype=np.int64) if shared else None
     stated = {"sharing": True} if shared else {}
-    write_segments(path, scheduled("digest", IDS, *columns), stated, given_steps)
+    write_segments(path, Segments(*columns, "fifo", given_steps), "digest", IDS, stated)
 
     text = path.read_text(encoding="utf-8")
     plain = []
@@ -304,12 +296,11 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
     found = read_segments(path, "digest", {name: j for j, name in enumerate(IDS)})
     for one, other in zip(found[:7], columns, strict=True):
         assert one.tolist() == other.tolist()
-    assert (found[8] is None) == (not shared)
-    assert not shared or found[8].tolist() == steps
+    assert (None if found.steps is None else found.steps.tolist()) == (steps if shared else None)
 
 
 def test_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
     path, none = tmp_path / "s.json", np.zeros(0, dtype=np.int64)
     times = np.array([0.0]), np.array([59.0]), np.array([58.5])
-    write_segments(path, scheduled("d", ["1"], np.array([0]), *times, np.array([0, 0]), none, none), {})
+    write_segments(path, Segments(np.array([0]), *times, np.array([0, 0]), none, none), "d", ["1"], {})
     assert '  {"job": "1", "gpus": [], "start": 0, "end": 59, "work": 58.5}\n' in path.read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from optsched.problem.interference import Interference
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import Scaling, SubBatch
 from optsched.problem.schedule import Schedule, SharedSchedule
+from optsched.speeds.iteration_times import iteration_seconds
 from optsched.speeds.network import Network
-from optsched.speeds.scaling import iteration_seconds
 from optsched.speeds.stage_graph import iteration_time
 
 Gpu = tuple[int, int]

@@ -12,7 +12,7 @@ from fractions import Fraction
 from events import State, run as run_events, shared
 
 from optsched.problem.instance import Instance
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.iteration_times import iteration_seconds
 
 Gpu = tuple[int, int]
 SAMPLE = 100  # arrivals that are counted at most

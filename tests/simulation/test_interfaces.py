@@ -22,7 +22,7 @@ from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.policy import Order, Start, View
 from optsched.simulation.records import RUNNING, WAITING
 from optsched.simulation.state import new_state
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 from simulation.contending_world import ElasticWorld, Present, World, random_contending_instance, worth
 from simulation.plain_policies import Asked, FirstFree
 from simulation.reference import Counts, Replay, Rule, Task, first_fit

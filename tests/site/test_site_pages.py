@@ -13,7 +13,7 @@ from pages.page import ROOT
 from site_browser import chromium, served
 
 import optsched
-from optsched.studies.study import STUDIES
+from optsched.studies.study_file import STUDIES
 
 pytestmark = pytest.mark.site
 WIDER = """[...document.querySelectorAll(".bd-article table")].filter(table => {

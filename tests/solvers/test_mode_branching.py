@@ -21,10 +21,10 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import Scaling
 from optsched.solvers.identical_machines import least_weighted_completion
-from optsched.solvers.machine_schedules import FAR, improve, least_after, least_before
 from optsched.solvers.method import METHODS
 from optsched.solvers.methods import mode_branching
 from optsched.solvers.methods.machine_schedules import MachineBranching, ParallelJobs
+from optsched.solvers.smith_order import FAR, improve, least_after, least_before
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from solvers.placed_instances import beside_two_others, placed_instances

@@ -24,7 +24,8 @@ from optsched.solvers.dual_bound import dual_bound
 from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.lp_bound import rational
-from optsched.solvers.method import METHODS, Method, MethodReport, there
+from optsched.solvers.method import METHODS, Method, MethodReport
+from optsched.solvers.outcome import there
 from optsched.solvers.session import Session
 from optsched.solvers.solve_state import SolveState
 from solvers.models_as_made import judged, judged_changed

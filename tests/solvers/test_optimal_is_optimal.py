@@ -21,9 +21,10 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.objectives import get_objective
-from optsched.solvers.method import METHODS, SHARING
+from optsched.solvers.method import METHODS
 from optsched.solvers.solution import Solution
 from optsched.solvers.solve import solve
+from optsched.solvers.solve_state import SHARING
 from optsched.speeds.duration import seconds_alone
 from solvers import exhaustion
 from solvers.clocked_instances import KINDS, clocked_instance

@@ -29,7 +29,7 @@ from optsched.speeds.interference_sources import (
     unmeasured_note,
     with_interference,
 )
-from optsched.speeds.throughput_table import built_in, read_throughputs
+from optsched.speeds.throughput_sources import built_in, read_throughputs
 
 HERE = Cluster.parse("2x2:P100")
 OWN: dict[str, Any] = {"ratio": 1.5, "kinds": ["a", "b"], "ratios": [[1.2, None], [None, 1.0]], "source": "by hand"}

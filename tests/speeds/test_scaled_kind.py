@@ -17,8 +17,8 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import MeasuredSteps, Scaling
 from optsched.speeds.duration import fixed_durations, paces, seconds_alone, segment_paces
-from optsched.speeds.kinds.scalings import ScalingSpeeds
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.iteration_times import iteration_seconds
+from optsched.speeds.kinds.scaling_speeds import ScalingSpeeds
 from optsched.speeds.speed_tables import pace, speed_tables
 from optsched.speeds.type_speeds import type_speeds
 

@@ -11,8 +11,8 @@ from scipy.stats import linregress
 
 from optsched.errors import InputError
 from optsched.problem.scaling import MeasuredSteps, Scaling
+from optsched.speeds.iteration_times import iteration_seconds
 from optsched.speeds.least_squares import Fitted
-from optsched.speeds.scaling import iteration_seconds
 from optsched.speeds.scaling_files import built_in_scalings, read_scalings
 from optsched.speeds.scaling_fit import NAMES, JointFit, fit_scaling, joint_fit, step_rows
 

@@ -21,9 +21,10 @@ from optsched.problem.arrays import Floats
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Job
 from optsched.problem.instance_file import json_schema
+from optsched.problem.job_speeds import JobSpeeds, Nodes, PlacementPaces
 from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.duration import paces, seconds_alone, segment_paces, solo_times
 from optsched.speeds.speed_tables import pace, speed_tables
 from optsched.speeds.type_speeds import type_speeds

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from optsched.cli.study import reproduction_view
-from optsched.studies.study import STUDIES, Reproduction
+from optsched.studies.study_file import STUDIES, Reproduction
 
 
 @pytest.fixture(scope="module")

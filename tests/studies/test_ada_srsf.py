@@ -13,8 +13,8 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, cells as asked
-from optsched.sweeps.measures.iterations import MEASURES, measure
+from optsched.studies.study_file import STUDIES, cells as asked
+from optsched.sweeps.measures.task_iterations import MEASURES, measure
 from studies.documents import cells
 
 STUDY = "ada-srsf"
@@ -130,7 +130,7 @@ def test_a_column_may_change_the_policy_and_an_experiment_has_its_own_seeds() ->
 def test_the_comparison_of_rules_on_twenty_workloads() -> None:
     (experiment,) = (each for each in STUDIES.get("ada-srsf").declare(False) if each.name == "rules")
     from optsched.studies.experiment import RunOutcome
-    from optsched.studies.study import run_all
+    from optsched.studies.study_file import run_all
 
     seeds = experiment.seeds_of(())
     outcome = RunOutcome(experiment, seeds, run_all([experiment], seeds))

@@ -13,7 +13,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import group_rates
 from optsched.studies.fork_nodes import NODE_SPEEDS, fork_nodes
-from optsched.studies.study import STUDIES, run_all
+from optsched.studies.study_file import STUDIES, run_all
 from optsched.sweeps.measures.typed_gangs import measure_mix
 
 COPIES = (1, 2, 5)

@@ -18,7 +18,7 @@ from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.speeds.type_speeds import type_speeds
 from optsched.studies.philly_hours import philly_file, philly_hours
-from optsched.studies.study import STUDIES
+from optsched.studies.study_file import STUDIES
 from optsched.sweeps.measures.typed_gangs import MEASURES, MIX_MEASURES, measure, measure_mix
 from studies.documents import cells
 

@@ -9,7 +9,7 @@ import pytest
 
 from optsched.studies.experiment import Experiment
 from optsched.studies.record import StudyRecord, read_record
-from optsched.studies.study import STUDIES, run_all
+from optsched.studies.study_file import STUDIES, run_all
 
 MEASURED = Path(__file__).resolve().parents[2] / "docs" / "measured"
 SAME = 1e-7  # records keep nine digits, and processors may differ in the last ones of a double

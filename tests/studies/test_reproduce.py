@@ -15,7 +15,7 @@ from rich.console import Console
 from optsched.cli.study import summary_view
 from optsched.errors import InputError
 from optsched.studies.experiment import Experiment, Workload
-from optsched.studies.study import STUDIES, Reproduction, cells as asked, outcomes, run_all
+from optsched.studies.study_file import STUDIES, Reproduction, cells as asked, outcomes, run_all
 from optsched.sweeps.measures.placed_gangs import MEASURES
 from studies.documents import cells
 
@@ -144,7 +144,7 @@ def test_studies_are_listed(command: Any) -> None:
 def test_the_command_prints_one_document_or_a_screen_and_writes_every_table(
     command: Any, document: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("optsched.studies.study.run_all", _numbers_of(document))
+    monkeypatch.setattr("optsched.studies.study_file.run_all", _numbers_of(document))
     code, out, err = command("reproduce", "a-srpt", "--small", "--seeds", "1", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["experiments"] == document["experiments"]

@@ -16,7 +16,7 @@ from optsched.problem.instance import Instance
 from optsched.solvers.list_schedule import best_list_schedule
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.solve import solve
-from optsched.studies.library import prove, recipes
+from optsched.studies.make_library import prove, recipes
 
 SHIPPED = {each.name: each for each in shipped()}
 PROVED = {name: each for name, each in SHIPPED.items() if each.optimum is not None}

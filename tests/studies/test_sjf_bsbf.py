@@ -18,7 +18,7 @@ from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import against, by_workload, findings, worst
-from optsched.studies.study import STUDIES
+from optsched.studies.study_file import STUDIES
 from optsched.sweeps.measurement import certified_mean
 from optsched.sweeps.measures.sharing import MEASURES, SHARING, SMALL_MEASURES, held_gpus, measure, measure_small
 from studies.documents import cells

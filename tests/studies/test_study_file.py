@@ -15,7 +15,7 @@ from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.studies.record import read_record, write_record
-from optsched.studies.study import Study
+from optsched.studies.study_file import Study
 from optsched.sweeps.grid import Grid
 from optsched.sweeps.measurement import MEASUREMENTS, measurement_of
 

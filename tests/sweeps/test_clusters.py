@@ -21,7 +21,7 @@ import pytest
 import optsched as osd
 from optsched.sweeps.cell import CellResult
 from optsched.sweeps.processes import Task
-from optsched.sweeps.run import results
+from optsched.sweeps.run_sweep import results
 
 from .test_sweep import GRID, alike
 

@@ -21,11 +21,11 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.sweeps import grid as grids, run as running
+from optsched.sweeps import grid as grids, run_sweep as running
 from optsched.sweeps.cell import CellResult, run_cell
 from optsched.sweeps.grid import Cell, Grid
 from optsched.sweeps.processes import Task, _next, _Process, computed
-from optsched.sweeps.run import results
+from optsched.sweeps.run_sweep import results
 from optsched.sweeps.store import Store, read
 
 GRID: dict[str, Any] = {

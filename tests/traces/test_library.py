@@ -20,8 +20,8 @@ from optsched.io.index import LibraryEntry, entries, entry, extracted, instances
 from optsched.io.library import ROUNDING, BestKnown, best_known, check_submission, library
 from optsched.io.sources import load, made
 from optsched.problem.objectives import get_objective
-from optsched.studies import library as study
-from optsched.studies.library import accept, assemble, check, prove, prove_all, recipes
+from optsched.studies import make_library as study
+from optsched.studies.make_library import accept, assemble, check, prove, prove_all, recipes
 
 EVERY = entries()
 LONG = {each.name for each in EVERY if each.certificate == "priced-gangs" and each.jobs > 10}  # seconds to verify

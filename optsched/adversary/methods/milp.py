@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.adversary.attack_method import Budget, Found, Watch, add_method
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import Budget, Found, Watch, add_method
 from optsched.adversary.space import Candidate
 from optsched.adversary.spaces.whole_jobs import SUMS, WholeJobs
 from optsched.errors import InputError, SimulationError

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from joblib import Parallel, delayed
 
+from optsched.adversary.attack_method import Budget, Found, Watch, add_method
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import Budget, Found, Watch, add_method
 from optsched.adversary.space import Candidate, Quantity, Row, SearchSpace, put
 from optsched.deadline import NEVER, Deadline
 

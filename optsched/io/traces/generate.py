@@ -143,7 +143,9 @@ class Recipe:
 
 
 RECIPES: Registry[Recipe] = Registry(
-    "recipe", package="optsched.io.traces.recipes", tables=("classical", "ddl", "gavel", "hadar", "open_cluster")
+    "recipe",
+    package="optsched.io.traces.recipes",
+    tables=("classical", "ddl", "gavel_recipes", "hadar_recipes", "open_cluster"),
 )
 
 

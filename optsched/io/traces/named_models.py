@@ -18,7 +18,7 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.scaling_files import built_in_scalings
-from optsched.speeds.throughput_table import Say, built_in, completed, is_known
+from optsched.speeds.throughput_sources import Say, built_in, completed, is_known
 
 
 def with_speeds(

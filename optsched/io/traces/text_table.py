@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
-from optsched.problem.files import LONGEST, read_bytes
+from optsched.problem.atomic_files import LONGEST, read_bytes
 
 
 @dataclass(frozen=True)

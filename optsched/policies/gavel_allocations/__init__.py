@@ -13,7 +13,7 @@ from optsched.models.gavel_allocation import ActiveJobs
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Registry
 from optsched.simulation.policy import Knowledge
-from optsched.speeds.throughput_table import is_known, performance_ratio
+from optsched.speeds.throughput_sources import is_known, performance_ratio
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ VARIANTS = {
 
 
 # Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
-@njit(SIGNATURE, **KERNEL)
+@njit(signature=SIGNATURE, **KERNEL)
 def _greedily(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
 ) -> int:

@@ -22,7 +22,8 @@ import numpy as np
 from optsched.errors import NotInstalledError, OptschedError
 from optsched.models.latest_starts import starts_of
 from optsched.solvers.linear_program import Size
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.solve_state import SolveState
 
 NAME = "cp-sat"

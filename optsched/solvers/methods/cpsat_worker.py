@@ -64,7 +64,7 @@ def main() -> None:
     if problem["time_limit"] is not None:
         solver.parameters.max_time_in_seconds = problem["time_limit"]
 
-    class Tell(cp_model.CpSolverSolutionCallback):
+    class Tell(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def on_solution_callback(self) -> None:
             say(self.best_objective_bound, [self.value(start) for start in starts], False)
 

@@ -16,11 +16,11 @@ from optsched.models.formulation import COMPLETION, objective_reason
 from optsched.models.gpu_sharing import NAME as PROGRAM, build, schedule
 from optsched.models.shared_jobs import SharedJobs, one_gang_set
 from optsched.solvers.compile_model import compile
-from optsched.solvers.method import SHARING, MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.session import Session
 from optsched.solvers.sharing_orders import MOST as MOST_ORDERS, NAME as ORDERS, best_shared_order, choices
 from optsched.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOptimum, sharing_optimum
-from optsched.solvers.solve_state import SolveState
+from optsched.solvers.solve_state import SHARING, SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
 FIRST_NODES = 2_000  # of the search for an incumbent of the program

@@ -21,9 +21,10 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.linear_program import Size
-from optsched.solvers.machine_schedules import FAR, close_starts, improve, least_after, least_before, paths_to
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.session import Session
+from optsched.solvers.smith_order import FAR, close_starts, improve, least_after, least_before, paths_to
 from optsched.solvers.solve_state import SolveState, common_step
 
 NAME = "machine-schedules"
@@ -97,7 +98,7 @@ add_method(NAME, _applies, _run)
 # latest.
 #
 # The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals
-# price the paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that
+# price the paths of `optsched.solvers.smith_order`. **Exactness** Prices are multiples of 1 / scale, and all that
 # follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
 # **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose start varies most
 # in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule. **Complexity** O(n H) for a

@@ -31,7 +31,8 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.solvers.linear_program import Size
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.solve_state import SolveState
 
 NAME = "mode-branching"

@@ -17,8 +17,9 @@ from optsched.problem.arrays import Bools, Ints
 from optsched.solvers.linear_program import Size
 from optsched.solvers.list_schedule import FEW, list_schedule
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.method import EXCLUSIVE, MethodReport, add_method, there
-from optsched.solvers.solve_state import SolveState
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
+from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs, Times, alike
 
 # Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.

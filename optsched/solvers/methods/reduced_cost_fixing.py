@@ -14,8 +14,9 @@ from optsched.problem.arrays import Ints
 from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.list_schedule import FEW
 from optsched.solvers.lp_bound import SlotJobs, polish, thin
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.methods.formulations import TOLERANCES
+from optsched.solvers.outcome import there
 from optsched.solvers.session import Progress, Session
 from optsched.solvers.solve_state import SolveState
 

@@ -11,7 +11,8 @@ from optsched.bounds.lp_dual import PriceRow, Prices, integers, price_certificat
 from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import Size
 from optsched.solvers.lp_bound import SlotJobs
-from optsched.solvers.method import MethodReport, add_method, there
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.sequence_paths import QUANTUM, cheapest_paths
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState

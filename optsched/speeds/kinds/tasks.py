@@ -18,11 +18,12 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.documents import Document, Number
 from optsched.problem.instance import Instance, Source, instance_of
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes
 from optsched.problem.job_table import LONGEST, SHORTEST, rows_that_are
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.registry import check_known
-from optsched.speeds.kinds.scalings import ScalingSpeeds
+from optsched.speeds.kinds.scaling_speeds import ScalingSpeeds
 
 MOST_ITERATIONS = 1e12
 
@@ -103,7 +104,7 @@ class WholeIterations(ScalingSpeeds):
 
     elastic = False
 
-    def __init__(self, instance: Instance, jobs: Ints, given: Mapping[str, IterationTasks]) -> None:
+    def __init__(self, instance: ModelledJobs, jobs: Ints, given: Mapping[str, IterationTasks]) -> None:
         speeds = {name: whole_iterations(each, instance.contention) for name, each in given.items()}
         super().__init__(instance, jobs, speeds)
 
@@ -122,7 +123,7 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
     description = "what an iteration is made of, by name, for jobs simulated task by task"
     value, entry = IterationTasks, TasksDocument
 
-    def speeds(self, instance: Instance, jobs: Ints) -> JobSpeeds:
+    def speeds(self, instance: ModelledJobs, jobs: Ints) -> JobSpeeds:
         return (TaskSpeeds if instance.at_task_level else WholeIterations)(instance, jobs, self.given)
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
@@ -137,7 +138,7 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
             *rows_that_are(too_many, rows, "iterations", f"at most {MOST_ITERATIONS:g}", "too many"),
         ]
 
-    def check(self, instance: Instance) -> None:
+    def check(self, instance: ModelledJobs) -> None:
         # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.
         if instance.at_task_level and instance.interference is not None:
             legal = "none; contention says what jobs with tasks cost each other"
@@ -159,6 +160,6 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
                 kinds, where = instance.contention.kinds, {"field": "contention.kinds", "value": name}
                 check_known(name, kinds, "kind", "no measured ratios", **where)
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         cost = instance.contention
         return [*super().digest(instance, names), None if cost is None else cost.to_json()]

@@ -9,11 +9,11 @@ import pytest
 from examples import few
 
 from optsched.io.traces.generate import generate
-from optsched.io.traces.recipes.hadar import AWS, LAB, MODELS, WEATHER, classes_of, modelled
+from optsched.io.traces.recipes.hadar_recipes import AWS, LAB, MODELS, WEATHER, classes_of, modelled
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from optsched.solvers.solve import solve
-from optsched.speeds.throughput_table import built_in
+from optsched.speeds.throughput_sources import built_in
 from optsched.speeds.type_speeds import type_speeds
 
 # -- Gavel's workloads against the distributions of its generator, read back through the throughput table -----------------

@@ -25,18 +25,18 @@ import polars as pl
 
 from optsched.io.traces.generate import Draw, Values, cluster, durations, gangs, integer, non_negative, number, recipe
 from optsched.io.traces.recipes.ddl import some_profile
-from optsched.io.traces.recipes.gavel import speeds_on
+from optsched.io.traces.recipes.gavel_recipes import speeds_on
 from optsched.io.traces.recipes.sharing_cluster import some_batch, with_memory
 from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.profile import Profile
+from optsched.speeds.iteration_times import iteration_seconds
 from optsched.speeds.model_zoo import MODELS
 from optsched.speeds.network import Network
-from optsched.speeds.scaling import iteration_seconds
 from optsched.speeds.scaling_files import built_in_scalings
 from optsched.speeds.stage_graph import alpha_min
-from optsched.speeds.throughput_table import built_in
+from optsched.speeds.throughput_sources import built_in
 
 TYPES = (
     "ResNet-18 (batch size 128)",

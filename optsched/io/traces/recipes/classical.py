@@ -6,7 +6,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.io.traces.generate import Draw, Values, cluster, gangs, integer, non_negative, recipe
-from optsched.io.traces.recipes.gavel import largest_type
+from optsched.io.traces.recipes.gavel_recipes import largest_type
 from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.throughputs import Key, Throughput, Throughputs

@@ -45,7 +45,7 @@ from optsched.io.traces.slowdowns import interference_of, slowdowns
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.scaling import Scaling
-from optsched.speeds.scaling import iteration_seconds
+from optsched.speeds.iteration_times import iteration_seconds
 from optsched.speeds.scaling_files import built_in_scalings
 
 GPUS = 4  # of a node

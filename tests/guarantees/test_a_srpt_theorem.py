@@ -1,4 +1,4 @@
-"""The A-SRPT guarantee by hand; `policies.test_a_srpt_theorem` holds it against adversarial runs and exhaustive optima."""
+"""The A-SRPT guarantee by hand; `policies.test_a_srpt_proof` holds it against adversarial runs and exhaustive optima."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 from srpt import served
 
-from optsched.guarantees import a_srpt
-from optsched.guarantees.a_srpt import A_SRPT, factors, virtual_srpt
+from optsched.guarantees import a_srpt_theorem
+from optsched.guarantees.a_srpt_theorem import A_SRPT, factors, virtual_srpt
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
@@ -56,7 +56,7 @@ def test_the_virtual_machine_preempts_only_for_less() -> None:
 def test_the_factors_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance([Job("a", gpus=2, duration=10), Job("b", gpus=3, duration=8)], "1x4")
     fastest, slowest = np.array([1.0, 2.0]), np.array([3.0, 8.0])
-    monkeypatch.setattr(a_srpt, "paces", lambda _: (fastest, slowest))
+    monkeypatch.setattr(a_srpt_theorem, "paces", lambda _: (fastest, slowest))
     run = made_run(Schedule.from_starts(instance, [0, 10]), [5, 12])
     low = factors(policy(tau=0.5, beta=0.5), run)
     assert (low.rho, low.rho_1, low.rho_2) == (4, 1, 4)

@@ -19,17 +19,16 @@ from optsched.check.referee import check_file
 from optsched.check.verify_case import Refused
 from optsched.check.verify_on_clusters import verify
 from optsched.errors import InputError
-from optsched.plot.files import plot_file
+from optsched.plot.plot_file import plot_file
 from optsched.policies.simulate import simulate
+from optsched.problem.atomic_files import MOST_JSON, atomic_path, read_bytes, write_atomic
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.problem.documents import parse_json
-from optsched.problem.files import MOST_JSON, atomic_path, read_bytes, write_atomic
 from optsched.problem.instance import Instance, Job
-from optsched.problem.instance_file import document
 from optsched.problem.parquet import parquet_metadata, read_parquet
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule
-from optsched.speeds.goodput import Goodputs
+from optsched.speeds.goodput_rates import Goodputs
 
 # -- Atomic writes --------------------------------------------------------------------------------------------------------
 
@@ -212,7 +211,7 @@ def test_a_long_document_is_refused_by_its_size(reader: str, tmp_path: Path, mon
 
 
 def test_a_device_without_end_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optsched.problem.files.MOST_JSON", 10**6)
+    monkeypatch.setattr("optsched.problem.atomic_files.MOST_JSON", 10**6)
     with pytest.raises(InputError, match="bytes = 1000001: too long"):
         check_file("/dev/zero", ONE)
 
@@ -247,8 +246,10 @@ def elastic(profiles: int) -> Instance:
 def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = elastic(8)
     Goodputs(instance).require_few()
-    monkeypatch.setattr("optsched.speeds.goodput.MOST_STEPS", 100_000)
-    monkeypatch.setattr("optsched.speeds.goodput.JobGoodput.limit", lambda *_: pytest.fail("work before the limit"))
+    monkeypatch.setattr("optsched.speeds.goodput_rates.MOST_STEPS", 100_000)
+    monkeypatch.setattr(
+        "optsched.speeds.goodput_rates.JobGoodput.limit", lambda *_: pytest.fail("work before the limit")
+    )
     with pytest.raises(InputError, match="rates of elastic jobs take too much work"):
         modes_of_elastic(instance)
 
@@ -262,5 +263,5 @@ def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:
         (instance.digest, "unjudged", "more than 100000"),
     ):
         with pytest.raises(Refused) as caught:
-            verify({"instance": digest, **names, "value": "1/1", "data": {}}, document(instance))
+            verify({"instance": digest, **names, "value": "1/1", "data": {}}, instance.to_json())
         assert (caught.value.rule, what in str(caught.value)) == (rule, True)

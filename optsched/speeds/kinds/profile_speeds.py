@@ -11,8 +11,9 @@ from pydantic import Field
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.cluster import MAX_GPUS
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
+from optsched.problem.job_speeds import JobSpeeds, Nodes, StagePaces
 from optsched.problem.profile import Profile
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, StagePaces
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import Node, alpha_max, alpha_min, best_pace, iteration_time
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 import optsched as osd
-from optsched.adversary.attack import Attack, resemblance, shrunk
+from optsched.adversary.attack_method import Budget
+from optsched.adversary.attack_search import Attack, resemblance, shrunk
 from optsched.adversary.evaluation import Evaluation
-from optsched.adversary.method import Budget
 from optsched.adversary.methods.search import MOVES, coarsen, crossed, moved, search
 from optsched.adversary.space import SPACES, Candidate, SearchSpace, space_of
 from optsched.adversary.spaces.whole_jobs import WholeJobs

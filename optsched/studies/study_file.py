@@ -41,14 +41,14 @@ from typing import Any
 from optsched.errors import InputError, check_legal
 from optsched.intervals import CONFIDENCE
 from optsched.policies.simulate import specify
-from optsched.problem.files import write_atomic
+from optsched.problem.atomic_files import write_atomic
 from optsched.registry import Registry
 from optsched.studies.claims import Claim, claims, markdown
 from optsched.studies.experiment import Experiment, Numbers, Published, RunOutcome, Workload
 from optsched.studies.findings import REMARKS, findings
 from optsched.sweeps.grid import Cell, Grid, check_recipe, read_toml
 from optsched.sweeps.measurement import Measure, measurement_of
-from optsched.sweeps.run import Cost, Heard, sweep
+from optsched.sweeps.run_sweep import Cost, Heard, sweep
 from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
@@ -139,7 +139,7 @@ class Study:
         """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or the experiment's).
 
         The same numbers whenever, on whichever backend and on however many ``workers``: the parameters are those of
-        `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
+        `optsched.sweeps.run_sweep.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
         ``workers`` are at least 1, and where a policy or a recipe is wrong, before anything runs.
         """
         experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
@@ -229,7 +229,7 @@ def run_all(
 ) -> Numbers:
     """All numbers of experiments, over ``seeds`` where one has no number of its own.
 
-    ``how`` are the parameters of `optsched.sweeps.run.sweep`. Without a ``store`` nothing is kept.
+    ``how`` are the parameters of `optsched.sweeps.run_sweep.sweep`. Without a ``store`` nothing is kept.
     """
     asked = cells(experiments, seeds)
     for policy in {cell.policy for cell in asked}:

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import Width, inches, legal_suffix, save
 from optsched.plot.time_axis import moment
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.parquet import parquet_metadata
 from optsched.registry import Registry

@@ -25,7 +25,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.interference_sources import built_in_interference, measured_gpus
-from optsched.speeds.throughput_table import built_in, completed
+from optsched.speeds.throughput_sources import built_in, completed
 
 CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
 REFERENCE = "V100"  # run times are meant there

@@ -37,7 +37,7 @@ from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.problem.scaling import Scaling
 from optsched.speeds.duration import paces, segment_paces
-from optsched.speeds.scaling import computing_seconds, measured_table, seconds_of, seconds_on
+from optsched.speeds.iteration_times import computing_seconds, measured_table, seconds_of, seconds_on
 
 MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
 

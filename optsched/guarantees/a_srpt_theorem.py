@@ -148,7 +148,7 @@ def a_srpt_factors(run: Run) -> Factors:
     """The factors of A-SRPT's theorem for a run of ``a-srpt``, from the jobs, the cluster and what was predicted.
 
     ``.ratio`` is what is promised, ``.rho`` how much slower the worst placement is, ``.kappa`` what wide gangs cost; see
-    `optsched.guarantees.a_srpt`. Raises `InputError` for the run of another policy. O(n).
+    `optsched.guarantees.a_srpt_theorem`. Raises `InputError` for the run of another policy. O(n).
     """
     return factors(_policy_of(run), run)
 

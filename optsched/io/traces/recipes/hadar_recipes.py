@@ -31,11 +31,11 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.io.traces.generate import Draw, Values, choice, cluster, integer, non_negative, number, recipe
 from optsched.io.traces.laws import gang_law
-from optsched.io.traces.recipes.gavel import largest_type, rate_on_v100, speeds_on, typed_jobs
+from optsched.io.traces.recipes.gavel_recipes import largest_type, rate_on_v100, speeds_on, typed_jobs
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.speeds.throughput_table import built_in, completed
+from optsched.speeds.throughput_sources import built_in, completed
 
 NAMES = ("S", "M", "L", "XL")
 FROM = np.array([0.0, 1.0, 10.0, 50.0])  # GPU-hours

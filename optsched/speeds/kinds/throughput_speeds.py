@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from optsched.problem.documents import MAX_INTEGER, Document, Number
-from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import ModelledJobs
 from optsched.problem.speed_model import SPEED_MODELS, Made, SpeedModel
 from optsched.problem.throughputs import Throughputs
 from optsched.speeds.type_speeds import RatesByType
@@ -64,5 +64,5 @@ class ThroughputTable(SpeedModel):
         rates = {key: [row.model_dump() for row in rows] for key, rows in document.items()}
         return made(Throughputs.from_json, rates, cls.name) if rates else None
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         return [] if self.given is None else [self.given.numbers]

@@ -2,7 +2,7 @@
 
 A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
 takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
-as measured for its placement (`optsched.speeds.scaling`). Here placement is known, also in a cluster of one-GPU
+as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster of one-GPU
 nodes: a gang there is spread.
 """
 
@@ -25,12 +25,12 @@ from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.documents import MAX_INTEGER, Document, Integer, Number
-from optsched.problem.instance import Instance
+from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes, PlacementPaces, SubBatch, TypePaces
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
-from optsched.problem.speed_model import SPEED_MODELS, JobSpeeds, NamedModel, Nodes, PlacementPaces, SubBatch, TypePaces
-from optsched.speeds.goodput import JobGoodput, Steps
-from optsched.speeds.scaling import (
+from optsched.problem.speed_model import SPEED_MODELS, NamedModel
+from optsched.speeds.goodput_rates import JobGoodput, Steps
+from optsched.speeds.iteration_times import (
     MeasuredTable,
     computing_seconds,
     iteration_seconds,
@@ -277,7 +277,8 @@ class ScalingSpeeds(JobSpeeds):
 
     def _rows(self, kinds: Sequence[ScaledKind]) -> Ints:
         position = {kind: k for k, kind in enumerate(kinds)}
-        return self._of_place([position.get(kind, -1) for kind, _ in self._places[0]], np.int64)
+        rows: Ints = self._of_place([position.get(kind, -1) for kind, _ in self._places[0]], np.int64)
+        return rows
 
     def compiled_compute_time(self, job: int) -> list[float]:
         return [self._computing(job, each) for each in self.sub_batches(job)]
@@ -294,7 +295,7 @@ class ScalingProfiles(NamedModel[Scaling]):
 
     make = Scaling.from_json
 
-    def digest(self, instance: Instance, names: Sequence[str]) -> list[Any]:
+    def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from optsched.adversary.attack_method import METHODS, TOLERANCE, TOLERANCE_LEGAL, Budget, Found
 from optsched.adversary.evaluation import Confirmed, Evaluation, confirmed
-from optsched.adversary.method import METHODS, TOLERANCE, TOLERANCE_LEGAL, Budget, Found
 from optsched.adversary.space import Candidate, Row, SearchSpace, put, space_of
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
 from optsched.policies.simulate import PolicyLike, specify
 from optsched.problem.arrays import Floats
-from optsched.problem.files import file_name
+from optsched.problem.atomic_files import file_name
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import DEFAULT, get_objective

@@ -45,8 +45,8 @@ from importlib import resources
 from typing import Any
 
 from optsched.errors import InputError, check_legal, naming
+from optsched.problem.atomic_files import read_bytes
 from optsched.problem.documents import parse_json
-from optsched.problem.files import read_bytes
 from optsched.problem.throughputs import Gang, Key, PairKey, Throughput, Throughputs, legal_rate
 from optsched.registry import check_known
 

@@ -19,7 +19,13 @@ from optsched.errors import InputError
 
 
 def file_name(text: str) -> str:
-    """A text as part of the name of a file: letters, digits and ``._=-``, anything else a hyphen."""
+    """Return a text as part of the name of a file.
+
+    Parameters
+    ----------
+    text
+        Any text; characters other than letters, digits and ``._=-`` become hyphens.
+    """
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-")
 
 
@@ -28,10 +34,11 @@ _sources: list[set[Path]] = []  # for each `keeping_sources` that lasts: the fil
 
 @contextlib.contextmanager
 def keeping_sources() -> Iterator[None]:
-    """While this lasts, no file that `read_bytes` has read, or that `note_source` was told of, is written over.
+    """Protect source files while the context lasts: no file that was read is written over.
 
-    A command runs inside: what it reads is not always named on its command line (the sources of a grid, the file beside a
-    trace). In Python a program may replace the file that it has loaded.
+    Sources are the files that `read_bytes` has read and those that `note_source` was given. A command runs
+    inside this context, since its command line does not name everything that it reads (the sources of a grid,
+    the file beside a trace). A Python program may replace a file that it has loaded.
     """
     _sources.append(set())
     try:
@@ -41,33 +48,67 @@ def keeping_sources() -> Iterator[None]:
 
 
 def note_source(path: str | os.PathLike[str]) -> None:
-    """Say that this file will be read; of what is no regular file (a device, a pipe, a folder) nothing is kept."""
+    """Register a file that will be read, so that it is not written over.
+
+    Parameters
+    ----------
+    path
+        Path of the file; a device, a pipe or a folder is not registered.
+    """
     if _sources and os.path.isfile(path):
         # a link and the file that it leads to: either may be replaced by a file of the same name
         _sources[-1] |= {Path(os.path.abspath(path)), Path(os.path.realpath(path))}
 
 
 def note_named(text: str) -> None:
-    """`note_source` of the file that a SOURCE names, as it stands or as ``DIALECT:PATH#PART``."""
+    """Register the file that a SOURCE names, by its path alone or as ``DIALECT:PATH#PART``.
+
+    Parameters
+    ----------
+    text
+        The SOURCE.
+    """
     for name in (text, text.partition(":")[2]):
         for path in (name, name.rpartition("#")[0]):
             note_source(path)
 
 
 def sources() -> frozenset[Path]:
-    """The files that are read, since the innermost `keeping_sources` began: absolute paths, with links and without."""
+    """Return the files that were read since the innermost `keeping_sources` began, as absolute paths.
+
+    Paths are stored with links and with links resolved.
+    """
     return frozenset(_sources[-1]) if _sources else frozenset()
 
 
 def is_source(path: str | os.PathLike[str]) -> bool:
-    """Is this one of the files that are read: under another name, through a link, in another case where that is the same?"""
+    """Return True if a path leads to a file that was read: under another name, by a link or in another case.
+
+    Parameters
+    ----------
+    path
+        Path to look up.
+    """
     if not os.path.isfile(path):
         return False
     return any(os.path.isfile(each) and os.path.samefile(each, path) for each in sources())
 
 
 def refuse_source(path: str | os.PathLike[str], field: str | None = None) -> None:
-    """`InputError` when what is written to ``path`` would replace a file that is read; ``field``: the option."""
+    """Refuse to replace a file that was read.
+
+    Parameters
+    ----------
+    path
+        File that would be written.
+    field
+        Option that names it, for the error.
+
+    Raises
+    ------
+    InputError
+        If writing to the path would replace a file that was read.
+    """
     if is_source(path):
         legal = "another file than one that is read"
         if field is None:
@@ -80,12 +121,20 @@ _unfinished: set[Path] = set()  # temporary files that somebody is writing
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path``, renamed to it on success and removed on failure.
+    """Yield a temporary path next to a file; it is renamed to the file on success and removed on failure.
 
-    A link stays: the file that it leads to is replaced, and keeps its mode. What is no file (a device, a pipe) is never
-    replaced: what was written is copied into it.
+    A link stays: its target is replaced and keeps its mode. A device or a pipe is never replaced: the content
+    is copied into it.
 
-    Raises `InputError` when the folder does not exist or cannot be written, or ``path`` is a folder or `is_source`.
+    Parameters
+    ----------
+    path
+        File to write.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written, or the path is a folder or a source (`is_source`).
     """
     target = Path(path)
     refuse_source(target)
@@ -120,14 +169,20 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def discard_unfinished() -> None:
-    """Remove temporary files that somebody is still writing: the process is about to end."""
+    """Remove the temporary files of this process that are not finished, since the process is about to end."""
     for temporary in list(_unfinished):
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Is there something at ``path`` that is neither a file nor a folder: a device, a pipe, this process's own stdout?"""
+    """Return True if a path is neither a file nor a folder but a device, a pipe or this process's own stdout.
+
+    Parameters
+    ----------
+    path
+        Path to look up.
+    """
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -140,9 +195,21 @@ TABLES = (".json", ".parquet")  # what instances and schedules are written to
 
 
 def suffix_of(path: str | os.PathLike[str], what: str = "", suffixes: tuple[str, ...] = TABLES) -> str:
-    """The suffix that names the format, in lower case; a device or a pipe without one takes JSON.
+    """Return the suffix that names the format of a file, in lower case.
 
-    `InputError` for another one than ``suffixes``, if ``what`` is said ("a schedule").
+    Parameters
+    ----------
+    path
+        File; a device or a pipe without a suffix takes JSON.
+    what
+        Content of the file (``"a schedule"``), for the error; without it every suffix is legal.
+    suffixes
+        Legal suffixes.
+
+    Raises
+    ------
+    InputError
+        If the suffix is illegal.
     """
     suffix = Path(path).suffix.lower()
     suffix = ".json" if not suffix and is_stream(path) else suffix
@@ -171,9 +238,21 @@ def _copy_into(temporary: Path, target: Path) -> None:
 
 
 def check_writable(path: str | os.PathLike[str] | None, what: str = "", suffixes: tuple[str, ...] = TABLES) -> None:
-    """`InputError` when ``path`` (None: nothing) cannot be written: asked before a long computation, not after it.
+    """Check before a long computation that a file can be written.
 
-    ``what`` ("a schedule"): its format is known by the suffix (`suffix_of`), which must be one of ``suffixes``.
+    Parameters
+    ----------
+    path
+        File to write; None for no file.
+    what
+        Content of the file (``"a schedule"``), whose format the suffix decides.
+    suffixes
+        Legal suffixes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
     """
     if path is None:
         return
@@ -186,17 +265,39 @@ def check_writable(path: str | os.PathLike[str] | None, what: str = "", suffixes
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) to ``path`` through a temporary name; `InputError` when it cannot be."""
+    """Write a file under a temporary name and rename it.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    content
+        Bytes, or text that is written as UTF-8.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
     data = content.encode() if isinstance(content, str) else content
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
 def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """The content of a file of at most ``most`` bytes (default: `LONGEST` of Parquet, `MOST_JSON` of all else).
+    """Return the content of a file.
 
-    `InputError` when it is missing, cannot be read, or is longer, which is looked at before; of a pipe or a device no more
-    than that is read.
+    Parameters
+    ----------
+    path
+        File to read; at most ``most`` bytes are read of a pipe or a device.
+    most
+        Largest legal size in bytes; None: `LONGEST` for Parquet, `MOST_JSON` for all others.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, unreadable or longer; the size is checked before reading.
     """
     source = Path(path)
     note_source(source)

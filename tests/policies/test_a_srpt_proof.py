@@ -1,4 +1,4 @@
-"""Every step of the proof of `optsched.guarantees.a_srpt`, and the theorem, against brute-force optima at alpha_min.
+"""Every step of the proof of `optsched.guarantees.a_srpt_theorem`, and the theorem, against brute-force optima at alpha_min.
 
 Two ways to schedules: a model in plain Python with placements, delays and overtaking as bad as the proof allows, often;
 and the policy in the engine on profiles whose speed depends on their placement. Last, families that show what it cannot do.
@@ -20,8 +20,8 @@ from examples import explored, few
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
-from optsched.guarantees import a_srpt
-from optsched.guarantees.a_srpt import A_SRPT, a_srpt_factors, a_srpt_limits, kappa, starvation
+from optsched.guarantees import a_srpt_theorem
+from optsched.guarantees.a_srpt_theorem import A_SRPT, a_srpt_factors, a_srpt_limits, kappa, starvation
 from optsched.guarantees.family import Challenge, Family
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
@@ -53,7 +53,7 @@ class Case:
         """(name, what is measured, what it must not exceed)."""
         run, made = self.run, self.run.instance
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(a_srpt, "paces", lambda _: (self.fastest, self.slowest))
+            patch.setattr(a_srpt_theorem, "paces", lambda _: (self.fastest, self.slowest))
             factors, limits, audit = (
                 a_srpt_factors(run),
                 a_srpt_limits(run),

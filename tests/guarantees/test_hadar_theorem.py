@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from simulation.instances import MIXED, random_instance
 
 from optsched.guarantees import GUARANTEES
-from optsched.guarantees.hadar import HADAR_COMMIT, DualSolution, best_payoffs, factor
+from optsched.guarantees.hadar_theorem import HADAR_COMMIT, DualSolution, best_payoffs, factor
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify

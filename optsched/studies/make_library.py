@@ -1,6 +1,6 @@
 """The instance library, made and proved: from ``instances/recipes.toml`` to the index and the archives of proofs.
 
-``python -m optsched.studies.library`` (``make library``) makes every instance again from its recipe, solves it anew by the
+``python -m optsched.studies.make_library`` (``make library``) makes every instance again from its recipe, solves it by the
 methods that its suite names, referees the best schedule, verifies the certificate, and writes ``instances/index.csv``, the
 archives in ``instances/proofs`` and the files of the suites that are stored. Results go into a working folder
 (``build/library``) one by one, so that it resumes where it was stopped; a fresh folder proves everything again. A better
@@ -32,7 +32,7 @@ from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
 from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
 from optsched.io.sources import load, made
 from optsched.policies.simulate import simulate
-from optsched.problem.files import write_atomic
+from optsched.problem.atomic_files import write_atomic
 from optsched.problem.instance import Instance
 from optsched.progress import bars
 from optsched.registry import written
@@ -209,7 +209,7 @@ def accept(file: Path, folder: Path) -> str:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m optsched.studies.library", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m optsched.studies.make_library", description=__doc__)
     parser.add_argument("--work", type=Path, default=WORK, help="where results lie until all are there: %(default)s")
     parser.add_argument("--suite", help="prove only this suite anew")
     parser.add_argument("--check", action="store_true", help="referee and verify what the library has; no search")

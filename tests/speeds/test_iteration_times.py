@@ -15,7 +15,7 @@ from policies.tiresias_ticks import Steps
 
 from optsched.errors import InputError, RowErrors
 from optsched.problem.scaling import MeasuredSteps, Scaling
-from optsched.speeds.scaling import iteration_seconds, measured_table, placement_id, seconds_on
+from optsched.speeds.iteration_times import iteration_seconds, measured_table, placement_id, seconds_on
 from optsched.speeds.scaling_files import APPLICATIONS, built_in_scalings, read_scalings
 
 PARTS = Scaling(0.5, 0.25, 1.0, 0.125, 2.0, 0.5)

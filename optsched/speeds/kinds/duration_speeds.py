@@ -10,7 +10,8 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.problem.speed_model import LAST, SPEED_MODELS, JobSpeeds, Nodes, SpeedModel
+from optsched.problem.job_speeds import JobSpeeds, Nodes
+from optsched.problem.speed_model import LAST, SPEED_MODELS, SpeedModel
 
 
 class DurationSpeeds(JobSpeeds):
@@ -37,11 +38,11 @@ class MissingSpeeds(JobSpeeds):
     sees_nodes = communicates = True  # as stage profiles would
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        job, known = self.instance.job(int(self.jobs[0])), self.instance.profiles
+        job, known = self.instance.ids[int(self.jobs[0])], self.instance.profiles
         raise InputError(
-            f"job {job.id!r} has no duration, and nothing gives the speed of its profile",
+            f"job {job!r} has no duration, and nothing gives the speed of its profile",
             field="profile",
-            value=job.profile,
+            value=self.names[0],
             legal=f"profiles of the instance: {', '.join(sorted(known)[:10]) or 'none is given'}; a throughput table and "
             "GPU types (--cluster 8x8:V100); or durations",
         )

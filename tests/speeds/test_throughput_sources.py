@@ -11,7 +11,14 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.speeds.throughput_table import DEVICES, built_in, completed, is_known, performance_ratio, read_throughputs
+from optsched.speeds.throughput_sources import (
+    DEVICES,
+    built_in,
+    completed,
+    is_known,
+    performance_ratio,
+    read_throughputs,
+)
 
 A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
 KEY_A, KEY_B = f"('{A}', 1)", f"('{B}', 1)"

@@ -1,0 +1,130 @@
+"""`JobColumns`: the arrays of the jobs of an instance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from optsched.problem.arrays import Bools, Floats, Ints, frozen
+from optsched.problem.cluster import Cluster
+from optsched.problem.job_table import ProfileRules, suited_groups
+
+
+class JobColumns:
+    """The arrays of n jobs on a cluster of N nodes, made with the instance; none of them can be written to."""
+
+    table: pl.DataFrame
+    cluster: Cluster
+    models: Sequence[ProfileRules]  # what gives jobs their speeds, by rank
+    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
+
+    n: int  #: number of jobs
+    arrival: Floats  #: release dates r_j in seconds, f64[n]
+    gpus: Ints  #: gang sizes g_j, i64[n]
+    duration: Floats  #: seconds alone at full speed, f64[n]; nan where only iterations are known
+    iterations: Floats  #: iterations, f64[n]; nan where only a duration is known
+    profiled: Bools  #: which jobs ask for iterations (they have no duration), bool[n]
+    #: what a job asks for, f64[n]: seconds at full speed, or iterations where it runs at a profile's speed
+    work: Floats
+    weight: Floats  #: weights w_j, f64[n]
+    due: Floats  #: due dates in seconds, f64[n]; inf where there is none
+    #: Bytes a job needs on each of its GPUs, f64[n]: as stated, else by its scaling profile (with the largest sub-batch
+    #: whose memory its gang has on this cluster), 0 where nothing says.
+    gpu_memory: Floats
+    #: Seconds that it costs to resume a job, f64[n]; nan where nothing says: then the policy does. As stated, else its
+    #: checkpoint over the least storage bandwidth of the cluster, which every node group must state.
+    restart: Floats
+    job_class: Ints  #: class of each job, i64[n]: same gang size and same eligible nodes, so alike to every placement
+    class_gpus: Ints  #: gang size of each class, i64[K]
+    class_eligible: Bools  #: which nodes the jobs of a class may use, bool[K, N]
+    _model_of: Ints  # the model of every job: of those that would have it the first by rank
+    _arrays: dict[str, Any]  # all of these by name
+
+    def _columns(self) -> dict[str, Any]:
+        """The arrays, of the table, the cluster and the models. O(n + K N)."""
+        model_of = np.full(self.table.height, -1, dtype=np.int64)
+        for k, model in enumerate(self.models):
+            free = model_of < 0
+            if not free.any():
+                break
+            model_of[free & model.applies_to(self.table)] = k
+        duration, iterations = self.floats("duration", math.nan), self.floats("iterations", math.nan)
+        profiled = np.isnan(duration)
+        bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
+        restart, read = self.floats("restart", math.nan), self.floats("checkpoint", math.nan) / bandwidth.min()
+        gpus = self.table["gpus"].to_numpy().astype(np.int64)
+        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
+        count = max(len(patterns), 1)
+        kinds, job_class = np.unique(gpus * count + pattern, return_inverse=True)
+        return {
+            "arrival": self.floats("arrival", 0.0),
+            "gpus": gpus,
+            "duration": duration,
+            "iterations": iterations,
+            "profiled": profiled,
+            "work": np.where(profiled, iterations, duration),
+            "weight": self.floats("weight", 1.0),
+            "due": self.floats("due", math.inf),
+            "gpu_memory": self.floats("gpu_memory", 0.0),
+            "restart": np.where(np.isnan(restart), read, restart),
+            "job_class": job_class.reshape(-1).astype(np.int64),
+            "class_gpus": kinds // count,
+            "_model_of": model_of,
+            "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
+        }
+
+    def floats(self, column: str, missing: float) -> Floats:
+        """Return a column of numbers, f64[n].
+
+        Parameters
+        ----------
+        column
+            Name of the column.
+        missing
+            Value for jobs that state none.
+        """
+        array = self._needs[column].to_numpy().astype(np.float64)
+        array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
+        return array
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Job ids in order."""
+        return tuple(self.table["id"].to_list())
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each id."""
+        return {job: j for j, job in enumerate(self.ids)}
+
+    @cached_property
+    def integral(self) -> bool:
+        """True if arrivals, durations, weights and due dates are integers, so that results are exact."""
+        due = self.due[np.isfinite(self.due)]
+        return all(bool(np.all(a == np.floor(a))) for a in (self.arrival, self.duration, self.weight, due))
+
+    @cached_property
+    def too_wide(self) -> Bools:
+        """Mask of the gangs that no single suitable node can hold, bool[n]."""
+        widest = (self.class_eligible * self.cluster.node_gpus).max(axis=1)
+        return frozen(self.gpus > widest[self.job_class])
+
+    @property
+    def unrestricted(self) -> bool:
+        """True if every job may use every node."""
+        return bool(self.class_eligible.all())
+
+    def eligible(self, j: int) -> Bools:
+        """Return which nodes suit a job by GPU type and GPU memory, bool[N].
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        """
+        return cast("Bools", self.class_eligible[self.job_class[j]])
