@@ -20,7 +20,7 @@ import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.cli import interrupt
 from optsched.cli.interrupt import interruptible
-from optsched.guarantees import evaluate
+from optsched.evaluation import suite_ratios as evaluate
 from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths

@@ -17,12 +17,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from optsched.cli.layout import PIPED, Sheet
-from optsched.cli.tables import duration
+from optsched.cli.wording import duration
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.io.sources import load
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance, Job
-from optsched.report.comparison import evaluate
 
 # -- The tables at 60, 80, 120 and 200 columns: nothing is wider than the screen, no number is broken or missing ----------
 
