@@ -49,6 +49,39 @@ def attack(
     The search then shrinks the instance and proves its ratio.
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
+
+    \f
+    Parameters
+    ----------
+    policy
+        NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own.
+    against
+        The optimum, or another policy.
+    objective
+        Name of the objective.
+    space
+        The kind of instances, see: optsched list spaces; default: the one for the policy.
+    jobs
+        At most this number of jobs; default: that of the space.
+    gpus
+        GPUs of the cluster; default: those of the space.
+    budget
+        Time limit. Default: 45 s without ``tries``.
+    tries
+        Number of instances to try; the result then depends on the seed alone.
+    method
+        ``search``, or ``milp``, which proves the largest ratio of a queue order on one machine; see: optsched list
+        methods.
+    seed
+        Seed of all random numbers.
+    workers
+        Number of processes; default: one per processor.
+    file
+        A file for the instance (.json, .parquet).
+    report
+        A page with the jobs, the schedules and the proof.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.adversary.attack import MORE_TIME, SECONDS, attack as search
     from optsched.cli.attack_table import attack_view

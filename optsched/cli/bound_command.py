@@ -27,6 +27,24 @@ def bound(
     No schedule of the class is better than the bound; the certificate proves it.
 
     optsched bound cluster-week -o certificate.json
+
+    \f
+    Parameters
+    ----------
+    source
+        An instance file (.json, .parquet), a shipped instance, or DIALECT:PATH.
+    reading
+        The options that decide how the SOURCE is read.
+    objective
+        Name of the objective. Default: that of the instance, else ``total_flow_time``.
+    schedule_class
+        The class of schedules. Default: that of the instance.
+    strong
+        For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    file
+        A file for the certificate.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     reading.look(source)
     from optsched.bounds import bound as best_bound

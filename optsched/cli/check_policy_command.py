@@ -24,6 +24,16 @@ def check_policy(
     Exit status 1 if it does not; the messages name the checks that fail.
 
     optsched check-policy my_policies:Mine
+
+    \f
+    Parameters
+    ----------
+    policy
+        Or a registered policy; [:KEY=VALUE,...][+PLACEMENT].
+    folder
+        A folder for instances on which a check fails; default: the current one.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.cli.text_columns import examination_view
     from optsched.contract.examine import examine

@@ -37,6 +37,22 @@ def fit(
     optsched fit contention transfers.csv -o network.json  # bytes, transfers, seconds
     optsched fit interference pairs.csv -o pairs.json      # model, beside, seconds
     optsched fit scaling steps.csv -o profiles.json        # model, gpus, batch, seconds
+
+    \f
+    Parameters
+    ----------
+    kind
+        ``contention``, ``interference`` or ``scaling``.
+    measured
+        A table with one measurement a row.
+    latency
+        For contention: the latency a, if known: seconds, 35us, 2ms.
+    ratio
+        For interference: slow-down of pairs that were not measured; default: 2.
+    file
+        A file for --contention, --interference or --profiles of run.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     check_legal(kind in MODELS, "KIND", kind, ", ".join(MODELS))
     check_legal(latency is None or kind == "contention", "--latency", latency, "with contention only")

@@ -28,6 +28,20 @@ def generate(
     """Generate an instance from a recipe and a seed.
 
     optsched generate philly-like --set jobs=500 --seed 1 -o made.json
+
+    \f
+    Parameters
+    ----------
+    recipe
+        A recipe; see: optsched list recipes.
+    file
+        An instance file (.json, .parquet).
+    setting
+        A parameter; see: optsched list recipes RECIPE.
+    seed
+        Seed of all random numbers.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     check_writable(file, "an instance")
     from optsched.io.traces.generate import generate as make, settings
@@ -42,6 +56,18 @@ def convert(source: Source, file: Annotated[Path, InstanceFile], reading: Readin
     """Convert a trace, a log or an instance to an instance file.
 
     optsched convert tiresias:log.csv --cluster 8x8 -o log.parquet
+
+    \f
+    Parameters
+    ----------
+    source
+        An instance file (.json, .parquet), a shipped instance, or DIALECT:PATH.
+    file
+        An instance file (.json, .parquet).
+    reading
+        The options that decide how the SOURCE is read.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     check_writable(file, "an instance")
     reading.look(source)

@@ -28,6 +28,18 @@ def library(
     optsched library check better.json
 
     check reports what the file improves; exit status 1 if the file does not hold.
+
+    \f
+    Parameters
+    ----------
+    action
+        ``list`` or ``check``.
+    what
+        For ``list`` a suite; for ``check`` a schedule, its tasks, or a certificate.
+    solved
+        Only instances whose optimum is proved, or only the others.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     check_legal(action in ("list", "check"), "library", action, "list or check")
     if action == "check":

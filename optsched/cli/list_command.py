@@ -40,6 +40,17 @@ def list_names(
     \b
     optsched list policies
     optsched list recipes philly-like
+
+    \f
+    Parameters
+    ----------
+    kind
+        Policies, placements, predictors, models, bounds, guarantees, families, lower-bounds, objectives,
+        instances, suites, recipes, dialects, devices, spaces, methods, studies, measures.
+    name
+        A name of this kind: show all about it.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     if kind is None:
         if as_json:

@@ -28,6 +28,26 @@ def plot(
     optsched plot result/result.json -o ratios.png
     optsched plot result/result.json --width column -o ratios.pdf
     optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.html
+
+    \f
+    Parameters
+    ----------
+    file
+        A schedule, its tasks, or the result.json of a run.
+    picture
+        A picture (.png, .svg, .pdf), or an interactive page (.html).
+    reading
+        The options that decide how the SOURCE is read.
+    instance
+        The instance of FILE.
+    since
+        Start of the drawn window: seconds, 90min, 2h, 1d.
+    until
+        End of the drawn window.
+    width
+        For paper: column (3.33 inches), page (7), or a number of inches.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     if instance is not None:
         reading.look(instance)

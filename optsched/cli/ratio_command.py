@@ -44,12 +44,38 @@ def ratio(
 ) -> None:
     """Measure the ratios of policies over a suite of instances.
 
-    The table has the worst, mean and median ratio, each to a proven optimum or to a verified lower bound on it. Exit status
-    1 if a guarantee is violated.
+    The table has the worst, mean and median ratio, each to a proven optimum or to a verified lower bound on it.
+    Exit status 1 if a guarantee is violated.
 
     \b
     optsched ratio ddl -p a-srpt -p spjf
     optsched ratio rigid --set jobs=8 --seeds 20 -p srtf
+
+    \f
+    Parameters
+    ----------
+    suite
+        A suite of `optsched list suites`, a folder of instances, an instance, or a recipe with ``seeds``.
+    policy
+        Policies with their placements, as texts. Default: see the help.
+    objective
+        Name of the objective. Default: each instance's own.
+    seeds
+        If SUITE is a recipe: its instances of the seeds 1..N.
+    setting
+        A parameter of that recipe.
+    errors
+        Consistency and robustness at these prediction errors >= 1.
+    draws
+        Draws of the noise at every error.
+    speed
+        Run policies on machines S times as fast (e.g. 3/2) as those of the optimum.
+    strong
+        For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    folder
+        A folder for the table as JSON and every policy's worst instance.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.cli.ratio_tables import ratio_view, robustness_view
     from optsched.evaluation.suites import drawn, suite as suite_of

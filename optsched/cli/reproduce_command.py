@@ -37,10 +37,32 @@ def reproduce(
 ) -> None:
     """Repeat the experiments of a paper; compare with its claims.
 
-    The command prints a summary, and writes all tables, with means and intervals over seeds, to a file. With -o it resumes
-    from the point where it was stopped.
+    The command prints a summary, and writes all tables, with means and intervals over seeds, to a file. With -o
+    it resumes from the point where it was stopped.
 
     optsched reproduce a-srpt --small -o a-srpt
+
+    \f
+    Parameters
+    ----------
+    study
+        A study; see: optsched list studies; or a file, FILE.toml.
+    seeds
+        Use the seeds 1..N of every workload; default: those of the study.
+    small
+        Run few and small workloads.
+    output
+        A folder for all runs, to resume from, and for the figures.
+    backend
+        ``loky`` (this machine), ``dask`` or ``ray``.
+    address
+        Address of a running cluster: tcp://HOST:8786, HOST:6379.
+    workers
+        Number of processes; default: one per processor.
+    dry_run
+        Print the number of runs and their CPU time.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.cli.wording import duration
     from optsched.progress import bars

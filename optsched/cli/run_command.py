@@ -50,6 +50,28 @@ def run(
     Each ratio is to a proven optimum, or to a verified lower bound on it.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
+
+    \f
+    Parameters
+    ----------
+    source
+        An instance file (.json, .parquet), a shipped instance, or DIALECT:PATH.
+    reading
+        The options that decide how the SOURCE is read.
+    policy
+        Policies with their placements, as texts. Default: see the help.
+    objective
+        Name of the objective. Default: that of the instance, else ``total_flow_time``.
+    strong
+        For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    seed
+        Seed of all random numbers.
+    folder
+        A folder for result, schedules and certificates.
+    force
+        With -o: replace another run in the folder.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     reading.look(source)
     from optsched.cli.run_table import report_view

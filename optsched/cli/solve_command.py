@@ -41,6 +41,24 @@ def solve(
     For a program without a schedule (see --model): its optimum and its dual values.
 
     optsched solve rigid-10-1 -o best.json
+
+    \f
+    Parameters
+    ----------
+    source
+        An instance file (.json, .parquet), a shipped instance, or DIALECT:PATH.
+    reading
+        The options that decide how the SOURCE is read.
+    model
+        A model of `optsched list models`. Default: chosen from the instance.
+    objective
+        Name of the objective. Default: that of the instance, else ``total_flow_time``.
+    time_limit
+        Time limit. Default: none.
+    file
+        A file for the schedule (.json, .parquet).
+    as_json
+        Print exactly one JSON document to stdout.
     """
     check_writable(file, "a schedule")
     deadline = due(how_long(time_limit, "--time-limit"))

@@ -42,6 +42,28 @@ def sweep(
     The command resumes from the point where it was stopped.
 
     optsched sweep grid.toml -o grid.parquet
+
+    \f
+    Parameters
+    ----------
+    file
+        The grid; its format: docs/sweeps.md.
+    store
+        The file that keeps results; default: FILE.sqlite.
+    backend
+        ``loky`` (this machine), ``dask`` or ``ray``.
+    address
+        Address of a running cluster: tcp://HOST:8786, HOST:6379.
+    workers
+        Number of processes; default: one per processor.
+    retry
+        Run failed cells again.
+    dry_run
+        Print the number of cells, and an estimate of their CPU time.
+    output
+        A file for all numbers (.parquet, .csv).
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.cli.sweep_table import summary
     from optsched.cli.wording import duration

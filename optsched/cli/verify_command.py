@@ -29,6 +29,18 @@ def verify(
     Exit status 1 if it does not hold; the message names the rule.
 
     optsched verify certificate.json --instance cluster-week
+
+    \f
+    Parameters
+    ----------
+    file
+        A schedule, its tasks, or a certificate.
+    instance
+        The instance of FILE.
+    reading
+        The options that decide how the SOURCE is read.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     reading.look(instance)
     from optsched.check.referee import check_file

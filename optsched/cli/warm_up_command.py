@@ -23,6 +23,12 @@ def warm_up(quiet: Annotated[bool, option("--quiet,-q", "print no line for each 
     """Compile all code now, so that no later run waits.
 
     Meant for images and CI. It takes minutes, once a machine.
+
+    \f
+    Parameters
+    ----------
+    quiet
+        Print no line for each step.
     """
     from optsched.compiled import without_interpreting
 
