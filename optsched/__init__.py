@@ -35,6 +35,10 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         RowErrors as RowErrors,
         SimulationError as SimulationError,
     )
+    from optsched.evaluation.evaluate import compare as compare, evaluate as evaluate
+    from optsched.evaluation.report import Report as Report
+    from optsched.evaluation.robustness import Robustness as Robustness, robustness_curves as robustness_curves
+    from optsched.evaluation.suite_ratios import RatioTable as RatioTable, ratios as ratios
     from optsched.guarantees.guarantee import GuaranteeError as GuaranteeError
     from optsched.io.library import BestKnown as BestKnown, best_known as best_known, library as library
     from optsched.io.sources import load as load
@@ -51,7 +55,6 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.problem.task_log import TaskSchedule as TaskSchedule
     from optsched.problem.throughputs import Throughput as Throughput, Throughputs as Throughputs
     from optsched.problem.transfers import TransferProblem as TransferProblem
-    from optsched.report.comparison import Report as Report, compare as compare, evaluate as evaluate
     from optsched.simulation.iterations import TaskRun as TaskRun
     from optsched.simulation.policy import (
         Knowledge as Knowledge,
@@ -100,6 +103,10 @@ _NAMES = {
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
+    "evaluation.evaluate": "compare evaluate",
+    "evaluation.report": "Report",
+    "evaluation.robustness": "Robustness robustness_curves",
+    "evaluation.suite_ratios": "RatioTable ratios",
     "guarantees.guarantee": "GuaranteeError",
     "io.library": "BestKnown best_known library",
     "io.sources": "load",
@@ -116,7 +123,6 @@ _NAMES = {
     "problem.task_log": "TaskSchedule",
     "problem.throughputs": "Throughput Throughputs",
     "problem.transfers": "TransferProblem",
-    "report.comparison": "Report compare evaluate",
     "simulation.iterations": "TaskRun",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
     "simulation.run": "Run SharedRun",

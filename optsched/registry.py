@@ -30,9 +30,18 @@ _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
 def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapping[str, str] = NOTHING) -> str:
-    """The legal names, the likely ones first, and of many the nearest: the ``legal`` part of an `InputError`.
+    """Return the legal names, or of many the nearest to a word: the ``legal`` part of an `InputError`.
 
-    Without a word all of them. ``meant``: of words that people know from elsewhere, what is meant here, as in "fifo? why".
+    Parameters
+    ----------
+    word
+        The word that is not a legal name; "" lists all names.
+    names
+        The legal names.
+    kind
+        What they are names of, in the singular.
+    meant
+        Corrections of words that people know from elsewhere, as in "fifo? why".
     """
     elsewhere = word.lower().replace("_", "-")
     if elsewhere in meant:
@@ -45,16 +54,19 @@ def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapp
     near = difflib.get_close_matches(word.lower().replace("_", "-"), names, n=3, cutoff=0.5)
     near += difflib.get_close_matches(word.lower(), [n for n in names if n not in near], n=3, cutoff=0.6)
     del near[3:]
-    if word and len(names) > LISTED:
-        alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
-        rated = []
-        for name in names:
-            alike.set_seq1(name)
-            rated.append((name not in near, -alike.ratio(), name))
-        listed = f"the nearest of {len(names)} {plural}: {', '.join(name for *_, name in sorted(rated)[:LISTED])}"
-    else:
-        listed = f"{plural}: {', '.join(names)}"
-    return f"did you mean {' or '.join(near)}? {listed}" if near else listed
+    if not word or len(names) <= LISTED:
+        others = [name for name in names if name not in near]
+        if not near:
+            return f"{plural}: {', '.join(names)}"
+        return f"did you mean {' or '.join(near)}?" + (f" other {plural}: {', '.join(others)}" if others else "")
+    if near:
+        return f"did you mean {' or '.join(near)}? (one of {len(names)} {plural})"
+    alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
+    rated = []
+    for name in names:
+        alike.set_seq1(name)
+        rated.append((-alike.ratio(), name))
+    return f"the nearest of {len(names)} {plural}: {', '.join(name for _, name in sorted(rated)[:LISTED])}"
 
 
 def check_known(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> None:

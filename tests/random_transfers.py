@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.guarantees.suites import AT_ZERO, LARGEST, SMALLEST, SPAN
+from optsched.evaluation.made_suites import AT_ZERO, LARGEST, SMALLEST, SPAN
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from optsched.cli.tables import solution_view
+from optsched.cli.solution_tables import solution_view
 from optsched.problem.instance import Instance, Job
 from optsched.rounding import fixed, ratio, significant
 

@@ -16,8 +16,10 @@ from mathematics import in_docstring, marked, shown, tex
 import optsched
 from optsched.bounds import BOUNDS, Bound
 from optsched.bounds.certificate import KINDS as CERTIFICATES, Kind
-from optsched.cli.catalogue import KINDS, Entry, catalogue, entry
-from optsched.cli.tables import gap_text
+from optsched.cli.catalogue import catalogue, entry
+from optsched.cli.catalogue_entry import Entry
+from optsched.cli.listed_kinds import KINDS
+from optsched.cli.wording import gap_text
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.speed import SPEED_THEOREMS
 from optsched.io.traces.dialect import DIALECTS

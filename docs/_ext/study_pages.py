@@ -12,7 +12,7 @@ from pathlib import Path
 
 from catalogue import plain
 
-from optsched.cli.study import SCALES, cell, tables_text
+from optsched.cli.study_tables import SCALES, cell, tables_text
 from optsched.studies.claims import Claim
 from optsched.studies.experiment import RunOutcome
 from optsched.studies.figures import OF_NUMBERS, draw

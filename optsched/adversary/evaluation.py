@@ -16,8 +16,9 @@ from optsched.adversary.space import Candidate, SearchSpace
 from optsched.check.referee import schedule_value
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -123,7 +124,7 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
     run = refereed(instance, policy)
     rivals = ("srtf", "srtf-gpu") if run.schedule_class == "gang" else ()  # they preempt, where that is allowed
     proven = OptimumBounds(instance, [run, *(refereed(instance, specify(text)) for text in rivals)])
-    shown = proven.beside(run, objective)
+    shown = proven.bound_for(run, objective)
     reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]
     best = max if get_objective(objective).gain else min
     other, judged = _there(best(reached, default=value)), judgements(policy, run, proven)

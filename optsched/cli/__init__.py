@@ -1,7 +1,7 @@
-"""The command line. Names are a contract: scripts and other people's tests call them.
+"""The command line. Each command is a file, ``run_command.py`` for ``optsched run``; the names are a public interface.
 
-Exit codes: 0, 1 for a result that does not hold or is not there, 2 for a user's mistake (one clear line on stderr), 130 for
-Ctrl-C.
+Exit status: 0 for success, 1 for a result that does not hold or is missing, 2 for a user's mistake (one line on stderr), 130
+for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ import typer
 from typer import Argument, Option
 
 from optsched import __version__
-from optsched.cli.attack import attack, check_policy
-from optsched.cli.catalogue import list_names
-from optsched.cli.compile_all import warm_up
-from optsched.cli.files import convert, fit, generate, library, plot, verify
+from optsched.cli.attack_command import attack
+from optsched.cli.bound_command import bound
+from optsched.cli.check_policy_command import check_policy
+from optsched.cli.fit_command import fit
+from optsched.cli.instance_commands import convert, generate
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
+from optsched.cli.library_command import library
+from optsched.cli.list_command import list_names
 from optsched.cli.output import OutputError, refused, say, silence
-from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand, parsers_words
-from optsched.cli.run import bound, ratio, run, solve
-from optsched.cli.sweep import reproduce, sweep
+from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand, parser_message
+from optsched.cli.plot_command import plot
+from optsched.cli.ratio_command import ratio
+from optsched.cli.reproduce_command import reproduce
+from optsched.cli.run_command import run
+from optsched.cli.solve_command import solve
+from optsched.cli.sweep_command import sweep
+from optsched.cli.verify_command import verify
+from optsched.cli.warm_up_command import warm_up
 from optsched.errors import InputError, OptschedError
 
 EXAMPLES = """\b
@@ -37,15 +46,16 @@ Examples:
   optsched verify proof.json --instance cluster-week
   optsched list policies
 
-Without -p: fifo, sjf, srtf (where jobs may share GPUs or have tasks, others: optsched run --help).
-Names of policies, instances, recipes, dialects, ...: optsched list
+\b
+Default policies: fifo, sjf, srtf (where jobs share GPUs or have tasks: run --help)
+Names of policies, instances, recipes, dialects: optsched list
 """
 
 
 app = typer.Typer(
     name="optsched",
     cls=CommandGroup,
-    help="How far is a schedule from the best possible one, and can you prove it?",
+    help="Schedule jobs on GPU clusters, and certify how far each schedule is from the best possible one.",
     epilog=EXAMPLES,
     add_completion=True,
     rich_markup_mode=None,
@@ -66,7 +76,7 @@ def _bare(
     version: Annotated[
         bool, Option("--version", callback=_print_version, is_eager=True, help="print the version and exit")
     ] = False,
-    debug: Annotated[bool, Option("--debug", help="errors of policies and of optsched with their traceback")] = False,
+    debug: Annotated[bool, Option("--debug", help="print the traceback of errors")] = False,
 ) -> None:
     if ctx.invoked_subcommand is None and not ctx.resilient_parsing:
         typer.echo(ctx.get_help())
@@ -80,20 +90,27 @@ for _name, _command in (("check-policy", check_policy), ("list", list_names), ("
 
 @app.command(name="version", hidden=True)
 def _version() -> None:
-    """As --version, for who expects a command."""
+    """Print the version, like --version."""
     _print_version(True)
 
 
 @app.command(name="help", hidden=True)
 def _help(command: Annotated[str, Argument()] = "") -> None:
-    """As --help, or COMMAND --help, for who expects a command."""
+    """Print help, like --help or COMMAND --help."""
     app([*filter(None, [command]), "--help"], standalone_mode=False)
 
 
 class _Notes(logging.Handler):
-    """What libraries log and nobody handles, a line each."""
+    """Prints messages that libraries log and nobody handles, a line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print a message.
+
+        Parameters
+        ----------
+        record
+            The message.
+        """
         _note(record.getMessage())
 
 
@@ -106,7 +123,7 @@ def _note(message: Warning | str, *_: Any, **__: Any) -> None:
 def _notes() -> Iterator[None]:
     handled = logging.lastResort
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="interference: ")  # said when the source was read
+        warnings.filterwarnings("ignore", message="interference: ")  # reported when the source was read
         warnings.showwarning = _note
         logging.lastResort = _Notes(logging.WARNING)
         try:
@@ -116,14 +133,20 @@ def _notes() -> Iterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point: runs a command and turns errors into one line and an exit code."""
+    """Run a command, and turn errors into one line and an exit status.
+
+    Parameters
+    ----------
+    arguments
+        The arguments. Default: those of the process.
+    """
     if sys.stdout is None:
         say("cannot write to stdout: it is closed")
         sys.exit(2)
     with _notes():
         code = _run(arguments)
     try:
-        sys.stdout.flush()  # here it can still be said that it fails
+        sys.stdout.flush()  # an error can still be reported here
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError as error:
@@ -136,7 +159,7 @@ def _run(arguments: list[str] | None) -> int:
     try:
         code = interruptible(lambda: app(arguments, standalone_mode=False), own_process=arguments is None)
         return code if isinstance(code, int) else 0
-    except SystemExit as end:  # the parser has completed a word, or shown how shells ask for it
+    except SystemExit as end:  # the parser has completed a word, or printed the code for a shell
         return end.code if isinstance(end.code, int) else 0
     except OptschedError as error:
         if _debugs(arguments):
@@ -155,13 +178,13 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         if error.filename is not None:
             raise
-        say(str(refused(error)))  # help is written by the parser itself, all else by `optsched.cli.output`
+        say(str(refused(error)))  # the parser writes help itself; `optsched.cli.output` writes all else
         return 2
     except Exception as error:
-        # The command-line parser's own errors: unknown options, missing arguments, wrong types.
+        # Errors of the parser: unknown options, missing arguments, wrong types.
         if not hasattr(error, "format_message"):
             return _of_a_policy(error, arguments)
-        say(parsers_words(error))
+        say(parser_message(error))
         return 2
 
 
@@ -170,7 +193,7 @@ def _of_a_policy(error: Exception, arguments: list[str] | None) -> int:
     if not where or _debugs(arguments):
         raise error
     said = " ".join(str(error).split())
-    say(f"{where[0]}: {type(error).__name__}{': ' if said else ''}{said} (optsched --debug ... shows where)")
+    say(f"{where[0]}: {type(error).__name__}{': ' if said else ''}{said} (optsched --debug ... prints the traceback)")
     return 1
 
 

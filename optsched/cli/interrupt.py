@@ -1,8 +1,8 @@
-"""Ctrl-C that is heard at once, and time limits that are kept, whatever is running.
+"""Ctrl-C and time limits that take effect at once, whatever is running.
 
-Solvers and compiled loops do not listen to signals, and not always to the clock. Therefore a command runs in a thread of its
-own while the first thread waits for it; on Ctrl-C, or where the work overruns its deadline, the first thread says what is
-known and ends the process, and the work ends with it.
+Solvers and compiled loops do not handle signals, and they do not always check the clock. A command therefore runs in a
+thread of its own while the main thread waits for it. On Ctrl-C, or if the work overruns its deadline, the main thread prints
+the results so far and ends the process, and the work ends with it.
 """
 
 from __future__ import annotations
@@ -25,37 +25,49 @@ from optsched.problem.atomic_files import discard_unfinished
 
 T = TypeVar("T")
 THREAD = "optsched command"
-ENDING = 0.7  # seconds for a campaign without its processes to end
-POLL = 0.1  # seconds; where waiting for a thread cannot be interrupted, it is done in slices
-MOST_WAITED = 20  # times the CPU seconds that a start-up takes on a busy machine
-GRACE = 0.4  # seconds by which work may overrun its deadline: most of it ends by itself
+ENDING = 0.7  # seconds in which a campaign ends after its processes were stopped
+POLL = 0.1  # seconds; waiting for a thread cannot always be interrupted, so it is done in slices
+MOST_WAITED = 20  # a start-up on a busy machine takes at most this multiple of its CPU seconds
+GRACE = 0.4  # seconds by which work may overrun its deadline; most work ends in this time
 
-ATTEMPTS, PAUSE = 15, 0.05  # to print what is known, and seconds between them
+ATTEMPTS, PAUSE = 15, 0.05  # attempts to print the results so far, and seconds between them
 
 Tell = Callable[[], None]
 Late = Callable[[], int | None]
-_known: list[tuple[Tell, Late | None, Deadline]] = []
+_speakers: list[tuple[Tell, Late | None, Deadline]] = []
 _untidy: list[Tell] = []
-_speaking = threading.Lock()  # held by who has the last word
+_speaking = threading.Lock()  # held by the thread that prints the final message
 _leaving = threading.Event()
 _began = time.monotonic()
 
 
 class TimeIsUp(Exception):
-    """The work has overrun its deadline; what is to be said of it, nobody else says any more."""
+    """The work has overrun its deadline.
+
+    Parameters
+    ----------
+    tell
+        Prints the results so far; nobody else prints them any more.
+    """
 
     def __init__(self, tell: Late) -> None:
         self.tell = tell
 
 
 def clock_starts(own_process: bool) -> None:
-    """Limits count from now; in a process of its own from its beginning."""
+    """Start the clock of time limits.
+
+    Parameters
+    ----------
+    own_process
+        True if the command is the whole process; the clock then started with the process.
+    """
     global _began
     _began = time.monotonic() - (_seconds_old() if own_process else 0.0)
 
 
 def _seconds_old() -> float:
-    # Of the process, as Linux knows it, where that is no older program that has become this one; else the CPU time so far.
+    # The age of the process on Linux, unless an older program has become this one; else the CPU time so far.
     spent = time.process_time()
     with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
@@ -65,31 +77,50 @@ def _seconds_old() -> float:
 
 
 def due(seconds: float | None) -> Deadline:
-    """The deadline of a command that may take so many seconds, start-up included; None: never."""
+    """Return the deadline of a command.
+
+    Parameters
+    ----------
+    seconds
+        Time limit with start-up; None for no limit.
+    """
     return NEVER if seconds is None else Deadline(_began + seconds)
 
 
 @contextlib.contextmanager
 def telling(tell: Tell, *, late: Late | None = None, deadline: Deadline = NEVER) -> Iterator[None]:
-    """While this lasts, ``tell()`` is called when the user interrupts: it writes what is known so far.
+    """Print the results so far if the user interrupts the block, or if it overruns its deadline.
 
-    ``late()`` is called where this lasts beyond the ``deadline``; the process ends, with the code it gives, or 0.
+    Parameters
+    ----------
+    tell
+        Prints the results so far; called on Ctrl-C.
+    late
+        Prints the results so far and returns the exit status (None: 0); called when the deadline has passed.
+    deadline
+        The deadline of the block.
     """
-    known = tell, late, deadline
-    _known.append(known)
+    speaker = tell, late, deadline
+    _speakers.append(speaker)
     try:
         yield
     finally:
         while not _speaking.acquire(timeout=POLL):
             if _leaving.is_set():
-                raise SystemExit  # of the thread that works: nobody listens to it any more
-        _known.remove(known)
+                raise SystemExit  # ends the working thread: the main thread no longer waits for it
+        _speakers.remove(speaker)
         _speaking.release()
 
 
 @contextlib.contextmanager
 def tidying(tidy: Tell) -> Iterator[None]:
-    """While this lasts, ``tidy()`` is called when the user interrupts, after all messages."""
+    """Call ``tidy()`` after all messages if the user interrupts the block.
+
+    Parameters
+    ----------
+    tidy
+        Removes what must not be left behind.
+    """
     _untidy.append(tidy)
     try:
         yield
@@ -98,20 +129,27 @@ def tidying(tidy: Tell) -> Iterator[None]:
 
 
 def interruptible(work: Callable[[], T], *, own_process: bool = False) -> T:
-    """``work()`` in another thread, its result or its exception; `KeyboardInterrupt` leaves it behind, still running.
+    """Run ``work()`` in another thread; return its result or raise its exception.
 
-    So does `TimeIsUp`, where the process is its own and ends with it.
+    `KeyboardInterrupt` leaves the thread running, and so does `TimeIsUp`, which is raised only in a process of its own.
+
+    Parameters
+    ----------
+    work
+        The work.
+    own_process
+        True if the process ends with the work.
     """
     clock_starts(own_process)
     if threading.current_thread() is not threading.main_thread():
         return work()
-    found: list[T] = []
+    results: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         shield_processes()
         try:
-            found.append(work())
+            results.append(work())
         except BaseException as error:
             failed.append(error)
 
@@ -123,27 +161,27 @@ def interruptible(work: Callable[[], T], *, own_process: bool = False) -> T:
             _require_time()
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
 def _require_time() -> None:
     if not _speaking.acquire(blocking=False):
         return
-    for _, late, deadline in _known[-1:]:
+    for _, late, deadline in _speakers[-1:]:
         if late is not None and Deadline(deadline.at + GRACE).passed:
-            raise TimeIsUp(late)  # and goes on speaking
+            raise TimeIsUp(late)  # and keeps the lock
     _speaking.release()
 
 
 def shield_processes() -> None:
-    """Processes that this thread begins from now on do not hear Ctrl-C, which would make them complain: they are stopped."""
+    """Block Ctrl-C in processes that this thread starts from now on; they are stopped instead, without complaints."""
     if not hasattr(signal, "pthread_sigmask"):
         return
-    if "joblib" in sys.modules:  # which begins this one first, and it makes the thread hear again
+    if "joblib" in sys.modules:  # joblib starts this process first, which unblocks the signal in the thread
         from multiprocessing import resource_tracker
 
         resource_tracker.ensure_running()
-    # What the processes share is given back by them or by the process that watches for it: that it came second is no news.
+    # The processes or their watcher release what they share; a warning that it was already released is of no interest.
     warned, quiet = os.environ.get("PYTHONWARNINGS", ""), "ignore:resource_tracker"
     if quiet not in warned:
         os.environ["PYTHONWARNINGS"] = f"{warned},{quiet}" if warned else quiet
@@ -151,21 +189,26 @@ def shield_processes() -> None:
 
 
 def leave_work_behind(code: int, late: Late | None = None) -> None:
-    """Print what is known, or what ``late`` does, tidy up, and end the process together with the thread that still works.
+    """Print the results so far, tidy up, and end the process together with the thread that still works.
 
-    The exit code is ``code``, unless ``late`` gives another one.
+    Parameters
+    ----------
+    code
+        The exit status, unless ``late`` returns another one.
+    late
+        Prints the results so far instead of the innermost `telling`.
     """
     _speaking.acquire(blocking=False)
     _leaving.set()
     with contextlib.suppress(Exception):  # a terminal where progress is just about to appear
         if "optsched.progress" in sys.modules:
             sys.modules["optsched.progress"].stop_all()
-    given: list[int | None] = []
-    for tell in [late] if late is not None else [tell for tell, _, _ in _known[-1:]]:
-        any(_heard(tell, given) for _ in range(ATTEMPTS))
-    code = next((each for each in given if each is not None), code)
+    codes: list[int | None] = []
+    for tell in [late] if late is not None else [tell for tell, _, _ in _speakers[-1:]]:
+        any(_completed(tell, codes) for _ in range(ATTEMPTS))
+    code = next((given for given in codes if given is not None), code)
     campaign = False
-    threading.excepthook = lambda _: None  # those that wait for a process that is stopped now
+    threading.excepthook = lambda _: None  # threads that wait for a process that is stopped now
     with contextlib.suppress(KeyboardInterrupt, Exception):
         for tidy in (*_untidy, discard_unfinished):
             tidy()
@@ -176,15 +219,15 @@ def leave_work_behind(code: int, late: Late | None = None) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     if campaign and _ended(ENDING):
-        sys.exit(code)  # what its processes shared is then given back in good order
-    os._exit(code)  # not through the interpreter's end, which a thread within a solver does not survive
+        sys.exit(code)  # the processes then release what they share in good order
+    os._exit(code)  # the interpreter's normal exit would crash a thread inside a solver
 
 
-def _heard(tell: Late, given: list[int | None]) -> bool:
-    """Did no Ctrl-C come in between? polars, too, notes the first one, and raises it until no other thread is within it."""
+def _completed(tell: Late, codes: list[int | None]) -> bool:
+    """Call ``tell``; return False if Ctrl-C interrupted it (polars raises the first one until no thread is within it)."""
     try:
         with contextlib.suppress(Exception):
-            given.append(tell())
+            codes.append(tell())
     except KeyboardInterrupt:
         time.sleep(PAUSE)
         return False
@@ -192,8 +235,8 @@ def _heard(tell: Late, given: list[int | None]) -> bool:
 
 
 def _workers_stopped() -> bool:
-    # Processes of a sweep or a campaign, where one is running: what waits for them then ends by itself. loky's public
-    # `get_reusable_executor` would begin some where none are: tests/solvers/test_public_ground.py says what is gone.
+    # Stop the processes of a sweep or a campaign, if any; the code that waits for them then ends. loky's public
+    # `get_reusable_executor` would start processes if none run: tests/solvers/test_public_ground.py checks the private name.
     sweeps = sys.modules.get("optsched.sweeps.processes")
     if sweeps is not None and sweeps.stop():
         return True
@@ -206,10 +249,10 @@ def _workers_stopped() -> bool:
 
 
 def _stop_programs() -> None:
-    # A solver in a process of its own; nobody else knows which there are.
-    for each in gc.get_objects():
-        if type(each) is subprocess.Popen and each.poll() is None:
-            each.kill()
+    # Solvers in processes of their own; there is no list of them.
+    for thing in gc.get_objects():
+        if type(thing) is subprocess.Popen and thing.poll() is None:
+            thing.kill()
 
 
 def _ended(seconds: float) -> bool:

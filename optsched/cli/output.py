@@ -1,7 +1,7 @@
-"""What is written to stdout and stderr, and what becomes of it when nobody can take it.
+"""Writing to stdout and stderr, and errors while writing.
 
-A reader that has seen enough (``| head -1``) is no error: what is left is not written, and the command ends as it would
-have. A full disk is one: `OutputError`, one line.
+A reader that closes the pipe early (``| head -1``) is no error: the rest is not written, and the command ends as it would
+have. A full disk is an error: `OutputError`, one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from optsched.errors import OptschedError, printable
 
 
 class OutputError(OptschedError):
-    """stdout cannot be written; the command line says so and exits with 2."""
+    """An error while writing to stdout; the command line prints it and exits with 2."""
 
 
 _own: list[Any] = []  # stdout, while what others print goes to stderr
@@ -26,7 +26,7 @@ _own: list[Any] = []  # stdout, while what others print goes to stderr
 
 @contextlib.contextmanager
 def others_print_to_stderr() -> Iterator[None]:
-    """While this lasts, ``print()`` of somebody's policy does not get between the lines of a table or a document."""
+    """Redirect ``print()`` to stderr, so that a user's policy does not print into a table or a document."""
     _own.append(sys.stdout)
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -40,7 +40,20 @@ def _stdout() -> Any:
 
 
 def write(text: str, *, laid_out: bool = False) -> None:
-    """Write to stdout, and see that it arrives; control characters as escapes, but of what is ``laid_out``, in colours."""
+    """Write to stdout and flush.
+
+    Parameters
+    ----------
+    text
+        The text.
+    laid_out
+        True for text with colours from rich; otherwise control characters are written as escapes.
+
+    Raises
+    ------
+    OutputError
+        stdout cannot be written.
+    """
     out = _stdout()
     try:
         out.write(text if laid_out else printable(text, lines=True))
@@ -52,15 +65,27 @@ def write(text: str, *, laid_out: bool = False) -> None:
 
 
 def silence(stream: Any) -> None:
-    """Send all that a stream still holds, or gets, nowhere: else the interpreter complains about it at its end."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # no stream of a file descriptor: a test's
+    """Discard the buffer of a stream and all further output; otherwise the interpreter complains when it exits.
+
+    Parameters
+    ----------
+    stream
+        A stream that cannot be written.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream without a file descriptor, in a test
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def say(line: str) -> None:
-    """One line on stderr, after the name of the program; lost where stderr cannot be written."""
+    """Write a line to stderr, after the name of the program; it is lost if stderr cannot be written.
+
+    Parameters
+    ----------
+    line
+        The line.
+    """
     if sys.stderr is None:
         return
     try:
@@ -71,27 +96,43 @@ def say(line: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """The one JSON document of ``--json``."""
+    """Write the JSON document of ``--json`` to stdout.
+
+    Parameters
+    ----------
+    document
+        What `json` can write.
+    """
     write(json.dumps(document, allow_nan=False) + "\n")
 
 
 def answer(
-    as_json: bool, document: Callable[[], Any], view: Callable[[Any], Any], *written: os.PathLike[str] | None
+    as_json: bool, document: Callable[[], Any], view: Callable[[], Any], *written: os.PathLike[str] | None
 ) -> None:
-    """The JSON document; or for people a view, made of `optsched.cli.tables`, and which files were ``written``."""
+    """Print a JSON document, or a table and the names of the files that were written.
+
+    Parameters
+    ----------
+    as_json
+        True for the document.
+    document
+        Makes the document.
+    view
+        Makes the table.
+    *written
+        Files that were written; None is skipped.
+    """
     if as_json:
         print_json(document())
         return
-    from optsched.cli import tables
-
-    show(view(tables))
+    show(view())
     for file in written:
         if file is not None:
             write(f"wrote {file}\n")
 
 
 class _Page(io.StringIO):
-    """Text that is laid out for stdout, but written in one piece, where it can be seen whether it arrives."""
+    """Text that is laid out for stdout and then written in one piece, so that errors are seen."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -102,16 +143,28 @@ class _Page(io.StringIO):
 
 
 def show(view: Any) -> None:
-    """Print a table for people, as wide as the screen (`optsched.cli.layout`)."""
+    """Print a table as wide as the screen (`optsched.cli.layout`).
+
+    Parameters
+    ----------
+    view
+        What rich can print.
+    """
     from optsched.cli.layout import SafeConsole, width_of_stdout
 
     page = _Page()
     SafeConsole(file=page, width=width_of_stdout()).print(view)
-    # where stdout cannot write a character, a table with "?" is better than none
+    # a character that stdout cannot write becomes "?"
     write(page.getvalue().encode(page.encoding, "replace").decode(page.encoding), laid_out=True)
 
 
 def refused(error: OSError) -> OutputError:
-    """What to say of an error that stdout gave."""
+    """Return the error to raise for an `OSError` of stdout, and silence stdout.
+
+    Parameters
+    ----------
+    error
+        The error of stdout.
+    """
     silence(sys.stdout)
     return OutputError(f"cannot write to stdout: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""What the parser of the command line says of mistakes: one line, with what to type instead."""
+"""The parser of the command line, whose errors are one line with the correction."""
 
 from __future__ import annotations
 
@@ -7,38 +7,63 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from optsched.cli.options import SourceKeepingCommand, names
+from optsched.cli.completion import names
+from optsched.cli.source_keeping import SourceKeepingCommand
 from optsched.errors import InputError, OptschedError
 
 _JARGON = re.compile(r"Input should be (an? (?:valid )?\w+)(, .*)?$")
 _CLUSTER = re.compile(r"[0-9]+x[0-9]+(:.*)?", re.ASCII)
-SETTINGS = {"allow_extra_args": True}  # of a `StrictCommand`: what is too much, it says itself
+SETTINGS = {"allow_extra_args": True}  # a `StrictCommand` reports extra arguments itself
 
 
 class CommandGroup(TyperGroup):
-    """All commands. Somebody's code may end the program while one of them runs; before, the parser does, for completion."""
+    """The group of all commands.
+
+    A user's code that ends the program while a command runs is reported as an error. (Before a command runs, the parser ends
+    the program for completion.)
+    """
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command.
+
+        Parameters
+        ----------
+        ctx
+            The context of the parser.
+        """
         try:
             return super().invoke(ctx)
         except SystemExit:
-            raise OptschedError("somebody's code ended the program (SystemExit)") from None
+            raise OptschedError("the code of a policy ended the program (SystemExit)") from None
 
 
 class StrictCommand(SourceKeepingCommand):
-    """A command that says where words belong that follow its arguments."""
+    """A command that reports extra arguments with the option to which they probably belong."""
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Parameters
+        ----------
+        ctx
+            The context of the parser.
+        """
         if ctx.args:
-            taken = " ".join(each.metavar or "" for each in self.params if not each.opts[0].startswith("-"))
-            options = {option for each in self.params for option in each.opts}
-            meant = _meant(ctx.args[0], options) or f"optsched {ctx.info_name} {taken}".rstrip()
-            raise InputError("an argument too many", value=ctx.args[0], legal=meant)
+            arguments = " ".join(p.metavar or "" for p in self.params if not p.opts[0].startswith("-"))
+            options = {option for parameter in self.params for option in parameter.opts}
+            meant = _meant(ctx.args[0], options) or f"optsched {ctx.info_name} {arguments}".rstrip()
+            raise InputError("one argument too many", value=ctx.args[0], legal=meant)
         return super().invoke(ctx)
 
 
-def parsers_words(error: Any) -> str:
-    """What the parser says of a mistake, in one line, with the command whose help says more."""
+def parser_message(error: Any) -> str:
+    """Return an error of the parser in one line, with the command that prints help.
+
+    Parameters
+    ----------
+    error
+        The error of the parser.
+    """
     said = _JARGON.sub(r"\1 is expected", " ".join(error.format_message().split()))
     where = getattr(error, "ctx", None)
     command = f"{where.info_name} " if where is not None and where.parent is not None else ""
@@ -46,7 +71,7 @@ def parsers_words(error: Any) -> str:
 
 
 def _meant(word: str, options: set[str]) -> str:
-    """The option that a word without one was meant for; "" where nothing tells."""
+    """Return the option to which a word probably belongs; "" if that is not clear."""
     policy = re.split(r"[:+]", word)[0].lower() in names("policies")
     looks = {"-p": policy, "--against": policy, "--set": "=" in word, "--cluster": bool(_CLUSTER.fullmatch(word))}
     return next((f"{option} {word}" for option, alike in looks.items() if alike and option in options), "")

@@ -1,4 +1,4 @@
-"""What every policy keeps, whoever wrote it: checks of runs on small random instances.
+"""The policy contract: checks of a policy's runs on small random instances.
 
-The policies of the registry pass them in the tests; ``optsched check-policy`` asks them of anybody's.
+The registered policies pass all checks in the tests; ``optsched check-policy`` runs them on any policy.
 """

@@ -1,6 +1,6 @@
-"""Examine a policy: every check, and what became of it.
+"""The checks of the policy contract, and their results for a policy.
 
-What every policy keeps: a check is a function that yields what is `Broken`, with the instances that show it.
+A check is a function that yields a `Broken` for every violation, with the instances that show it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ from optsched.simulation.run import Run
 
 @dataclass(frozen=True)
 class Broken:
-    """What is wrong, in a line, and the instances that show it: one, or two whose runs should agree."""
+    """A violation of the contract.
+
+    Parameters
+    ----------
+    message
+        One line for people.
+    instances
+        The instances that show it: one, or two whose runs should agree.
+    """
 
     message: str
     instances: tuple[Instance, ...] = ()
@@ -41,7 +49,19 @@ class Broken:
 
 @dataclass(frozen=True)
 class Check:
-    """``find(subject)`` yields what is broken; ``exempt(subject)`` says why nothing is asked of a policy, or nothing."""
+    """A check of the policy contract.
+
+    Parameters
+    ----------
+    name
+        Name of the check.
+    summary
+        The rule in one line.
+    find
+        Subject -> its violations.
+    exempt
+        Subject -> why the rule does not apply to the policy; empty if it applies.
+    """
 
     name: str
     summary: str
@@ -55,7 +75,17 @@ CHECKS: Registry[Check] = Registry("check")
 def check(
     name: str, summary: str, exempt: Callable[[Subject], str] = lambda subject: ""
 ) -> Callable[[Callable[[Subject], Iterator[Broken]]], Callable[[Subject], Iterator[Broken]]]:
-    """Files a function as the check of that name."""
+    """Return a decorator that registers a function as a check.
+
+    Parameters
+    ----------
+    name
+        Name of the check.
+    summary
+        The rule in one line.
+    exempt
+        Subject -> why the rule does not apply to the policy; empty if it applies.
+    """
 
     def filed(find: Callable[[Subject], Iterator[Broken]]) -> Callable[[Subject], Iterator[Broken]]:
         CHECKS.register(name)(Check(name, summary, find, exempt))
@@ -64,33 +94,56 @@ def check(
     return filed
 
 
-@check("feasible", "the engine carries out every decision, and the referee accepts every schedule and its value")
+@check("feasible", "the engine accepts every decision, and the referee accepts every schedule and its value")
 def feasible(subject: Subject) -> Iterator[Broken]:
-    """Of `Level.instances`; jobs that are missing are the business of the check ``complete``."""
+    """Yield the violations that the referee finds in the runs on `Level.instances`.
+
+    Jobs that do not finish are left to the check ``complete``.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for run in subject.base:
         value = None if run.unfinished else run.value()
         forking = run.schedule_class == "forking"
         violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, value=value)
-        for each in violations:
-            if not (run.unfinished and each.rule in ("completeness", "work")):
-                yield Broken(f"{each.rule}: {each.message}", (run.instance,))
+        for violation in violations:
+            if not (run.unfinished and violation.rule in ("completeness", "work")):
+                yield Broken(f"{violation.rule}: {violation.message}", (run.instance,))
 
 
 @check("complete", "every job finishes")
 def complete(subject: Subject) -> Iterator[Broken]:
-    """Every job of `Level.instances` fits on GPUs of one type, so that nothing excuses a policy that leaves one waiting."""
+    """Yield the runs in which a job never finishes.
+
+    Every job of `Level.instances` fits on GPUs of one type, so a policy has no reason to leave a job waiting.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for run in subject.base:
         if run.unfinished:
             first, *others = run.unfinished
-            yield Broken(f"job {first!r} never finishes, nor do {len(others)} others", (run.instance,))
+            yield Broken(f"job {first!r} and {len(others)} others never finish", (run.instance,))
 
 
-@check("knowledge", "it asks for no more than the knowledge it names, and what it cannot know yet changes nothing")
+@check("knowledge", "it uses no more knowledge than it declares: what it cannot know yet changes nothing")
 def knowledge(subject: Subject) -> Iterator[Broken]:
-    """The same jobs with other secrets: until the first of them can be known, the same happens.
+    """Yield pairs of instances that differ only in secrets, on which the policy decides differently too early.
 
-    Secrets of a whole job are its duration, until it completes, or where durations are known at arrival everything about it
-    until then; on the other levels everything about jobs that have yet to arrive. (Asking for more raises `KnowledgeError`.)
+    Until the first secret can be known, the two runs must agree. Secrets of a whole job are its duration, until
+    it completes; if the policy knows durations at arrival, they are all data of jobs that have yet to arrive. On
+    the other levels they are all data of jobs that have yet to arrive. (A policy that asks for more raises
+    `KnowledgeError`.)
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
     """
     for seed in subject.level.seeds:
         made = subject.secret_run(seed)
@@ -102,19 +155,32 @@ def knowledge(subject: Subject) -> Iterator[Broken]:
             other, until = _with_other_arrivals(subject, made.instance)
             same = _begun(subject, made, until) == _begun(subject, subject.run(other), until)
         if not same:
-            said = f"with what it cannot know before {until:.9g} s changed, it decides otherwise before"
-            yield Broken(said, (made.instance, other))
+            message = f"with other data that it cannot know before {until:.9g} s, it decides differently before that"
+            yield Broken(message, (made.instance, other))
 
 
 def unknown_jobs(subject: Subject, made: Run) -> tuple[list[int], float]:
-    """Jobs whose numbers could not be known when a third is complete, and that time."""
+    """Return the jobs whose numbers cannot be known when a third of all jobs is complete, and that time.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    made
+        Its run.
+
+    Returns
+    -------
+    tuple
+        Job indices, and the time in seconds.
+    """
     now = float(np.sort(made.schedule.completion)[made.instance.n // 3])
     since = made.instance.arrival if subject.knows_durations_at_arrival else made.schedule.completion
     return np.flatnonzero(since > now).tolist(), now
 
 
 def _with_other_secrets(subject: Subject, made: Run, jobs: list[int]) -> Instance:
-    # Other durations; where a policy knows durations at arrival, everything else is other too.
+    # Other durations; if a policy knows durations at arrival, other data, too.
     changes: dict[str, Any] = {"weight": 7, "gpus": 1, "due": 3} if subject.knows_durations_at_arrival else {}
     others = [
         dataclasses.replace(job, duration=(job.duration or 0) + 7 + j % 3, **changes) if j in jobs else job
@@ -124,8 +190,8 @@ def _with_other_secrets(subject: Subject, made: Run, jobs: list[int]) -> Instanc
 
 
 def _prefix(made: Run, time: float) -> Rows:
-    # Who ran on which nodes from when, and until when if it ended before. GPUs of a node get their names after the run, in
-    # which knowledge plays no part.
+    # Jobs with their nodes and starts, and their ends if these came before. The GPUs of a node are named after the run;
+    # knowledge plays no part there.
     return sorted(
         (s.job, s.start, float(min(s.end, time)), sorted(node for node, _ in s.gpus))
         for s in made.schedule.segments()
@@ -140,8 +206,8 @@ def _with_other_arrivals(subject: Subject, instance: Instance) -> tuple[Instance
 
 
 def _begun(subject: Subject, made: Run, time: float) -> Rows:
-    # How long something takes that has begun may depend on what comes. Rows are rounded: a start at that very time, when
-    # the policy is asked again, may lie before it by as much.
+    # The duration of what has begun may depend on later events. Rows are rounded: a start at exactly this time, when the
+    # policy is asked again, may be rounded to a time before it.
     first = time - ROUNDED
     if made.instance.at_task_level:
         return [row[:3] for row in subject.level.rows(made) if row[2] < first]
@@ -151,9 +217,15 @@ def _begun(subject: Subject, made: Run, time: float) -> Rows:
 COLUMNS = ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index")
 
 
-@check("deterministic", "two runs are the same bit for bit; what is random is drawn from a seed")
+@check("deterministic", "two runs are the same bit for bit; random numbers come from a seed")
 def deterministic(subject: Subject) -> Iterator[Broken]:
-    """Schedule, number of events and of preemptions."""
+    """Yield the instances on which a second run differs in its schedule, its events or its preemptions.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for run in subject.base:
         again = subject.run(run.instance)
         differ = [
@@ -165,33 +237,59 @@ def deterministic(subject: Subject) -> Iterator[Broken]:
             yield Broken(f"a second run differs in {', '.join(differ)}", (run.instance,))
 
 
-@check("memory", "one object serves several runs, and remembers nothing of one in the next")
+@check("memory", "one object serves several runs and remembers nothing from one to the next")
 def memory(subject: Subject) -> Iterator[Broken]:
-    """The first instance, another one, and the first again; each as in a run of a new policy."""
+    """Yield the instances on which a policy object decides differently in a further run.
+
+    The object runs on the first instance, on another one, and on the first again; each run must equal that of a
+    new object.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     chosen, runs = specify(subject.text), subject.base
     for k in (0, min(2, len(runs) - 1), 0):
         subject.asked = runs[k].instance
         if subject.level.rows(simulate(runs[k].instance, chosen)) != subject.base_rows[k]:
-            yield Broken("in a further run of the same object it decides otherwise", (runs[k].instance,))
+            yield Broken("in a further run of the same object it decides differently", (runs[k].instance,))
 
 
-@check("clock", f"when everything happens {SHIFT:g} s later, so does the schedule, and nothing else changes")
+@check("clock", f"if all times are {SHIFT:g} s later, the schedule is {SHIFT:g} s later and otherwise the same")
 def clock(subject: Subject) -> Iterator[Broken]:
-    """Exact where the times of an instance are integers."""
+    """Yield the instances on which a later clock changes more than the times.
+
+    The comparison is exact if the times of an instance are integers.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for instance in subject.level.shifted():
         moved = later(instance)
         shifted = subject.level.rows(subject.known_run(instance), lambda time: time + SHIFT)
         if subject.level.rows(subject.run(moved)) != shifted:
-            yield Broken(f"on a clock that is {SHIFT:g} s later it decides otherwise", (instance, moved))
+            yield Broken(f"with all times {SHIFT:g} s later it decides differently", (instance, moved))
 
 
 @check(
     "unit",
-    f"on a clock that ticks {FASTER} times as fast it decides the same",
+    f"if all times are {FASTER} times as long, it decides the same",
     exempt=lambda subject: subject.own_seconds,
 )
 def unit(subject: Subject) -> Iterator[Broken]:
-    """A power of two, so that nothing is rounded otherwise. Asked of policies without seconds of their own."""
+    """Yield the instances on which another unit of time changes the decisions.
+
+    The factor is a power of two, so nothing is rounded differently. Policies with seconds of their own are
+    exempt.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for instance in subject.level.scaled():
         made, scaled = subject.known_run(instance), faster(instance)
         other = subject.run(scaled)
@@ -201,29 +299,45 @@ def unit(subject: Subject) -> Iterator[Broken]:
         else:
             same = subject.level.rows(other, lambda time: time / FASTER) == subject.level.rows(made)
         if not same:
-            yield Broken(f"with every time {FASTER} times as long it decides otherwise", (instance, scaled))
+            yield Broken(f"with all times {FASTER} times as long it decides differently", (instance, scaled))
 
 
-@check("names", "names of jobs, users and groups do not matter")
+@check("names", "names of jobs, users and groups do not change its decisions")
 def names(subject: Subject) -> Iterator[Broken]:
-    """Nor those of models, where no speed depends on them."""
+    """Yield the instances on which other names change the decisions.
+
+    Names are those of jobs, users and groups, and those of models if no speed depends on them.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     for run, before in zip(subject.base, subject.base_rows, strict=True):
         other = renamed(run.instance)
         if subject.level.rows(subject.run(other)) != before:
-            yield Broken("with other names of jobs and users it decides otherwise", (run.instance, other))
+            yield Broken("with other names of jobs and users it decides differently", (run.instance, other))
 
 
 def _exempt(subject: Subject) -> str:
     if not subject.level.gangs:
-        return "asked of policies for whole jobs only"
+        return "checked only for policies for whole jobs"
     if subject.chosen.placement.name == "random":
         return "random draws depend on the order of starts"
-    return "a round makes ties of arrivals that are none" if subject.rounds else ""
+    return "a round turns different arrivals into ties" if subject.rounds else ""
 
 
-@check("order", "the order of jobs in the file matters only for ties", exempt=_exempt)
+@check("order", "the order of jobs in the file changes only ties", exempt=_exempt)
 def order(subject: Subject) -> Iterator[Broken]:
-    """On an instance in which no two jobs are alike."""
+    """Yield the instances on which another order of the jobs in the file changes the decisions.
+
+    No two jobs of the instance are alike.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     alike = real_instance(836, "2x2", jobs=14)
     weighted = [dataclasses.replace(job, weight=1 + k / 16) for k, job in enumerate(alike.jobs)]
     instance = Instance(weighted, alike.cluster, alike.name)
@@ -232,11 +346,11 @@ def order(subject: Subject) -> Iterator[Broken]:
     mixed = Instance([jobs[j] for j in place], instance.cluster, f"{instance.name}-mixed")
     made, other = subject.run(instance).schedule.completion, subject.run(mixed).schedule.completion
     if not np.array_equal(other, made[place], equal_nan=True):
-        yield Broken("with the same jobs in another order in the file it decides otherwise", (instance, mixed))
+        yield Broken("with the same jobs in another order in the file it decides differently", (instance, mixed))
 
 
 def _without_ties(subject: Subject, instance: Instance, place: Ints) -> Ints:
-    # Jobs to which a queue order gives equal keys stay in the order of the file: that is what decides between them.
+    # Jobs with equal keys of a queue order stay in the order of the file, which decides between them.
     if not isinstance(subject.policy, OrderedPolicy):
         return place
     keys = subject.policy.order(KnownJobs(instance, subject.policy.knowledge)).key
@@ -249,43 +363,59 @@ def _without_ties(subject: Subject, instance: Instance, place: Ints) -> Ints:
 SECONDS = ("restart", "first_start", "round", "interval")
 
 
-@check("parameters", "it decides in one way, its numbers of seconds are legal, its parameters are kept as given")
+@check("parameters", "it has one decision method, legal numbers of seconds, and keeps its parameters as given")
 def parameters(subject: Subject) -> Iterator[Broken]:
-    """Name, knowledge and what it uses were legal, or there would be no subject."""
+    """Yield parameters that are illegal or are not kept as given.
+
+    Name, knowledge and uses of the policy have been checked before.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     policy = subject.policy
     uses_of(policy)
-    found = methods_of(policy)
-    if len(found) != 1:
-        yield Broken(f"it has {' and '.join(found)}: nobody knows which of them decides")
+    methods = methods_of(policy)
+    if len(methods) != 1:
+        yield Broken(f"it has {' and '.join(methods)}: it must have exactly one decision method")
     for name in SECONDS:
         seconds = getattr(plain(policy), name, 0)
         if not (isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0):
-            yield Broken(f"{name} = {seconds!r} is no finite number of seconds >= 0")
+            yield Broken(f"{name} = {seconds!r} is not a finite number of seconds >= 0")
     kind = type(plain(policy))
     defaults = parameters_of(kind)
     for name, value in defaults.items():
         try:
             kept = getattr(kind(**{name: value}), name, ...)
-        except Exception as error:  # whatever somebody's constructor raises
+        except Exception as error:  # any exception of a user's constructor
             yield Broken(f"its own default {name} = {value!r} is refused: {type(error).__name__}: {error}")
             continue
         if kept is not ... and kept != defaults[name]:
             yield Broken(f"{name} = {value!r} becomes {kept!r}")
 
 
-@check("pickles", "it can be pickled, and what comes back decides the same")
+@check("pickles", "it can be pickled, and the copy decides the same")
 def pickles(subject: Subject) -> Iterator[Broken]:
-    """Several processes run it, as in sweeps and searches."""
+    """Yield a violation if the policy cannot be pickled, or decides differently afterwards.
+
+    Sweeps and searches run policies in several processes.
+
+    Parameters
+    ----------
+    subject
+        The policy under examination.
+    """
     chosen, first = specify(subject.text), subject.base[0]
     try:
         back = pickle.loads(pickle.dumps(chosen.policy))
-    except Exception as error:  # whatever somebody's object raises
+    except Exception as error:  # any exception of a user's object
         yield Broken(f"it cannot be pickled: {type(error).__name__}: {error}")
         return
     subject.asked = first.instance
     run = simulate(first.instance, Specification(subject.text, back, chosen.placement))
     if subject.level.rows(run) != subject.base_rows[0]:
-        yield Broken("what comes out of the pickle decides otherwise", (first.instance,))
+        yield Broken("the unpickled policy decides differently", (first.instance,))
 
 
 SHOWN = 3  # of what one check finds
@@ -293,7 +423,21 @@ SHOWN = 3  # of what one check finds
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: ``verdict`` is holds, broken, exempt (``said``: why nothing is asked) or not run."""
+    """The result of a check.
+
+    Parameters
+    ----------
+    check
+        Name of the check.
+    summary
+        The rule in one line.
+    verdict
+        ``holds``, ``broken``, ``exempt`` or ``not run``.
+    said
+        The violations, or why the policy is exempt.
+    broken
+        The violations, with the instances that show them.
+    """
 
     check: str
     summary: str
@@ -304,18 +448,37 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examination:
-    """Every check of a policy."""
+    """The results of all checks of a policy.
+
+    Parameters
+    ----------
+    subject
+        The policy.
+    findings
+        One result a check.
+    """
 
     subject: Subject
     findings: tuple[Finding, ...]
 
     @property
     def broken(self) -> list[Finding]:
-        """Those that do not hold."""
-        return [each for each in self.findings if each.verdict == "broken"]
+        """The results of the checks that fail."""
+        return [finding for finding in self.findings if finding.verdict == "broken"]
 
     def save(self, folder: Path) -> dict[str, list[str]]:
-        """Write the instances that show what is broken into ``folder``; their files by check."""
+        """Write the instances on which a check fails.
+
+        Parameters
+        ----------
+        folder
+            The folder of the files.
+
+        Returns
+        -------
+        dict
+            The files by check.
+        """
         policy = file_name(self.subject.text)
         files: dict[str, list[str]] = {}
         for finding in self.broken:
@@ -326,16 +489,22 @@ class Examination:
         return files
 
     def to_json(self, files: dict[str, list[str]]) -> dict[str, Any]:
-        """The document of ``check-policy --json``."""
+        """Return the document of ``check-policy --json``.
+
+        Parameters
+        ----------
+        files
+            The files that `save` has written, by check.
+        """
         rows = [
             {
-                "name": each.check,
-                "summary": each.summary,
-                "verdict": each.verdict,
-                "said": each.said,
-                "files": files.get(each.check, []),
+                "name": finding.check,
+                "summary": finding.summary,
+                "verdict": finding.verdict,
+                "said": finding.said,
+                "files": files.get(finding.check, []),
             }
-            for each in self.findings
+            for finding in self.findings
         ]
         return {
             "policy": self.subject.text,
@@ -348,36 +517,46 @@ class Examination:
 
 
 def examine(text: str, *, progress: Callable[[int, int], None] | None = None) -> Examination:
-    """Run every check on the policy that ``text`` names, a registered one or ``MODULE:CLASS``.
+    """Run every check on a policy.
 
-    Where a run raises, what is wrong is the knowledge (`KnowledgeError`) or the feasibility of the policy; checks that could
-    not run for it are named as such.
+    An exception in a run is reported under ``knowledge`` (a `KnowledgeError`) or ``feasible`` (any other); the
+    other checks are then ``not run``.
 
-    Raises `InputError` when there is no such policy, or it does not say what a policy says.
+    Parameters
+    ----------
+    text
+        A registered policy, or ``MODULE:CLASS``, with parameters and placement.
+    progress
+        Called with (checks done, all checks).
+
+    Raises
+    ------
+    InputError
+        There is no such policy, or it does not declare its name, knowledge or uses correctly.
     """
     subject = Subject(text)
     subject.level  # noqa: B018 - an `InputError` comes before the first check
-    checks = [each for _, each in CHECKS.items()]
+    checks = [registered for _, registered in CHECKS.items()]
     findings = []
-    for done, each in enumerate(checks, 1):
-        findings.append(_finding(each, subject))
+    for done, next_check in enumerate(checks, 1):
+        findings.append(_finding(next_check, subject))
         if progress is not None:
             progress(done, len(checks))
     return Examination(subject, tuple(findings))
 
 
-def _finding(each: Check, subject: Subject) -> Finding:
-    found = partial(Finding, each.name, each.summary)
+def _finding(checked: Check, subject: Subject) -> Finding:
+    finding = partial(Finding, checked.name, checked.summary)
     try:
-        exempt = each.exempt(subject)
+        exempt = checked.exempt(subject)
         if exempt:
-            return found("exempt", exempt)
-        broken = tuple(islice(each.find(subject), SHOWN))
-    except Exception as error:  # whatever somebody's policy raises
+            return finding("exempt", exempt)
+        broken = tuple(islice(checked.find(subject), SHOWN))
+    except Exception as error:  # any exception of a user's policy
         blamed = "knowledge" if isinstance(error, KnowledgeError) else "feasible"
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        if each.name != blamed:
-            return found("not run", f"see {blamed}")
+        if checked.name != blamed:
+            return finding("not run", f"see {blamed}")
         shown = () if subject.asked is None else (subject.asked,)
-        return found("broken", said, (Broken(said, shown),))
-    return found("broken" if broken else "holds", "; ".join(b.message for b in broken), broken)
+        return finding("broken", said, (Broken(said, shown),))
+    return finding("broken" if broken else "holds", "; ".join(b.message for b in broken), broken)

@@ -1,4 +1,4 @@
-"""Small random instances with integer data (many ties), and others crowded and without ties, for every level of policies."""
+"""Random instances for the policy contract: small ones with integer data (many ties), and crowded ones without ties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,19 @@ WIDTHS = (1, 1, 2, 3, 4, 6, 8)  # divisors of 24: with thresholds that are multi
 
 
 def random_instance(seed: int, cluster: Cluster | str, jobs: int = 12) -> Instance:
-    """Up to ``jobs`` jobs that fit on ``cluster``; on `MIXED` some are restricted in type or memory."""
+    """Return up to ``jobs`` jobs with integer data that fit on a cluster.
+
+    On `MIXED` some jobs are restricted in GPU type or memory.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    cluster
+        The cluster, or its specification.
+    jobs
+        Largest number of jobs.
+    """
     rng = np.random.default_rng([seed, 7])
     cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
     spread = int(rng.choice([1, 10, 40]))  # all at once, crowded, nearly idle
@@ -51,7 +63,17 @@ def random_instance(seed: int, cluster: Cluster | str, jobs: int = 12) -> Instan
 
 
 def real_instance(seed: int, cluster: Cluster | str, jobs: int = 40) -> Instance:
-    """Crowded, with arrivals and durations that are no integers, and no two alike."""
+    """Return a crowded instance with non-integer arrivals and durations, no two alike.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    cluster
+        The cluster, or its specification.
+    jobs
+        Largest number of jobs.
+    """
     rng = np.random.default_rng([seed, 11])
     base = random_instance(seed, cluster, jobs)
     made = [
@@ -65,7 +87,13 @@ INTERFERENCE = Interference(1.5, ("a", "b"), ((1.125, 1.75), (1.25, None)))
 
 
 def random_sharing_instance(seed: int) -> Instance:
-    """24 jobs of two models, of which pairs of one are never together, on six GPUs that two jobs may share."""
+    """Return 24 jobs of two models on six GPUs that two jobs may share; two jobs of the second model never share one.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    """
     rng = np.random.default_rng([seed, 66])
     jobs = [
         Job(f"j{k}", float(rng.random() * 20), int(rng.integers(1, 5)), float(rng.exponential(6) + 0.25), model=model)
@@ -94,7 +122,17 @@ MEASURED = Contention(
 
 
 def random_task_instance(seed: int, jobs: int = 8) -> Instance:
-    """Up to ``jobs`` jobs of few iterations on one of `CLUSTERS`; every sixth seed takes `MEASURED` ratios."""
+    """Return up to ``jobs`` jobs of few iterations, with tasks, on one of `CLUSTERS`.
+
+    Every sixth seed takes the ratios of `MEASURED`.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    jobs
+        Largest number of jobs.
+    """
     rng = np.random.default_rng([seed, 11])
     cluster = CLUSTERS[seed % len(CLUSTERS)]
     contention = MEASURED if seed % 6 == 5 else COSTS[seed % len(COSTS)]

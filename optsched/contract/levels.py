@@ -1,8 +1,7 @@
-"""The levels at which policies decide, whole jobs, jobs that share GPUs, tasks: the instances of each, and how they change.
+"""The levels at which policies decide: whole jobs, jobs that share GPUs, tasks; with the instances of each level.
 
-`Subject`: a policy under examination, its runs on the instances of its level, and what may be asked of it.
-
-Everything that a check does to an instance (another clock, another unit, other names) is said here once for every level.
+`Subject` is a policy under examination with its runs on the instances of its level. The changes that checks
+make to an instance (another clock, another unit, other names) are defined here once for every level.
 """
 
 from __future__ import annotations
@@ -33,25 +32,57 @@ ROUNDED = 1e-8  # seconds, of rows
 
 
 def whole_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Every segment with its GPUs, sorted; exact."""
+    """Return every segment with its GPUs, sorted; exact.
+
+    Parameters
+    ----------
+    run
+        The run.
+    time
+        Applied to every time.
+    """
     every = run.schedule.segments()
     return sorted((s.job, time(s.start), time(s.end), s.work, tuple(sorted(s.gpus))) for s in every)
 
 
 def shared_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Every segment, sorted, to 1e-8 s: slow-downs are no powers of two."""
+    """Return every segment, sorted, to 1e-8 s, because slow-downs are not powers of two.
+
+    Parameters
+    ----------
+    run
+        The run.
+    time
+        Applied to every time.
+    """
     return sorted((s.job, round(time(s.start), 8), round(time(s.end), 8), s.gpus) for s in run.schedule.segments())
 
 
 def task_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Every task, sorted, to 1e-9 s."""
+    """Return every task, sorted, to 1e-9 s.
+
+    Parameters
+    ----------
+    run
+        The run.
+    time
+        Applied to every time.
+    """
     log: Any = getattr(run.schedule, "tasks")  # noqa: B009 - a schedule of the task level has one
     found = zip(log.job.tolist(), log.worker.tolist(), log.start.tolist(), log.end.tolist(), strict=True)
     return sorted((j, w, round(time(s), 9), round(time(e), 9)) for j, w, s, e in found)
 
 
 def changed(instance: Instance, change: Callable[[Job], Job]) -> Instance:
-    """The same instance with other jobs."""
+    """Return an instance with changed jobs.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    change
+        Job -> changed job.
+    """
     jobs = Instance(
         [change(job) for job in instance.jobs], instance.cluster, tasks=instance.tasks, contention=instance.contention
     )
@@ -59,7 +90,13 @@ def changed(instance: Instance, change: Callable[[Job], Job]) -> Instance:
 
 
 def later(instance: Instance) -> Instance:
-    """Everything happens `SHIFT` seconds later."""
+    """Return the instance on a clock that is `SHIFT` seconds later.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    """
     return changed(
         instance,
         lambda job: dataclasses.replace(
@@ -69,7 +106,13 @@ def later(instance: Instance) -> Instance:
 
 
 def faster(instance: Instance) -> Instance:
-    """A clock that ticks `FASTER` times as fast: every time is so many times as large."""
+    """Return the instance on a clock that ticks `FASTER` times as fast: every time is multiplied by that.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    """
 
     def scaled(job: Job) -> Job:
         lasts = None if job.duration is None else job.duration * FASTER
@@ -90,7 +133,13 @@ def faster(instance: Instance) -> Instance:
 
 
 def renamed(instance: Instance) -> Instance:
-    """Other ids, users and groups; other models where nothing depends on them."""
+    """Return the instance with other ids, users and groups, and other models if no speed depends on them.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    """
     free: dict[str, Any] = {} if instance.at_task_level or instance.interference is not None else {"model": "m"}
     names = {job.id: f"{97 * j % 101}-{j}" for j, job in enumerate(instance.jobs)}
     return changed(
@@ -100,10 +149,26 @@ def renamed(instance: Instance) -> Instance:
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """``instances`` of most checks, ``shifted`` and ``scaled`` those of another clock and unit, ``secretive(seed)`` those on
-    which much is unknown for long, ``late(job)`` another job that has yet to arrive. ``rows``: what happened in a run.
+    """A kind of jobs that policies are made for, with its test instances.
 
-    ``gangs``: whole jobs, which queue orders know as `KnownJobs`.
+    Parameters
+    ----------
+    name
+        The kind of jobs in words.
+    instances
+        Makes the instances of most checks.
+    shifted, scaled
+        Make the instances for another clock and another unit of time.
+    secretive
+        Seed -> an instance on which much is unknown for long.
+    seeds
+        The seeds for ``secretive``.
+    rows
+        Run -> its segments or tasks, as comparable rows.
+    late
+        Job -> another job, for one that has yet to arrive.
+    gangs
+        True for whole jobs, which queue orders know as `KnownJobs`.
     """
 
     name: str
@@ -169,7 +234,18 @@ TASKS = Level(
 
 
 def level_of(policy: BasePolicy) -> Level:
-    """The level at which a policy decides; `InputError` for one that gives jobs other numbers of GPUs."""
+    """Return the level at which a policy decides.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+
+    Raises
+    ------
+    InputError
+        The policy changes the number of GPUs of jobs; nothing is checked of such policies.
+    """
     policy = form_on(policy, SHARING.instances()[0])  # one that may share GPUs is examined where it does
     if at_task_level(policy):
         return TASKS
@@ -177,15 +253,20 @@ def level_of(policy: BasePolicy) -> Level:
         return SHARING
     if resizes(policy):
         legal = "a policy for whole jobs, for jobs that share GPUs, or for tasks"
-        raise InputError("nothing is checked of policies that resize jobs", field="policy", value=policy, legal=legal)
+        raise InputError("policies that resize jobs cannot be checked", field="policy", value=policy, legal=legal)
     return WHOLE
 
 
 class Subject:
-    """The policy that ``text`` names (with its placement); it is made anew for every run.
+    """A policy under examination; it is made again for every run.
 
-    ``base`` runs on `Level.instances` are made once and kept. ``asked`` is the instance of the last run, for whoever wants
-    to show where something was raised.
+    ``base`` runs on `Level.instances` are made once and kept. ``asked`` is the instance of the last run, which
+    shows where an exception was raised.
+
+    Parameters
+    ----------
+    text
+        The policy and its placement.
     """
 
     def __init__(self, text: str) -> None:
@@ -205,56 +286,74 @@ class Subject:
 
     @cached_property
     def level(self) -> Level:
-        """What kind of jobs it is for."""
+        """The kind of jobs that the policy is for."""
         return level_of(self.policy)
 
     @cached_property
     def knowledge(self) -> str:
-        """What it knows of jobs, in the form that it has at its level."""
+        """The knowledge of the policy, in the form that it has at its level."""
         return str(form_on(self.policy, self.level.instances()[0]).knowledge)
 
     def run(self, instance: Instance) -> Run:
-        """A new run of a new policy."""
+        """Run a new object of the policy.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        """
         self.asked = instance
         return simulate(instance, self.text)
 
     @cached_property
     def base(self) -> tuple[Run, ...]:
-        """Its runs on the instances of its level."""
+        """The runs on the instances of the level."""
         return tuple(map(self.run, self.level.instances()))
 
     def known_run(self, instance: Instance) -> Run:
-        """As `run`; the one that there is already for an instance of the level."""
+        """Return the run on an instance; the kept one if the instance is one of the level's.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        """
         return next((run for run in self.base if run.instance is instance), None) or self.run(instance)
 
     @cached_property
     def base_rows(self) -> tuple[list[tuple[Any, ...]], ...]:
-        """What happened in them."""
+        """The rows of the base runs."""
         return tuple(map(self.level.rows, self.base))
 
     def secret_run(self, seed: int) -> Run:
-        """Its run on an instance on which much is unknown for long (see the check ``knowledge``); made once."""
+        """Return the run on an instance of which much is unknown for long (see the check ``knowledge``).
+
+        Parameters
+        ----------
+        seed
+            Seed of the instance.
+        """
         if seed not in self._secret:
             self._secret[seed] = self.run(self.level.secretive(seed))
         return self._secret[seed]
 
     @property
     def knows_durations_at_arrival(self) -> bool:
-        """Itself, or by an oracle."""
+        """True if the policy knows durations at arrival, by itself or through an oracle."""
         if self.knowledge == Knowledge.PREDICTED:
             return bool(getattr(self.policy.make_predictor(), "oracle", False))
         return self.knowledge == Knowledge.CLAIRVOYANT
 
     @property
     def rounds(self) -> bool:
-        """Is it asked at multiples of some time only?"""
+        """True if the policy is asked only at multiples of some time."""
         if isinstance(self.policy, OrderedPolicy):
             return self.order is not None and self.order.round > 0
         return isinstance(self.policy, Policy) and self.policy.round > 0
 
     @cached_property
     def order(self) -> Order | None:
-        """Its order of the jobs of the first instance; None where it decides in plain Python, or on tasks."""
+        """The policy's order of the jobs of the first instance; None for a policy in plain Python or for tasks."""
         instance = self.level.instances()[0].relative
         if not isinstance(self.policy, OrderedPolicy):
             return None
@@ -262,20 +361,20 @@ class Subject:
 
     @cached_property
     def own_seconds(self) -> str:
-        """Why another unit of time makes it another policy; empty where it does not."""
+        """The reason why another unit of time makes it another policy; empty if it does not."""
         if self.rounds:
-            return "it decides in rounds of so many seconds"
+            return "its rounds are a number of seconds"
         if isinstance(self.policy, Policy) and (self.policy.restart or self.policy.first_start):
-            return "a restart costs it so many seconds"
+            return "its restart cost is a number of seconds"
         if self.order is not None:
             if self.order.restart:
-                return "a restart costs it so many seconds"
+                return "its restart cost is a number of seconds"
             return "its levels have thresholds" if self.order.thresholds else ""
         return "it wakes itself at times of its own" if self.wakes else ""
 
     @cached_property
     def wakes(self) -> bool:
-        """Does it yield `Wake` on the first instance?"""
+        """True if the policy yields `Wake` on the first instance."""
         chosen = specify(self.text)
         policy = chosen.policy
         if not isinstance(policy, Policy):

@@ -1,6 +1,7 @@
-"""Theorems as checks: guarantees, what is proven about an optimum, verdicts on runs, ratios over suites of instances.
+"""Theorems as checks: statements with their assumptions, families of bad instances, and judgements on runs.
 
-A new theorem is one new file that registers a `Guarantee` under its name, and beside it the `Family` on which it is tight.
+This package states and judges; it runs and solves nothing (`optsched.evaluation` does). A new theorem is one new file that
+registers a `Guarantee` under its name, and with it the `Family` on which it is tight.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from optsched.registry import when_used
 
 if TYPE_CHECKING:
     from optsched.guarantees.a_srpt_theorem import Factors, a_srpt_factors, a_srpt_limits
-    from optsched.guarantees.evaluate import RatioTable, ratios
     from optsched.guarantees.hadar_theorem import DualSolution, dual_solution
-    from optsched.guarantees.robustness import Robustness, robustness_curves
 
 __all__ = [
     "FAMILIES",
@@ -26,27 +25,19 @@ __all__ = [
     "Family",
     "Guarantee",
     "Judgement",
-    "RatioTable",
-    "Robustness",
     "TightFamily",
     "a_srpt_factors",
     "a_srpt_limits",
     "dual_solution",
-    "ratios",
-    "robustness_curves",
 ]
 
 if not TYPE_CHECKING:  # a type checker that saw it would let every name pass
     _HOMES = {
         "DualSolution": "hadar_theorem",
         "Factors": "a_srpt_theorem",
-        "RatioTable": "evaluate",
-        "Robustness": "robustness",
         "a_srpt_factors": "a_srpt_theorem",
         "a_srpt_limits": "a_srpt_theorem",
         "dual_solution": "hadar_theorem",
-        "ratios": "evaluate",
-        "robustness_curves": "robustness",
     }
     __getattr__ = when_used(__name__, _HOMES)
 

@@ -47,9 +47,9 @@ from optsched.guarantees.assumptions import (
     policy_is,
 )
 from optsched.guarantees.family import Challenge, family
-from optsched.guarantees.guarantee import TightFamily, guarantee, in_time, late, late_findings, lower_bound
+from optsched.guarantees.guarantee import TightFamily, Watch, guarantee, in_time, late, late_findings, lower_bound
 from optsched.guarantees.optimum import stating
-from optsched.policies.simulate import Specification, simulate
+from optsched.policies.simulate import Specification
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placement import Placement
@@ -245,10 +245,10 @@ ROUND_ROBIN = guarantee(
 WATCHED = 1200  # seconds a job, on average
 
 
-def _all_but_a_second(policy: Specification, n: int) -> Challenge:
+def _all_but_a_second(watch: Watch, n: int) -> Challenge:
     check_legal(n >= 1, "size", n, "an integer >= 1")
     until = float(n * WATCHED)
-    watched = simulate(_of_lengths([2 * until] * n, f"watched-{n}"), policy).schedule
+    watched = watch(_of_lengths([2 * until] * n, f"watched-{n}")).schedule
     seconds = np.zeros(n)
     np.add.at(seconds, watched.job, np.clip(np.minimum(watched.end, until) - watched.start, 0.0, None))
     instance = _of_lengths([length + 1 for length in seconds.tolist()], f"all-but-a-second-{n}")
@@ -345,10 +345,10 @@ DELAYED_SPT = guarantee(
 )
 
 
-def _after_its_start(policy: Specification, n: int, long: int, objective: str) -> Challenge:
+def _after_its_start(watch: Watch, n: int, long: int, objective: str) -> Challenge:
     check_legal(n >= 2, "size", n, "an integer >= 2")
     alone = Instance([Job("long", duration=long)], "1x1", f"alone-{long}", objective)
-    start = float(simulate(alone, policy).schedule.completion[0]) - long
+    start = float(watch(alone).schedule.completion[0]) - long
     if start >= n**3:
         return Challenge(alone, Fraction(long))
     come = Fraction(start + 1)
@@ -375,7 +375,7 @@ ONLINE_COMPLETION = lower_bound(
     ),
     objective=OBJECTIVE,
     excuses=_may_preempt,
-    challenge=lambda policy, n: _after_its_start(policy, n, n**3, OBJECTIVE),
+    challenge=lambda watch, n: _after_its_start(watch, n, n**3, OBJECTIVE),
     ratio=lambda n: 2 - Fraction(3, n),
     limit="2",
 )
@@ -394,7 +394,7 @@ ONLINE_FLOW = lower_bound(
     ),
     objective="total_flow_time",
     excuses=_may_preempt,
-    challenge=lambda policy, n: _after_its_start(policy, n, n**2, "total_flow_time"),
+    challenge=lambda watch, n: _after_its_start(watch, n, n**2, "total_flow_time"),
     ratio=lambda n: Fraction(n, 3) - Fraction(1, 3),
     limit="n / 3",
 )

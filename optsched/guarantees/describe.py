@@ -1,4 +1,4 @@
-"""What a guarantee says of itself, in words: for ``list guarantees NAME`` and for the page of all theorems."""
+"""Theorems in words, for ``list guarantees NAME`` and for the page of all theorems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optsched.registry import Registry
 
 STATUS = {
     "proved": "proved here",
-    "published": "published; not proved again here",
+    "published": "published; the proof is not repeated here",
     "recollected": "recollected: the source was not at hand",
 }
 AGAINST = {

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from optsched.check.referee import schedule_value
-from optsched.errors import InputError, OptschedError
+from optsched.errors import OptschedError
 from optsched.guarantees.family import Challenge, Family
 from optsched.policies import POLICIES
-from optsched.policies.simulate import Specification, simulate, specify
+from optsched.policies.simulate import Specification
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
@@ -139,37 +138,35 @@ def in_time(limit: Callable[[Run], Floats]) -> Callable[[Any, Run], list[str]]:
     return lambda policy, run: late_findings(run.relative, limit(run.relative))
 
 
-# `LowerBound`: no online algorithm of a kind is better, as an adversary that proves it of any given one.
+# `LowerBound`: an adversary that proves of any given policy of a kind that it is no better.
 #
-# The adversary watches the policy on a few jobs and decides what comes next (or how long jobs were that nobody knows the
-# length of). A deterministic policy that sees no future does the same again on the whole instance, up to that move.
+# The adversary watches the policy on a few jobs and decides which jobs come next (or how long jobs of unknown length were).
+# A deterministic policy that does not see the future decides the same on the whole instance, up to that move.
+
+
+Watch = Callable[[Instance], Run]  # a run of the policy under attack on an instance
 
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound(Statement):
-    """For every policy of the kind and every size some instance has value >= ``ratio`` x optimum.
+    """A theorem: for every policy of a kind and every size some instance has value >= ``ratio`` x optimum.
 
-    ``excuses``: a policy and what it did alone -> why it is none of the kind, or None. ``challenge``: (policy, size) -> the
-    adversary's answer. ``ratio``: of the size, rising to ``limit``.
+    Parameters
+    ----------
+    excuses
+        ``(policy, run)`` -> why the policy is not of this kind, in words, or None.
+    challenge
+        ``(watch, size)`` -> the adversary's instance. ``watch(instance)`` runs the policy that the adversary watches.
+    ratio
+        Size -> the factor, which rises to ``limit``.
+    limit
+        The limit of the factor, in words.
     """
 
     excuses: Callable[[Specification, Run], str | None]
-    challenge: Callable[[Specification, int], Challenge]
+    challenge: Callable[[Watch, int], Challenge]
     ratio: Callable[[int], Fraction]
     limit: str
-
-    def against(self, policy: str | Specification, size: int) -> tuple[Challenge, Fraction]:
-        """The challenge of a policy, and value / reference of its run there, exact: at least ``ratio(size)``.
-
-        Raises `InputError` for a policy that the statement is not about.
-        """
-        chosen = specify(policy)
-        made = self.challenge(chosen, size)
-        run = simulate(made.instance, chosen)
-        excuse = self.excuses(chosen, run)
-        if excuse is not None:
-            raise InputError(f"{self.id} is not about it", field="policy", value=chosen.text, legal=excuse)
-        return made, schedule_value(made.instance, run.schedule, self.objective) / made.reference
 
 
 LOWER_BOUNDS: Registry[LowerBound] = Registry("lower bound", package="optsched.guarantees")

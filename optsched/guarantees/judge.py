@@ -1,9 +1,10 @@
-"""Is a guarantee kept? Each on its own objective and under its own assumptions, against what is proven.
+"""Judgements: does a guarantee hold for a run, given the bounds on the optimum that are proven?
 
-**holds**: value <= ratio x verified lower bound. **violated**: value > ratio x proven upper bound on the optimum, or a
-per-job inequality of the proof fails. Otherwise **open**: the bound is too weak to tell. Only a violation is an error.
-Of a gain (`optsched.problem.objectives.Utility`): ratio x value >= verified upper bound, or < what some schedule is
-proven to reach.
+Each theorem is judged on its own objective and under its own assumptions. **holds**: value <= ratio x verified lower bound.
+**violated**: value > ratio x proven upper bound on the optimum, or a per-job inequality of the proof fails. Otherwise
+**open**: the bounds are too weak to decide. Only a violation is an error. For a gain
+(`optsched.problem.objectives.Utility`) the conditions are ratio x value >= verified upper bound, and ratio x value < the
+value that some schedule certainly reaches.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import Specification
 from optsched.problem.atomic_files import file_name, is_source
 from optsched.problem.instance import Instance
@@ -29,15 +29,72 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
 from optsched.simulation.run import Run
-from optsched.solvers.solution import Solution
-from optsched.solvers.solve import solve
+
+
+class ProvenOptimum(Protocol):
+    """Proven bounds on the optimum of an instance; `optsched.evaluation.optimum_bounds.OptimumBounds` implements it."""
+
+    instance: Instance
+
+    def clock_part(self, objective: str) -> Fraction:
+        """Return the part of a value that the clock of the instance adds to one counted from the first arrival.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
+        ...
+
+    def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
+        """Return a verified lower bound on the optimum (for a gain, an upper one); None if no bound is known.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        schedule_class
+            The class of schedules. Default: the class that the instance means.
+        """
+        ...
+
+    def upper(self, objective: str, schedule_class: str, beyond: Fraction | None = None) -> Fraction | None:
+        """Return the best value that a known schedule of the class certainly reaches; None if no schedule is known.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        schedule_class
+            The class of schedules.
+        beyond
+            If given, only a better value than this is of interest.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a theorem says of a run. ``value`` and ``bound`` are of the theorem's own objective.
+    """The verdict of a theorem on a run.
 
-    ``holds``: True (kept), False (violated, ``findings`` say how) or None (open). ``ratio`` is the theorem's factor.
+    Parameters
+    ----------
+    id
+        Name of the theorem.
+    objective
+        The theorem's objective.
+    ratio
+        The theorem's factor.
+    value
+        The value of the run in the theorem's objective; None if a job never finished.
+    bound
+        The bound on the optimum that the value is compared with; None if no bound is known.
+    holds
+        True if the guarantee is kept, False if it is violated, None if the bounds are too weak to decide.
+    policy
+        The policy as it is written.
+    findings
+        Reasons for a violation.
     """
 
     id: str
@@ -51,16 +108,16 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """``holds``, ``VIOLATED`` or ``open``."""
         return {True: "holds", False: "VIOLATED", None: "open"}[self.holds]
 
     @property
     def complaint(self) -> str:
-        """One line that names policy, theorem and what is wrong."""
+        """One line that names the policy, the theorem and the reasons."""
         return f"{self.policy} breaks the guarantee {self.id!r}: {'; '.join(self.findings)}"
 
     def to_json(self) -> dict[str, Any]:
-        """As in ``run --json``."""
+        """Return the judgement as it is written in ``run --json``."""
         fields = ("id", "objective", "ratio", "value", "bound", "holds")
         return {name: getattr(self, name) for name in fields}
 
@@ -73,26 +130,54 @@ def judgement(
     policy: str,
     findings: Iterable[str],
 ) -> Judgement:
-    """Of a ratio, (value, bound), whether these show that it is kept, and what else is wrong: then it is violated."""
-    found = tuple(findings)
-    holds = False if found else True if kept else None
-    return Judgement(theorem.id, theorem.objective, float(ratio), *numbers, holds, policy, found)
+    """Return the judgement of a theorem on a run.
+
+    Parameters
+    ----------
+    theorem
+        The theorem.
+    ratio
+        Its factor for this run.
+    numbers
+        (value, bound), in the theorem's objective.
+    kept
+        True if these numbers show that the guarantee is kept.
+    policy
+        The policy as it is written.
+    findings
+        Reasons for a violation; if there are any, the guarantee is violated.
+    """
+    reasons = tuple(findings)
+    holds = False if reasons else True if kept else None
+    return Judgement(theorem.id, theorem.objective, float(ratio), *numbers, holds, policy, reasons)
 
 
-def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> Judgement:
-    """Hold a theorem that applies against a run of ``policy``.
+def judge(theorem: Guarantee, policy: Any, run: Run, proven: ProvenOptimum) -> Judgement:
+    """Judge whether a theorem that applies holds for a run.
 
-    Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
-    the clock of the instance. Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
+    Value and bounds are compared on a clock that starts at the first arrival, where every ratio is the largest. The values
+    of the judgement are on the clock of the instance. Complexity: O(n log n) in addition to the certificate, which
+    ``proven`` makes once for each objective.
+
+    Parameters
+    ----------
+    theorem
+        The theorem.
+    policy
+        The policy that ran.
+    run
+        Its run.
+    proven
+        Proven bounds on the optimum of the instance.
     """
     run, moved, gain = run.relative, proven.clock_part(theorem.objective), get_objective(theorem.objective).gain
     ratio = theorem.ratio(policy, run)
     if not math.isfinite(ratio):
         raise ValueError(f"the guarantee {theorem.id!r} gives the ratio {ratio} for a run of {run.policy}")
     findings = list(theorem.audit(policy, run))
-    found = proven.lower(theorem.objective, theorem.schedule_class)
-    known = None if found is None else found - moved, theorem.proves(policy, run)
-    lower = max((each for each in known if each is not None), default=None)
+    certified = proven.lower(theorem.objective, theorem.schedule_class)
+    bounds = None if certified is None else certified - moved, theorem.proves(policy, run)
+    lower = max((bound for bound in bounds if bound is not None), default=None)
     value, kept = None, False
     if run.unfinished:
         findings += [f"job {job!r} never finishes" for job in run.unfinished[:1]]
@@ -116,8 +201,18 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
     return judgement(theorem, ratio, (shown, bound), kept, run.policy, findings)
 
 
-def judgements(specification: Specification, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
-    """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
+def judgements(specification: Specification, run: Run, proven: ProvenOptimum) -> tuple[Judgement, ...]:
+    """Judge every theorem that applies to a run; a theorem whose factor is infinite for it is left out.
+
+    Parameters
+    ----------
+    specification
+        The policy that ran, and its placement.
+    run
+        Its run.
+    proven
+        Proven bounds on the optimum of the instance.
+    """
     policy, placement, instance = specification.policy, specification.placement, run.instance.relative
     applying = (theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance))
     promising = (theorem for theorem in applying if math.isfinite(theorem.ratio(policy, run.relative)))
@@ -125,13 +220,27 @@ def judgements(specification: Specification, run: Run, proven: OptimumBounds) ->
 
 
 def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:
-    """The judgement to show beside a value of ``objective``: a violation, else one of that objective, else the strongest."""
+    """Return the judgement to show with a value: a violation, else one on its objective, else the strongest.
+
+    Parameters
+    ----------
+    judged
+        Judgements of one run.
+    objective
+        The objective of the value.
+    """
     return min(judged, key=lambda j: (j.holds is not False, j.objective != objective, j.ratio), default=None)
 
 
 def violated(judged: Iterable[Judgement]) -> list[Judgement]:
-    """Those that do not hold."""
-    return [each for each in judged if each.holds is False]
+    """Return the judgements that do not hold.
+
+    Parameters
+    ----------
+    judged
+        Judgements of a run.
+    """
+    return [judgement for judgement in judged if judgement.holds is False]
 
 
 def _missed(run: Run, objective: str) -> Fraction:
@@ -152,9 +261,18 @@ def _missed_by(gain: bool, value: float, ratio: float, upper: float) -> str:
 
 
 def save_violation(instance: Instance, judgement: Judgement, folder: str | os.PathLike[str] = ".") -> Path:
-    """Write ``violated-<theorem>-<policy>-<digest>.json`` into ``folder`` and return its path.
+    """Write the instance of a violation to ``violated-<theorem>-<policy>-<digest>.json`` and return the path.
 
     ``optsched run FILE -p POLICY`` repeats the run. The same violation gives the same file.
+
+    Parameters
+    ----------
+    instance
+        The instance of the run.
+    judgement
+        The violation.
+    folder
+        The folder of the file.
     """
     path = Path(folder) / f"violated-{judgement.id}-{file_name(judgement.policy)}-{instance.digest[:8]}.json"
     if not is_source(path):  # the run was that of a saved violation: there it is
@@ -167,11 +285,21 @@ def save_violation(instance: Instance, judgement: Judgement, folder: str | os.Pa
 
 @dataclass(frozen=True, kw_only=True)
 class MethodTheorem(Statement):
-    """What ``method`` finds costs at most ``ratio`` times the optimum of ``objective``, even of schedules that preempt.
+    """A theorem: a schedule of ``method`` costs at most ``ratio`` x the optimum, even of schedules that preempt.
 
-    Everything else is as in `optsched.guarantees.guarantee.Guarantee`, of an instance instead of a run: ``proves`` is a
-    lower bound on its optimum, times counted from the first arrival, of which the proof says the same; ``audit`` names the
-    jobs for which an inequality of the proof does not hold.
+    Parameters
+    ----------
+    method
+        The name of a method of `optsched.solve`.
+    ratio
+        The factor.
+    proves
+        Instance -> lower bound on its optimum, with times counted from the first arrival; the proof says that the schedule
+        costs at most ``ratio`` times this bound.
+    audit
+        Instance -> jobs for which an inequality of the proof does not hold, in words.
+    knowledge
+        What the method knows.
     """
 
     method: str
@@ -180,22 +308,30 @@ class MethodTheorem(Statement):
     audit: Callable[[Instance], list[str]]
     knowledge: str = "offline"
 
-    def judge(self, instance: Instance, found: Schedule | None = None) -> Judgement:
-        """Hold it against what the method finds, ``found`` where it has run: holds, violated or open, as for a guarantee.
+    def judge(self, instance: Instance, schedule: Schedule, certified: Fraction | None) -> Judgement:
+        """Judge whether the theorem holds for a schedule that the method found.
 
-        Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are
-        on the clock of the instance. Raises `InputError` where the method does not apply.
+        Value and bound are compared on a clock that starts at the first arrival, where every ratio is the largest. The
+        values of the judgement are on the clock of the instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and the cluster.
+        schedule
+            The schedule of the method.
+        certified
+            A verified lower bound on the optimum with preemption, on the clock of ``instance.relative``; None if no bound
+            is known.
         """
         local = instance.relative
-        found = solve(local, self.objective, model=self.method).schedule if found is None else found.relative
-        if found is None:
-            raise AssertionError("a method that keeps the best of some schedules has one")
-        value, own = schedule_value(local, found, self.objective), self.proves(local)
-        certified = OptimumBounds(local).lower(self.objective, "gang")
-        lower = own if certified is None else max(certified, own)
+        value, proved = schedule_value(local, schedule.relative, self.objective), self.proves(local)
+        lower = proved if certified is None else max(certified, proved)
         findings = self.audit(local)
-        if value > self.ratio * (1 + Fraction(ROUNDING)) * own:
-            findings.append(f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(own):.12g}")
+        if value > self.ratio * (1 + Fraction(ROUNDING)) * proved:
+            findings.append(
+                f"{self.objective} is {float(value):.12g}, more than the proof allows: {float(proved):.12g}"
+            )
         kept = value <= self.ratio * (1 + Fraction(ROUNDING)) * lower
         moved = get_objective(self.objective).clock_part(instance)
         numbers = float(value + moved), rounded_down(lower + moved)
@@ -204,10 +340,3 @@ class MethodTheorem(Statement):
 
 METHOD_THEOREMS: Registry[MethodTheorem] = Registry("theorem on a method", package="optsched.guarantees")
 method_theorem = METHOD_THEOREMS.maker(MethodTheorem, lambda theorem: theorem.id)
-
-
-def judge_method(instance: Instance, solution: Solution) -> Judgement | None:
-    """What the theorem on the method that found this solution says of it; None where there is none on its objective."""
-    about = (theorem for _, theorem in METHOD_THEOREMS.items() if theorem.method == solution.model)
-    theorem = next((each for each in about if each.objective == solution.objective), None)
-    return None if theorem is None or solution.schedule is None else theorem.judge(instance, solution.schedule)

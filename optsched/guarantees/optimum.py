@@ -2,7 +2,7 @@
 
 Anybody can write an optimum into a file. It is the optimum here only where optsched proved it: for a shipped instance in
 ``instances/index.csv`` (by the digest of the instance), for an instance that optsched made and solved itself
-(`proved_here`), or by files beside the instance file that are proved anew (`optsched.guarantees.optimum_bounds`).
+(`proved_here`), or by files beside the instance file that are proved anew (`optsched.evaluation.optimum_bounds`).
 Otherwise it is *stated*: never a bound, never in a ratio, but held against every run and bound, which may refute it.
 """
 

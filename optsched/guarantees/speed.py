@@ -1,7 +1,7 @@
-"""Speed augmentation: a policy on machines that are faster than those of the optimum it is held against.
+"""Speed augmentation: theorems on policies whose machines are faster than those of the optimum.
 
-A faster machine is an instance with shorter jobs (`faster`): the policy runs there, and its value is compared with what is
-proven about the optimum of the instance itself. ``optsched ratio ... --speed 3/2`` does so over a suite.
+A faster machine is an instance with shorter jobs (`faster`). The policy runs there, and its value is compared with the
+proven bounds on the optimum of the instance itself. ``optsched ratio ... --speed 3/2`` does so over a suite.
 """
 
 from __future__ import annotations
@@ -13,21 +13,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optsched.bounds.certificate import rounded_down
-from optsched.errors import InputError, check_legal
+from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING, PolicyTheorem
-from optsched.guarantees.judge import Judgement, judgement
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
-from optsched.policies.simulate import Specification, specify
+from optsched.guarantees.judge import Judgement, ProvenOptimum, judgement
+from optsched.policies.simulate import Specification
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 from optsched.simulation.run import Run
 
 
 def faster(instance: Instance, speed: Fraction) -> Instance:
-    """The same jobs on machines ``speed`` times as fast: durations and iterations divided by it, to the nearest float.
+    """Return the instance with the same jobs on machines ``speed`` times as fast.
 
-    No optimum is stated. Raises `InputError` for a speed that is not positive, and for jobs with tasks.
+    Durations and iterations are divided by the speed, to the nearest float. The result states no optimum.
+
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster.
+    speed
+        The factor, positive.
+
+    Raises
+    ------
+    InputError
+        The speed is not positive, or jobs have tasks.
     """
     check_legal(speed > 0, "speed", speed, "a number > 0")
     instance.require_whole_jobs("a faster machine")
@@ -42,7 +53,18 @@ def faster(instance: Instance, speed: Fraction) -> Instance:
 
 
 def speed_in(text: str) -> Fraction:
-    """The speed written ``3/2`` or ``1.5``; `InputError` for anything else."""
+    """Return the speed that is written ``3/2`` or ``1.5``.
+
+    Parameters
+    ----------
+    text
+        The speed as a fraction or a decimal number.
+
+    Raises
+    ------
+    InputError
+        The text is not a positive number of this form.
+    """
     written = re.fullmatch(r"[0-9]{1,9}(/[0-9]{1,9}|\.[0-9]{1,9})?", text.strip(), re.ASCII)
     legal = "a number > 0, e.g. 3/2 or 1.5"
     check_legal(written is not None and not re.fullmatch(r".*/0+", text.strip()), "speed", text, legal)
@@ -53,11 +75,17 @@ def speed_in(text: str) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedTheorem(PolicyTheorem):
-    """On machines ``speed`` times as fast the value is at most ``ratio`` of the speed times the optimum at speed 1.
+    """A theorem: on faster machines the value is at most ``ratio(speed)`` x the optimum at speed 1.
 
-    ``speed``: of an instance, the least that will do;
-    ``proves``: ``(instance, run, speed)`` -> a lower bound on the optimum of ``instance`` at speed 1 that the run on the
-    faster machines carries, by the proof at least its value / ``ratio``.
+    Parameters
+    ----------
+    speed
+        Instance -> the least speed for which the theorem holds.
+    ratio
+        Speed -> the factor.
+    proves
+        ``(instance, run, speed)`` -> a lower bound on the optimum of ``instance`` at speed 1 that the run on the faster
+        machines carries; by the proof it is at least the value of the run / ``ratio``. None if the run carries no bound.
     """
 
     speed: Callable[[Instance], Fraction]
@@ -65,47 +93,68 @@ class SpeedTheorem(PolicyTheorem):
     proves: Callable[[Instance, Run, Fraction], Fraction | None] = lambda instance, run, speed: None
 
     def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
-        """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""
+        """Return the reasons why the theorem does not apply, in words; empty if it applies.
+
+        Parameters
+        ----------
+        chosen
+            The policy and its placement.
+        instance
+            Jobs and the cluster at speed 1.
+        speed
+            Speed of the machines of the policy.
+        """
         if not self.is_about(chosen.policy):
             return (f"it is about {', '.join(self.policies)}",)
         least = self.speed(instance)
         broken = self.assumptions(chosen.policy, chosen.placement, instance)
         return broken if speed >= least else (f"it needs a speed of at least {least}", *broken)
 
-    def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
-        """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
+    def hold(self, chosen: Specification, run: Run, proven: ProvenOptimum, speed: Fraction) -> Judgement:
+        """Judge whether the theorem, which applies, holds for a run on faster machines.
 
-        Raises `InputError` for a policy, an instance or a speed that it is not about.
+        Parameters
+        ----------
+        chosen
+            The policy and its placement.
+        run
+            Its run at ``speed``.
+        proven
+            Proven bounds on the optimum of the instance at speed 1.
+        speed
+            Speed of the machines of the policy.
         """
-        chosen, at = specify(policy), self.speed(instance) if speed is None else speed
-        lacks = self.lacks(chosen, instance, at)
-        if lacks:
-            raise InputError(f"{self.id} does not apply", field="policy", value=chosen.text, legal="; ".join(lacks))
-        return self.hold(
-            chosen, refereed(faster(instance, at), chosen), OptimumBounds(instance, [refereed(instance, chosen)]), at
-        )
-
-    def hold(self, chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> Judgement:
-        """Hold it, where it applies, against a run at ``speed`` and what is proven about the instance at speed 1."""
         value, factor = run.value(self.objective), self.ratio(speed)
-        certified, own = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
-        lower = max((each for each in (certified, own) if each is not None), default=None)
+        certified, carried = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
+        lower = max((bound for bound in (certified, carried) if bound is not None), default=None)
         least_optimum = Fraction(value) / (factor * (1 + Fraction(ROUNDING)))  # that the theorem allows
-        upper, found = proven.upper(self.objective, "gang", least_optimum), []
+        upper, findings = proven.upper(self.objective, "gang", least_optimum), []
         if upper is not None and least_optimum > upper:
-            found.append(f"{self.objective} is {value:.12g} at speed {speed}")
-        if own is not None and least_optimum > own:
-            found.append(f"the run proves only {float(own):.12g}, not {float(least_optimum):.12g}")
+            findings.append(f"{self.objective} is {value:.12g} at speed {speed}")
+        if carried is not None and least_optimum > carried:
+            findings.append(f"the run proves only {float(carried):.12g}, not {float(least_optimum):.12g}")
         kept, bound = lower is not None and least_optimum <= lower, None if lower is None else rounded_down(lower)
-        return judgement(self, factor, (value, bound), kept, chosen.text, found)
+        return judgement(self, factor, (value, bound), kept, chosen.text, findings)
 
 
 SPEED_THEOREMS: Registry[SpeedTheorem] = Registry("speed theorem", package="optsched.guarantees")
 speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
 
 
-def judgements_at(chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> tuple[Judgement, ...]:
-    """Of every theorem that applies, of a run at ``speed``, what it says."""
+def judgements_at(chosen: Specification, run: Run, proven: ProvenOptimum, speed: Fraction) -> tuple[Judgement, ...]:
+    """Judge every theorem that applies to a run on faster machines.
+
+    Parameters
+    ----------
+    chosen
+        The policy and its placement.
+    run
+        Its run at ``speed``.
+    proven
+        Proven bounds on the optimum of the instance at speed 1.
+    speed
+        Speed of the machines of the policy.
+    """
     about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 

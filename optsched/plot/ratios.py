@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.robustness import FORMAT
+from optsched.evaluation.robustness import FORMAT
 from optsched.plot.bars_and_lines import cut
 from optsched.plot.canvas import (
     INK,
@@ -199,7 +199,7 @@ def robustness(
     Raises `InputError` when a field is missing or not of its type.
 
     >>> import optsched as osd
-    >>> axes = osd.plot.robustness(osd.guarantees.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())
+    >>> axes = osd.plot.robustness(osd.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())
     >>> axes.get_ylabel()
     'ratio to the best possible (worst solid, mean dashed)'
     """

@@ -1,7 +1,7 @@
 """The baseline of a project's own tests: a JSON file under version control, ratios by test and by what it measures.
 
-What counts as worse is decided where the shipped baseline is compared, too: `optsched.guarantees.baseline`. Of an instance
-without a ratio (an optimum of 0) the value is kept, and compared.
+What counts as worse is decided where the shipped baseline is compared, too: `optsched.evaluation.ratio_baseline`. Of an
+instance without a ratio (an optimum of 0) the value is kept, and compared.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from optsched.guarantees.baseline import KeptRatio, KeptSummary, Worsening, kept, summary, worse_in_suite
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
+from optsched.evaluation.measured_ratio import MeasuredRatio
+from optsched.evaluation.ratio_baseline import KeptRatio, KeptSummary, Worsening, kept, summary, worse_in_suite
+from optsched.evaluation.suite_ratios import PolicyRatios
 from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import Document, Number, parse_json, read_document
 from optsched.problem.objectives import get_objective

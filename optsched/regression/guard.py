@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from optsched.errors import InputError, check_legal
-from optsched.guarantees.baseline import WORSE
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, for_no_instance, measured_run
+from optsched.evaluation.evaluate import measured_run
+from optsched.evaluation.measured_ratio import MeasuredRatio
+from optsched.evaluation.optimum_bounds import OptimumBounds
+from optsched.evaluation.ratio_baseline import WORSE
+from optsched.evaluation.suite_ratios import PolicyRatios, for_no_instance
+from optsched.evaluation.suites import Suite, suite
 from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
 from optsched.guarantees.judge import Judgement, judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.guarantees.suites import Suite, suite
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
@@ -205,7 +207,7 @@ def guarded(
     Parameters
     ----------
     over : the name of a suite, a folder of instance files, an instance file or its name, a member of a family
-        (`optsched.guarantees.suites.suite`); or instances.
+        (`optsched.evaluation.suites.suite`); or instances.
     objective : default: each instance's own.
 
     Raises `InputError` where the suite has no instance for it, and whatever the subject raises, with a note on which

@@ -24,8 +24,9 @@ from typing import IO, Any
 import numpy as np
 
 from optsched.errors import InputError, SimulationError, check_legal
+from optsched.evaluation.accepted_run import accepted, refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds, accepted, refereed
 from optsched.policies.simulate import Specification, is_policy, serves, specify
 from optsched.problem.atomic_files import file_name, read_bytes, write_atomic
 from optsched.problem.documents import parse_json

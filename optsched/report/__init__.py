@@ -1,1 +1,1 @@
-"""What people read of runs: tables of policies beside each other with bounds and ratios, the files of `run -o`, HTML."""
+"""Renderings of results: HTML views, the files of `run -o` and `ratio -o`, and marks for ratios that cannot be compared."""

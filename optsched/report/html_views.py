@@ -1,26 +1,27 @@
-"""What a notebook shows of an instance, a run, a solution, a certificate: a line, a table, a picture where it is cheap.
+"""HTML views for notebooks, and the page of an attack.
 
-Plain HTML without scripts or styles of its own; names are escaped. Pictures are drawn as PNG, inside the fragment. The page
-of an attack: what was found, the jobs, the schedules side by side, and the instance file itself.
+A view shows a line of facts, a table, and a Gantt chart if it is small. It is plain HTML without scripts or styles; names
+are escaped, and charts are PNG inside the fragment. The page of an attack shows the ratio, the jobs, the schedules, and the
+instance file itself.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
-from optsched.report.classes import UNLIKE
+from optsched.report.classes import UNLIKE, report_marks
 
 if TYPE_CHECKING:
     from optsched.adversary.attack_search import Attack
     from optsched.bounds import Certificate
+    from optsched.evaluation.report import Report
     from optsched.problem.instance import Instance
-    from optsched.report.comparison import Report
     from optsched.simulation.run import Run
     from optsched.solvers.solution import Solution
 
@@ -32,7 +33,13 @@ FIELDS = ("id", "arrival", "gpus", "duration", "iterations", "profile", "weight"
 
 @VIEWS.register("instance")
 def instance_view(instance: Instance) -> str:
-    """Name, size and the first jobs."""
+    """Return the view of an instance: name, size and the first jobs.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    """
     table = instance.table.head(SHOWN_JOBS)
     names = [name for name in FIELDS if table[name].null_count() < table.height]
     facts = [f"{instance.n:,} job{'s' if instance.n != 1 else ''}", f"cluster {instance.cluster.spec}"]
@@ -44,21 +51,33 @@ def instance_view(instance: Instance) -> str:
 
 @VIEWS.register("run")
 def run_view(run: Run) -> str:
-    """Policy, metrics and a Gantt chart."""
-    found = run.metrics
-    facts = [str(run.knowledge), f"{found['finished']:,} of {found['jobs']:,} jobs finished"]
+    """Return the view of a run: policy, metrics and a Gantt chart.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
+    metrics = run.metrics
+    facts = [str(run.knowledge), f"{metrics['finished']:,} of {metrics['jobs']:,} jobs finished"]
     names = ("mean_jct", "p95_jct", "mean_queueing", "makespan", "utilization")
-    table = _rows(names, [[number(found[name]) for name in names]])
+    table = _rows(names, [[number(metrics[name]) for name in names]])
     return _head("Run", f"{run.policy} on {run.instance.name}", facts) + table + picture(run.schedule)
 
 
 @VIEWS.register("solution")
 def solution_view(solution: Solution) -> str:
-    """Status, interval, model and a Gantt chart."""
+    """Return the view of a solution: status, interval, model and a Gantt chart.
+
+    Parameters
+    ----------
+    solution
+        The solution.
+    """
     names = ("objective", "value", "bound", "gap", "model", "seconds")
     row = [
         solution.objective,
-        *("" if each is None else number(each) for each in (solution.value, solution.bound)),
+        *("" if value is None else number(value) for value in (solution.value, solution.bound)),
         "" if solution.gap is None else f"{solution.gap:.3g}",
         solution.model,
         f"{solution.seconds:.2f}",
@@ -70,7 +89,13 @@ def solution_view(solution: Solution) -> str:
 
 @VIEWS.register("certificate")
 def certificate_view(certificate: Certificate) -> str:
-    """What is bounded, by how much, for which schedules, and by which theorem."""
+    """Return the view of a certificate: the bound, its class of schedules and its kind.
+
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    """
     sign = "at most" if certificate.gain else "at least"
     facts = [f"{certificate.objective} is {sign} {number(certificate.exact_float)}"]
     names = ("class", "kind", "exact", "instance")
@@ -81,7 +106,13 @@ def certificate_view(certificate: Certificate) -> str:
 
 @VIEWS.register("schedule")
 def schedule_view(schedule: Schedule) -> str:
-    """Size and a Gantt chart."""
+    """Return the view of a schedule: its size and a Gantt chart.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     facts = [
         f"{len(schedule):,} segments",
         f"{int(schedule.finished.sum()):,} of {schedule.instance.n:,} jobs finished",
@@ -92,7 +123,16 @@ def schedule_view(schedule: Schedule) -> str:
 
 @VIEWS.register("report")
 def report_view(report: Report) -> str:
-    """One row a policy: value, bound, ratio, marked where the bounds are of different classes of schedules."""
+    """Return the view of a report: one row a policy with value, bound and ratio.
+
+    Letters mark ratios that cannot be compared (`optsched.report.classes`).
+
+    Parameters
+    ----------
+    report
+        The report.
+    """
+    letters = report_marks(report)
     names = ("policy", "knowledge", report.objective, "bound", "ratio", "to", "class", "mean_jct")
     rows = [
         [
@@ -105,15 +145,21 @@ def report_view(report: Report) -> str:
             "" if line.bound is None else line.bound.schedule_class,
             number(line.run.metrics["mean_jct"]),
         ]
-        for line, mark in zip(report.lines, report.marks, strict=True)
+        for line, mark in zip(report.lines, letters, strict=True)
     ]
-    note = f"<p>{escaped(UNLIKE)}</p>" if any(report.marks) else ""
+    note = f"<p>{escaped(UNLIKE)}</p>" if any(letters) else ""
     return _head("Report", report.instance.name, [f"{report.instance.n:,} jobs"]) + _rows(names, rows) + note
 
 
 @VIEWS.register("attack")
 def attack_view(found: Attack) -> str:
-    """The ratio, the jobs, and what is known of them."""
+    """Return the view of an attack: the ratio, the jobs and further facts.
+
+    Parameters
+    ----------
+    found
+        The result of the attack.
+    """
     names = ["id", *found.columns]
     table = _rows(names, found.instance.table.select(names).rows())
     said = "".join(f"<li>{escaped(fact)}</li>" for fact in found.facts)
@@ -122,7 +168,13 @@ def attack_view(found: Attack) -> str:
 
 
 def picture(schedule: Schedule) -> str:
-    """A Gantt chart inside the page; empty where it would not be small, or jobs have tasks (`optsched.plot.tasks`)."""
+    """Return a Gantt chart as an HTML image; empty for a large schedule or jobs with tasks (`optsched.plot.tasks`).
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     instance = schedule.instance
     small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
     if not small or instance.at_task_level:
@@ -163,30 +215,24 @@ _STYLE = (
 )
 
 
-def attack_page(found: Attack) -> str:
-    """A whole HTML document, without scripts, that shows the instance and how to run it again."""
-    drawn = [(caption, picture(schedule)) for caption, schedule in _schedules(found)]
+def attack_page(found: Attack, schedules: Iterable[tuple[str, Schedule]]) -> str:
+    """Return an HTML document without scripts that shows the result of an attack and how to repeat it.
+
+    Parameters
+    ----------
+    found
+        The result of the attack.
+    schedules
+        (caption, schedule) of the schedules to draw.
+    """
+    drawn = [(caption, picture(schedule)) for caption, schedule in schedules]
     shown = "".join(f"<h2>{escaped(caption)}</h2>{drawing}" for caption, drawing in drawn if drawing)
     name = f"{found.instance.name}.json"
     again = f"optsched ratio {name} -p {found.policy} --objective {found.confirmed.objective}"
     file = json.dumps(found.instance.to_json(), indent=1)
-    replay = f"<h2>Again</h2><p><code>{escaped(again)}</code>, with this file as <code>{escaped(name)}</code>:</p>"
+    how = f"Save this file as <code>{escaped(name)}</code> and run <code>{escaped(again)}</code>:"
+    replay = f"<h2>Repeat it</h2><p>{how}</p>"
     body = f"{attack_view(found)}{shown}{replay}<pre>{escaped(file)}</pre>"
     title = escaped(f"The worst instance found for {found.policy}")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
-
-
-def _schedules(found: Attack) -> Iterator[tuple[str, Schedule]]:
-    from optsched.adversary.space import SECONDS  # what a fragment does without, and takes seconds to import
-    from optsched.policies.simulate import simulate
-    from optsched.solvers.solve import solve
-
-    best, instance = found.confirmed, found.instance
-    yield best.policy.text, simulate(instance, best.policy).schedule
-    if best.rival is not None:
-        yield best.rival.text, simulate(instance, best.rival).schedule
-    elif instance.optimum is not None and instance.optimum["class"] == "gang-nonpreemptive":
-        optimal = solve(instance, best.objective, time_limit=SECONDS).schedule
-        if optimal is not None:
-            yield "an optimal schedule", optimal

@@ -1,4 +1,4 @@
-"""What ``run -o DIR`` writes: result.json, a schedule a policy, certificate.json; and what ``ratio -o DIR`` does."""
+"""The files of ``run -o DIR`` (result.json, one schedule a policy, certificate.json) and of ``ratio -o DIR``."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
+from optsched.evaluation.report import Report
 from optsched.problem.atomic_files import file_name, sources, write_atomic
 from optsched.problem.task_log import TaskSchedule
-from optsched.report.comparison import Report
 
 if TYPE_CHECKING:
-    from optsched.guarantees.evaluate import RatioTable
-    from optsched.guarantees.robustness import Robustness
-    from optsched.guarantees.suites import Suite
+    from optsched.evaluation.robustness import Robustness
+    from optsched.evaluation.suite_ratios import RatioTable
+    from optsched.evaluation.suites import Suite
 
 PARQUET_ABOVE = 10_000  # jobs
-# what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
+# the flag by which a schedule file states its class; the instance decides between task-sharing and gpu-sharing
 FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
 _RATIOS = re.compile(r"(ratios\.json|robustness\.json|worst-[^/]*\.json)")
-# a folder of such a name is a slip: a picture, a page or a table was meant
+# a folder with such a suffix is a mistake: a picture, a page or a table was meant
 FILE_SUFFIXES = {
     ".html",
     ".htm",
@@ -43,18 +43,35 @@ FILE_SUFFIXES = {
 }
 FILE_SUFFIXES |= {".tsv", ".xls", ".xlsx", ".json", ".jsonl", ".parquet", ".sqlite", ".toml", ".yaml", ".yml", ".swf"}
 FILE_SUFFIXES |= {".trace", ".gz", ".zip"}
-WHOLE = ".optsched-run"  # a folder in the folder: a run that is written, and on its way
-REPLACED = "replaced.json"  # in it: the result whose files make place
+WHOLE = ".optsched-run"  # a folder in the folder: a complete run that is being moved in
+REPLACED = "replaced.json"  # in it: the result whose files are removed
 
 
 def prepare_folder(
     folder: str | os.PathLike[str], policies: Sequence[str] = (), instance: str = "", *, force: bool = False
 ) -> None:
-    """Make the folder (its parent must exist); `InputError` when it cannot be, before anything long is run.
+    """Make the folder of a run before the run begins.
 
-    A folder may hold a run of which ``policies`` replace every schedule, on the instance of that digest ("": any). One that
-    holds other schedules, or files of such names that no run lists, is refused. With ``force`` it is taken, and what the old
-    run lists is removed by `save_report`. Never taken is a folder in which the run would replace what it has read.
+    The folder may hold an earlier run of the same policies on the same instance, which the new run replaces. A folder with
+    other schedules, or with files of such names that no run lists, is refused unless ``force`` is set; `save_report` then
+    removes the files that the old run lists. A folder in which the run would replace a file that it has read is always
+    refused.
+
+    Parameters
+    ----------
+    folder
+        The folder; its parent must exist.
+    policies
+        The policies of the run, as they are written.
+    instance
+        Digest of the instance; "" stands for any.
+    force
+        True to replace another run.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made or written, or is refused.
     """
     place = make_folder(folder, _OURS)
     _move_in(place)
@@ -65,29 +82,41 @@ def prepare_folder(
     other = bool(listed and instance) and _document(place / "result.json").get("digest") != instance
     if not force and (strangers or other or not set(schedules) <= replaced):
         raise InputError(
-            f"the folder holds another run ({_told(place) or ', '.join(strangers[:3])})",
+            f"the folder holds another run ({_title(place) or ', '.join(strangers[:3])})",
             file=place,
-            legal="another folder, or --force, which replaces that run",
+            legal="another folder, or --force to replace that run",
         )
 
 
 def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None = None) -> Path:
-    """The folder, made where it is not there (its parent must be); `InputError` when it cannot be, or not written into.
+    """Return the folder; make it if it does not exist.
 
-    A new one must not have the name of a file (`FILE_SUFFIXES`). In one that is there no file with the name of what will be
-    ``written`` may be a source of the running command (`optsched.problem.atomic_files.sources`), whatever its case: on some
-    machines that is the same file.
+    A new folder must not have the suffix of a file (`FILE_SUFFIXES`). In an existing folder no file whose name matches
+    ``written`` may be a source of the running command (`optsched.problem.atomic_files.sources`). Case is ignored,
+    because on some machines names that differ in case are the same file.
+
+    Parameters
+    ----------
+    folder
+        The folder; its parent must exist.
+    written
+        Names of the files that will be written.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made or written, or a source of the command would be replaced.
     """
     place, legal = Path(folder), "a folder that can be written"
     if place.suffix.lower() in FILE_SUFFIXES and not place.is_dir():
-        message = f"-o names a folder here, and this is the name of a {place.suffix} file"
+        message = f"-o takes a folder here, and this is the name of a {place.suffix} file"
         raise InputError(
-            message, file=place, legal="a folder; optsched plot draws pictures and pages of the files in it"
+            message, file=place, legal="a folder; optsched plot draws pictures and pages from the files in it"
         )
     if written is not None and place.is_dir():
         for source in sorted(sources()):
             if re.fullmatch(written.pattern, source.name, re.IGNORECASE) and source.parent.samefile(place):
-                message = f"would replace its own source, {source.name} in this folder"
+                message = f"the command would replace its own source, {source.name} in this folder"
                 raise InputError(message, file=place, legal="another folder")
     try:
         place.mkdir(exist_ok=True)
@@ -99,12 +128,18 @@ def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None 
 
 
 def make_ratios_folder(folder: str | os.PathLike[str]) -> Path:
-    """`make_folder` of what `save_ratios` writes."""
+    """Return the folder for `save_ratios`; make it if it does not exist (see `make_folder`).
+
+    Parameters
+    ----------
+    folder
+        The folder; its parent must exist.
+    """
     return make_folder(folder, _RATIOS)
 
 
 def _document(result: Path) -> dict[str, Any]:
-    """What a result says; nothing where it is no result."""
+    """Return the document of a result; empty if the file is not a result."""
     try:
         document = json.loads(result.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -113,19 +148,19 @@ def _document(result: Path) -> dict[str, Any]:
 
 
 def _listed(result: Path) -> list[str]:
-    """The files that a result names as those of its run; none where it is no result."""
+    """Return the files that a result lists; none if the file is not a result."""
     names = _document(result).get("files")
-    every = names if isinstance(names, list) else []
-    return [name for name in every if isinstance(name, str) and _OURS.fullmatch(name)]
+    listed = names if isinstance(names, list) else []
+    return [name for name in listed if isinstance(name, str) and _OURS.fullmatch(name)]
 
 
 def _stem(position: int, policy: str) -> str:
-    """What the files of a policy are called, behind ``schedule-`` or ``tasks-``."""
+    """Return the name of a policy's files after ``schedule-`` or ``tasks-``."""
     return f"{position:02d}-{file_name(policy)}"
 
 
-def _told(folder: Path) -> str:
-    # Which run it is, where it says so.
+def _title(folder: Path) -> str:
+    # Policies and instance of the run, if result.json states them.
     try:
         document = _document(folder / "result.json")
         policies = ", ".join(str(run["policy"]) for run in document["runs"])
@@ -137,13 +172,30 @@ def _told(folder: Path) -> str:
 def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``result.json``, ``schedule-NN-<name>.json`` (``.parquet`` above 10,000 jobs) and ``certificate.json``.
 
-    NN is the position of the policy. Where jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for
-    other classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``. ``result.json`` also
-    lists the ``files``, and has the instance's ``digest``; it comes last: where it exists, everything that it lists does.
+    NN is the position of the policy. If jobs have tasks, ``tasks-NN-<name>.parquet`` holds all of them. Bounds for other
+    classes of schedules than that of ``certificate.json`` are in ``certificate-<class>.json``. ``result.json`` also lists
+    the ``files`` and the ``digest`` of the instance. It is written last: if it exists, every file that it lists exists.
 
-    Everything is written beside, then takes the place of the run that the old ``result.json`` lists; other files stay.
-    Whenever the process is killed, the old run or the new one is whole, the latter perhaps in the folder ``.optsched-run``,
-    from which the next run into this folder takes it.
+    The new run is written to a temporary folder and then replaces the run that the old ``result.json`` lists; other files
+    stay. If the process is killed at any time, the old run or the new one is complete. The new one may then be in the folder
+    ``.optsched-run``, from which the next run into this folder moves it.
+
+    Parameters
+    ----------
+    report
+        The report of the run.
+    folder
+        The folder, prepared by `prepare_folder`.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+
+    Raises
+    ------
+    InputError
+        A file cannot be written.
     """
     place = Path(folder)
     _move_in(place)
@@ -162,14 +214,14 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def _write_run(report: Report, place: Path) -> list[str]:
-    """Schedules, tasks and certificates; returns their names."""
+    """Write schedules, tasks and certificates; return their names."""
     written = []
     suffix = "parquet" if report.instance.n > PARQUET_ABOVE else "json"
     for position, line in enumerate(report.lines, 1):
         stem = _stem(position, line.run.policy)
         path = place / f"schedule-{stem}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {FLAGS[each]: True for each in [line.run.schedule_class] if each in FLAGS}
+        kind = {FLAGS[name]: True for name in [line.run.schedule_class] if name in FLAGS}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:
@@ -185,7 +237,7 @@ def _write_run(report: Report, place: Path) -> list[str]:
 
 
 def _move_in(place: Path) -> None:
-    """A run that stands whole in `WHOLE` takes the place of the old one; again from wherever it was interrupted."""
+    """Replace the old run by the complete run in `WHOLE`; resume if that was interrupted."""
     new, result = place / WHOLE, place / "result.json"
     if not new.is_dir() or new.is_symlink():
         return
@@ -207,9 +259,23 @@ def _move_in(place: Path) -> None:
 
 
 def save_ratios(table: RatioTable, suite: Suite, folder: Path, curves: Robustness | None = None) -> list[str]:
-    """Write the table and, for every policy with a ratio, its worst instance; a line on each of these for people.
+    """Write the table and, for every policy with a ratio, its worst instance. Files of the same names are replaced.
 
-    With ``curves`` also robustness.json. Files of the same names are replaced.
+    Parameters
+    ----------
+    table
+        The ratios.
+    suite
+        The suite on which they were measured.
+    folder
+        The folder, made by `make_ratios_folder`.
+    curves
+        If given, robustness.json is written, too.
+
+    Returns
+    -------
+    list of str
+        For every worst instance a line for people, with the command that repeats the measurement.
     """
     for name, document in (("ratios.json", table), ("robustness.json", curves)):
         if document is not None:
@@ -222,5 +288,5 @@ def save_ratios(table: RatioTable, suite: Suite, folder: Path, curves: Robustnes
         path = folder / f"worst-{file_name(row.policy)}.json"
         instances[row.worst_instance].save(path)
         again = f"optsched ratio {path} -p {row.policy}" + (f" --speed {table.speed}" if table.speed else "")
-        lines.append(f"{row.policy}: worst on {row.worst_instance}; again: {again}")
+        lines.append(f"{row.policy}: worst on {row.worst_instance}; to repeat: {again}")
     return lines

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from optsched.errors import OptschedError
-from optsched.guarantees.evaluate import measured_run
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.evaluate import measured_run
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import specify
 from optsched.problem.objectives import objective_of
 from optsched.sweeps.grid import Cell

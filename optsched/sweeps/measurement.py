@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import Judgement
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import thing_in
 from optsched.registry import Registry
 

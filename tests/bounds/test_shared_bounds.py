@@ -23,7 +23,7 @@ from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
 from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_shared
 from optsched.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -312,7 +312,7 @@ def test_a_run_stands_beside_a_bound_of_its_class() -> None:
     proven = OptimumBounds(instance, [alone, shared])
     for objective in (FLOW, "makespan", "total_weighted_completion_time"):
         for run, named in ((alone, "gang"), (shared, "gpu-sharing")):
-            beside = proven.beside(run, objective)
+            beside = proven.bound_for(run, objective)
             assert beside.schedule_class == named
             assert beside.value <= run.value(objective) * float(ROUNDING)
         assert proven.certificate(objective) == proven.certificate(objective, "gpu-sharing")
@@ -326,11 +326,11 @@ def test_a_stated_optimum_is_held_against_the_bound_of_its_class() -> None:
     jobs = [Job("a", 0.0, 1, 4.0), Job("b", 0.0, 1, 4.0)]
     stated = {"objective": "makespan", "class": "gpu-sharing", "value": 4, "proved_by": ["by hand"]}
     instance = Instance(jobs, "1x1", optimum=stated, interference=Interference(1.0))
-    OptimumBounds(instance).stated_optimum_stands("makespan")
+    OptimumBounds(instance).check_stated_optimum("makespan")
     assert bound(instance, "makespan", "gang").value == 8
     false = instance.replace(optimum={**stated, "value": 3})
     with pytest.raises(InputError, match="refuted"):
-        OptimumBounds(false).stated_optimum_stands("makespan")
+        OptimumBounds(false).check_stated_optimum("makespan")
 
 
 @pytest.mark.study

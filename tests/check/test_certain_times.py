@@ -17,7 +17,8 @@ from check import exact_referee, forged_schedules
 from optsched.check.certain_times import certain_value
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.contract.instances import random_sharing_instance, random_task_instance
-from optsched.guarantees.optimum_bounds import BoundShown, OptimumBounds
+from optsched.evaluation.measured_ratio import BoundShown
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.library import best_known, check_submission
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job

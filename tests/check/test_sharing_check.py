@@ -26,13 +26,13 @@ from check.touches import (
 )
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.io.sources import load
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment, SharedSchedule
-from optsched.report.comparison import evaluate
 
 CLUSTER = Cluster((NodeGroup(count=2, gpus=2, gpu="V100", gpu_memory=16), NodeGroup(gpus=1, gpu="K80", gpu_memory=12)))
 XI = Interference(

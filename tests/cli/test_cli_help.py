@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from optsched.bounds.certificate import KINDS as CERTIFICATES
-from optsched.cli.catalogue import KINDS, catalogue
-from optsched.cli.options import DEFAULT_POLICIES, names
-from optsched.report.comparison import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
+from optsched.cli.catalogue import catalogue
+from optsched.cli.completion import names
+from optsched.cli.listed_kinds import KINDS
+from optsched.cli.options import DEFAULT_POLICIES
+from optsched.evaluation.evaluate import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.cli import interrupt
 from optsched.cli.interrupt import interruptible
-from optsched.guarantees import evaluate
+from optsched.evaluation import suite_ratios as evaluate
 from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
@@ -127,7 +127,7 @@ def test_a_sweep_tells_what_is_kept_and_ends_its_processes(tmp_path: Path) -> No
     assert len(terminal.processes()) >= 3
     terminal.interrupt()
     kept = terminal.text.strip().splitlines()[-2]
-    assert re.fullmatch(r"optsched: [\d,]+ of 10,000 cells are kept; the same command goes on from there", kept)
+    assert re.fullmatch(r"optsched: [\d,]+ of 10,000 cells are kept; the same command resumes from there", kept)
     end = time.monotonic() + SOON
     while left := terminal.processes():
         assert time.monotonic() < end, left
@@ -180,7 +180,7 @@ def test_a_search_that_tried_nothing_within_its_budget_has_failed(tmp_path: Path
     code = "import optsched.adversary.attack_search as module\nmodule.attack = lambda *_, **__: time.sleep(600)"
     done = patched(code, "attack", "sjf", "--budget", 1, "--report", tmp_path / "page.html")
     assert done.returncode == 1, done.stderr
-    assert f"{tmp_path / 'page.html'}: not written, there is no proof to show" in done.stderr
+    assert f"{tmp_path / 'page.html'}: not written, because there is no proof yet" in done.stderr
     assert not list(tmp_path.iterdir())
     assert "no instance had been tried" in done.stderr
     assert "give a larger budget, or run optsched warm-up" in done.stderr
@@ -195,7 +195,7 @@ def test_what_is_known_is_told_though_a_library_raises_the_same_ctrl_c_again(mon
             raise KeyboardInterrupt
 
     monkeypatch.setattr(interrupt, "PAUSE", 0.0)
-    assert [interrupt._heard(tell, []) for _ in range(3)] == [False, False, True]
+    assert [interrupt._completed(tell, []) for _ in range(3)] == [False, False, True]
     assert interrupt.ATTEMPTS > 3
 
 
@@ -209,7 +209,7 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any)
         return measure(*given, **more)
 
     def leave() -> None:
-        for tell, _, _ in interrupt._known[-1:]:
+        for tell, _, _ in interrupt._speakers[-1:]:
             tell()
 
     monkeypatch.setattr(evaluate, "measure", second_is_interrupted)

@@ -17,12 +17,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from optsched.cli.layout import PIPED, Sheet
-from optsched.cli.tables import duration
+from optsched.cli.wording import duration
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.io.sources import load
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance, Job
-from optsched.report.comparison import evaluate
 
 # -- The tables at 60, 80, 120 and 200 columns: nothing is wider than the screen, no number is broken or missing ----------
 
@@ -138,7 +138,7 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 PARTS = ["\x1b[2J", "\x1b]0;x\x07", "\x1b]8;;http://x\x1b\\", "\x9b31m", "\n", "\r", "\t", "\x08\x08", "\x00", "\x7f"]
 PARTS += ["\x85", "\u2028", "\u2029", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))]
 PARTS += ["a", "é", "界", "|"]
-FORGED = "x\nbound: no schedule is below 1 (proved again)\n"
+FORGED = "x\nlower bound 1 (re-verified)\n"
 
 
 def document(name: str, gpu: str, job: str, **more: Any) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def test_a_name_cannot_forge_a_line(command: Callable[..., Any], written: Callab
     path = written(document(FORGED, "GPU\nforged", "job\nforged"))
     for arguments in (("run", path, "-p", "fifo"), ("bound", path), ("solve", path)):
         found = command(*arguments)
-        assert not re.search(r"^(bound: no schedule is below 1 |forged)", found.out + found.err, re.MULTILINE)
+        assert not re.search(r"^(lower bound 1 |forged)", found.out + found.err, re.MULTILINE)
 
 
 def test_html_shows_them_written_out(written: Callable[..., Path]) -> None:

@@ -28,12 +28,12 @@ TOLD = {
     "attack fifo --budget soon": "--budget = 'soon': not a time",
     "run rigid-06-1 -p fifo,sjf": "several policies in one text (expected: one text each: -p fifo -p sjf;",
     "run rigid-06-1 -p fifo:skip=true,srtf+lwf": "one text each: -p fifo:skip=true -p srtf+lwf;",
-    "run rigid-06-1 fifo": "'fifo': an argument too many (expected: -p fifo)",
-    "run rigid-06-1 2x4": "'2x4': an argument too many (expected: --cluster 2x4)",
-    "run rigid-06-1 rigid-06-2": "'rigid-06-2': an argument too many (expected: optsched run SOURCE)",
-    "attack fifo SRTF": "'SRTF': an argument too many (expected: --against SRTF)",
-    "generate poisson jobs=3 -o made.json": "'jobs=3': an argument too many (expected: --set jobs=3)",
-    "warm-up now": "'now': an argument too many (expected: optsched warm-up)",
+    "run rigid-06-1 fifo": "'fifo': one argument too many (expected: -p fifo)",
+    "run rigid-06-1 2x4": "'2x4': one argument too many (expected: --cluster 2x4)",
+    "run rigid-06-1 rigid-06-2": "'rigid-06-2': one argument too many (expected: optsched run SOURCE)",
+    "attack fifo SRTF": "'SRTF': one argument too many (expected: --against SRTF)",
+    "generate poisson jobs=3 -o made.json": "'jobs=3': one argument too many (expected: --set jobs=3)",
+    "warm-up now": "'now': one argument too many (expected: optsched warm-up)",
     "run rigid-06-1 -p easy": "there is no policy named 'easy'; did you mean fifo:skip=true?",
     "run rigid-06-1 -p SRPT": "did you mean srtf? it is SRPT for gangs",
     "run rigid-06-1 --objective mean_jct": "did you mean total_flow_time? it is the mean JCT times the number of jobs",
@@ -173,4 +173,4 @@ def test_who_ends_the_program_is_told(command: Callable[..., Any], here: Path, m
     (here / "ends_the_program.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(here)
     found = command("run", "rigid-06-1", "-p", "ends_the_program:Mine")
-    assert (found.code, found.err) == (1, "optsched: somebody's code ended the program (SystemExit)\n")
+    assert (found.code, found.err) == (1, "optsched: the code of a policy ended the program (SystemExit)\n")

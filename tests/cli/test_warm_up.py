@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optsched.cli import compile_all
+from optsched.cli import warm_up_command as compile_all
 from optsched.compiled import Function, njit
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, strategies as st
 from srpt import served
 
+from optsched.evaluation.evaluate import evaluate
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import a_srpt_theorem
 from optsched.guarantees.a_srpt_theorem import A_SRPT, factors, virtual_srpt
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
-from optsched.report.comparison import evaluate
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import Run
 

@@ -15,11 +15,12 @@ from simulation.transfer_reference import completions
 
 from optsched.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds, verified_bound
+from optsched.evaluation.suite_ratios import ratios
+from optsched.evaluation.suites import suite
 from optsched.guarantees.adadual import ADADUAL, SRSF, blocked_transfers, equal_pair, long_one_first
-from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed, verified_bound
-from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
@@ -256,7 +257,7 @@ def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
         == verified_bound(instance, "total_completion_time")
         == proven.certificate("total_completion_time", "gang")
     )
-    shown = proven.beside(run, "total_completion_time")
+    shown = proven.bound_for(run, "total_completion_time")
     assert shown is not None
     assert (shown.schedule_class, run.schedule_class) == ("task-sharing", "task-sharing")
     value, upper = Fraction(run.value("total_completion_time")), proven.upper("total_completion_time", "task-sharing")
@@ -265,7 +266,7 @@ def test_the_class_of_jobs_with_tasks_is_sharing() -> None:
     assert proven.upper("total_completion_time", "gang") is None  # what shares proves nothing of what does not
     stated = {"objective": "total_completion_time", "class": "task-sharing", "value": 1, "proved_by": ["nobody"]}
     with pytest.raises(InputError, match="refuted"):
-        OptimumBounds(instance.replace(optimum=stated), [run]).stated_optimum_stands("total_flow_time")
+        OptimumBounds(instance.replace(optimum=stated), [run]).check_stated_optimum("total_flow_time")
 
 
 def test_the_suite_of_transfers() -> None:

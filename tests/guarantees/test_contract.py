@@ -11,10 +11,11 @@ from policies.levels import whole_job_policies
 from optsched.bounds.certificate import SCHEDULE_CLASSES
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
+from optsched.evaluation.theorem_runs import challenge
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.guarantee import KNOWLEDGE, LOWER_BOUNDS, STATUSES
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.speed import SPEED_THEOREMS
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.objectives import OBJECTIVES
@@ -97,7 +98,7 @@ def test_no_policy_of_its_kind_is_better(name: str) -> None:
     bound, found = LOWER_BOUNDS.get(name), dict[str, Fraction]()
     for policy in ONE_MACHINE:
         try:
-            _, found[policy] = bound.against(policy, SIZE[name])
+            _, found[policy] = challenge(bound, policy, SIZE[name])
         except InputError:
             chosen = specify(policy).policy
             knows = chosen.knowledge != bound.knowledge and bound.knowledge == "non-clairvoyant"
@@ -107,14 +108,14 @@ def test_no_policy_of_its_kind_is_better(name: str) -> None:
 
 
 def test_the_best_possible_policies_are_just_there() -> None:
-    _, delayed = LOWER_BOUNDS.get("online-completion").against("delayed-spt", 30)
+    _, delayed = challenge(LOWER_BOUNDS.get("online-completion"), "delayed-spt", 30)
     assert 1.9 < delayed <= 2
-    _, in_turn = LOWER_BOUNDS.get("unknown-lengths").against("setf", 9)
+    _, in_turn = challenge(LOWER_BOUNDS.get("unknown-lengths"), "setf", 9)
     assert 1.79 < in_turn <= 2 - Fraction(2, 10)
 
 
 def test_preemption_and_knowledge_are_excuses() -> None:
     with pytest.raises(InputError, match="preempt"):
-        LOWER_BOUNDS.get("online-flow").against("srtf", 3)
+        challenge(LOWER_BOUNDS.get("online-flow"), "srtf", 3)
     with pytest.raises(InputError, match="knows more"):
-        LOWER_BOUNDS.get("unknown-lengths").against("sjf", 3)
+        challenge(LOWER_BOUNDS.get("unknown-lengths"), "sjf", 3)

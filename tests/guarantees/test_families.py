@@ -15,13 +15,14 @@ from policies.test_alpha_points import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.made_suites import SHARING, small_sharing
+from optsched.evaluation.optimum_bounds import OptimumBounds
+from optsched.evaluation.suite_ratios import ratios
+from optsched.evaluation.suites import suite
 from optsched.guarantees import GUARANTEES, Guarantee
-from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.family import FAMILIES, family_instance, family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum import exact_optimum, is_proved
-from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.guarantees.suites import SHARING, small_sharing, suite
 from optsched.guarantees.unrelated_machines import DUAL_FITTING, UnrelatedMachines, torn_job
 from optsched.guarantees.weighted_completion_times import FACTOR_APART, FACTOR_COMMON, late_short_job as late
 from optsched.policies.alpha_points import APART, COMMON

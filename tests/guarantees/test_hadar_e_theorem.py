@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings, strategies as st
 from simulation.forked_instances import forked, gang_instance, table_instance
 
 from optsched.check.referee import schedule_value
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.hadar_e_theorem import HADAR_E, most_copies, node_rounds, utilisation_audit
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.simulation.run import ForkedRun

@@ -14,10 +14,10 @@ from policies.test_hadar_commit import UNIX, mixed_speeds, overtaken, shifted
 from scipy.optimize import linprog
 from simulation.instances import MIXED, random_instance
 
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.hadar_theorem import HADAR_COMMIT, DualSolution, best_payoffs, factor
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run

@@ -14,16 +14,17 @@ from invariance.clocks import on_another_clock
 from guarantees.theorems import false_theorem, filed
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.evaluation.evaluate import evaluate
+from optsched.evaluation.optimum_bounds import KNOWN, OptimumBounds
+from optsched.evaluation.report import Report
 from optsched.guarantees.completion_times import SRPT
 from optsched.guarantees.judge import Judgement, chosen, judge, judgements
 from optsched.guarantees.list_scheduling import GRAHAM, LPT, blocked_long_job, three_last
 from optsched.guarantees.optimum import is_proved, proved_here
-from optsched.guarantees.optimum_bounds import KNOWN, OptimumBounds
 from optsched.io.index import shipped
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
-from optsched.report.comparison import Report, evaluate
 from optsched.solvers.solve import solve
 
 

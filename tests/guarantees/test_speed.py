@@ -15,10 +15,11 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.suites import suite
+from optsched.evaluation.theorem_runs import judge_at_speed, judge_method
 from optsched.guarantees.family import family_member
 from optsched.guarantees.judge import METHOD_THEOREMS
 from optsched.guarantees.speed import SPEED_THEOREMS, SRPT_FASTER, faster
-from optsched.guarantees.suites import suite
 from optsched.guarantees.weighted_completion_times import LP_ORDER
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
@@ -43,7 +44,7 @@ def test_it_holds_against_the_optimum(rows: list[tuple[int, int]]) -> None:
     instance = Instance([Job(f"{j}", arrival=r - first, duration=p) for j, (r, p) in enumerate(rows)], "1x2")
     best = preemptive_optimum(instance, "total_flow_time")
     thrice = slower_clock(instance, 3)
-    found = SRPT_FASTER.judge("srtf", thrice)
+    found = judge_at_speed(SRPT_FASTER, "srtf", thrice)
     assert found.holds is not False
     run = simulate(faster(thrice, Fraction(3, 2)), "srtf")
     assert schedule_value(run.instance, run.schedule, "total_flow_time") * Fraction(3, 2) <= 3 * best
@@ -58,26 +59,26 @@ def test_on_its_worst_family_speed_is_all_it_needs(phases: int) -> None:
     fast = simulate(faster(thrice, Fraction(3, 2)), "srtf").value("total_flow_time") / (3 * float(member.reference))
     assert slow > 2
     assert fast <= Fraction(2, 3)
-    assert SRPT_FASTER.judge("srtf", thrice).holds is not False
+    assert judge_at_speed(SRPT_FASTER, "srtf", thrice).holds is not False
 
 
 def test_what_it_is_not_about() -> None:
     two = Instance([Job("a", duration=3)], "1x2", objective="total_flow_time")
     with pytest.raises(InputError, match="at least 3/2"):
-        SRPT_FASTER.judge("srtf", two, Fraction(5, 4))
+        judge_at_speed(SRPT_FASTER, "srtf", two, Fraction(5, 4))
     with pytest.raises(InputError, match="about srtf"):
-        SRPT_FASTER.judge("sjf", two)
+        judge_at_speed(SRPT_FASTER, "sjf", two)
     with pytest.raises(InputError, match="restart"):
-        SRPT_FASTER.judge("srtf:restart=1", two)
+        judge_at_speed(SRPT_FASTER, "srtf:restart=1", two)
     with pytest.raises(InputError, match="speed"):
         faster(two, Fraction(0))
 
 
 def test_a_theorem_that_is_too_good_is_found_out() -> None:
     two = Instance([Job("a", duration=3)], "1x2", objective="total_flow_time")
-    assert SRPT_FASTER.judge("srtf", two).holds is True
+    assert judge_at_speed(SRPT_FASTER, "srtf", two).holds is True
     wrong = dataclasses.replace(SRPT_FASTER, ratio=lambda speed: 1 / (2 * speed))
-    found = wrong.judge("srtf", two)
+    found = judge_at_speed(wrong, "srtf", two)
     assert found.holds is False
     assert found.findings
 
@@ -101,7 +102,7 @@ def test_the_command_holds_them_over_a_suite(command: Any, policy: str, goal: st
     assert row["guarantee"]["violated"] == []
     for member, instance in suite("machines").instances()[:2]:
         measured = next(each for each in row["instances"] if each["instance"] == member)
-        judged = SPEED_THEOREMS.get(theorem).judge(policy, instance, Fraction(speed))
+        judged = judge_at_speed(SPEED_THEOREMS.get(theorem), policy, instance, Fraction(speed))
         assert measured["guarantee"] == judged.to_json()
         assert measured["value"] == simulate(faster(instance, Fraction(speed)), policy).value(goal)
         assert measured["ratio"] == pytest.approx(measured["value"] / measured["bound"]["value"])
@@ -129,7 +130,7 @@ def test_what_is_kept_says_how_to_run_it_again(command: Any, tmp_path: Path) -> 
 
 def check_suite(name: str) -> None:
     for member, instance in suite(name).instances():
-        found = LP_ORDER.judge(instance)
+        found = judge_method(LP_ORDER, instance)
         assert found.holds is True, (member, found.findings)
 
 
@@ -149,7 +150,7 @@ def test_it_holds_on_every_instance_of_a_suite(name: str) -> None:
 def test_it_holds_on_poisson_arrivals(seed: int) -> None:
     instance = generate("poisson", seed, jobs=60)
     jobs = [Job(job.id, job.arrival, 1, job.duration, weight=1 + k % 5) for k, job in enumerate(instance.jobs)]
-    assert LP_ORDER.judge(Instance(jobs, "1x1")).holds is True
+    assert judge_method(LP_ORDER, Instance(jobs, "1x1")).holds is True
 
 
 rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=4)
@@ -160,7 +161,7 @@ rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 3
 def test_within_the_factor_of_the_preemptive_optimum(jobs: list[tuple[int, int, int]], epoch: float) -> None:
     first = min(r for r, *_ in jobs)
     instance = Instance([Job(f"{j}", epoch + r - first, 1, p, weight=w) for j, (r, p, w) in enumerate(jobs)], "1x1")
-    best, found = preemptive_optimum(instance.relative, LP_ORDER.objective), LP_ORDER.judge(instance)
+    best, found = preemptive_optimum(instance.relative, LP_ORDER.objective), judge_method(LP_ORDER, instance)
     assert found.holds is True
     assert found.value is not None
     assert found.bound is not None
@@ -174,7 +175,7 @@ def test_a_worse_order_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance(jobs, "1x1")
     backwards = LpSchedule.one_after_the_other
     monkeypatch.setattr(LpSchedule, "one_after_the_other", lambda self, order: backwards(self, sorted(order)))
-    found = LP_ORDER.judge(instance)
+    found = judge_method(LP_ORDER, instance)
     assert found.holds is False
     assert "after 3 M_j" in found.findings[0]
 
@@ -185,4 +186,4 @@ def test_it_is_told_and_refuses_what_it_is_not_about(command: Any) -> None:
     assert "--model lp-order" in out
     assert METHOD_THEOREMS.names() == ["lp-order"]
     with pytest.raises(InputError, match="more than one machine"):
-        LP_ORDER.judge(Instance([Job("a", duration=3), Job("b", duration=2)], "1x2"))
+        judge_method(LP_ORDER, Instance([Job("a", duration=3), Job("b", duration=2)], "1x2"))

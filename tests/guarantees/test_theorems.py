@@ -15,10 +15,10 @@ from hypothesis import given, settings, strategies as st
 from optsched.bounds.best_bound import bound
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.family import FAMILIES, family_member
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from examples import studied
 
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job

@@ -14,8 +14,8 @@ from examples import few
 from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
 from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_schedule
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.sources import load
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
@@ -82,7 +82,7 @@ def assert_the_same(spec: str, name: str, shift: float, seed: int) -> None:
     assert (here.schedule_class, here.preemptive) == (there.schedule_class, there.preemptive)
     assert told(here) == told(there)
     assert verdicts(spec, here, name, 0.0, seed) == verdicts(spec, there, name, shift, seed)
-    shown = [proven_of(name, s, seed).beside(r, "total_flow_time") for s, r in ((0.0, here), (shift, there))]
+    shown = [proven_of(name, s, seed).bound_for(r, "total_flow_time") for s, r in ((0.0, here), (shift, there))]
     if shown[0] is not None and shown[1] is not None:
         assert shown[0] == shown[1]
         assert shown[0].ratio(here.value("total_flow_time")) == shown[1].ratio(there.value("total_flow_time"))

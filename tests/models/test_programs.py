@@ -19,7 +19,7 @@ from packing_value import packing_value
 from random_transfers import random_transfers
 
 import optsched as osd
-from optsched.cli.catalogue import KINDS
+from optsched.cli.listed_kinds import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS, hadar_rounds

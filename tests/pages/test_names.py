@@ -13,7 +13,7 @@ import typer.main
 
 import optsched
 from optsched.cli import app
-from optsched.cli.catalogue import KINDS
+from optsched.cli.listed_kinds import KINDS
 from optsched.policies.simulate import names_a_class, specify
 from optsched.simulation.policy import Use, uses_of
 from pages.page import README, ROOT, Block, Page, logical_lines, name_of, page_files

@@ -23,12 +23,12 @@ from plot.drawn import labelled, legend, words
 
 import optsched as osd
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.plot.difference import GAIN, LOSE
 from optsched.plot.gantt import GREY
 from optsched.plot.ratios import ratios
 from optsched.plot.timeline import bin_means, levels
 from optsched.problem.instance import Instance, Job
-from optsched.report.comparison import evaluate
 
 # -- Distributions, bars and lines: what the artists of a figure hold against numbers that are computed without them ------
 

@@ -22,7 +22,7 @@ from refusals import one_line
 from rich.console import Console
 
 import optsched as osd
-from optsched.cli.tables import report_view
+from optsched.cli.run_table import report_view
 from optsched.plot.labels import policy_labels
 from optsched.problem.instance import Instance, Job
 
@@ -80,7 +80,7 @@ def drawn(width: Any) -> dict[str, Any]:
     small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
     networks = [osd.Job(name, gpus=2, iterations=3, profile="net") for name in ("a", "b")]
     tasks = Instance(networks, "2x2", tasks={"net": osd.IterationTasks(forward=1, backward=2)})
-    curves = osd.guarantees.robustness_curves("ddl-04-1", ["a-srpt", "spwf"], errors=(1, 2))
+    curves = osd.robustness_curves("ddl-04-1", ["a-srpt", "spwf"], errors=(1, 2))
     plot = osd.plot
     return {
         "gantt": plot.gantt(runs[0], width=width),

@@ -17,13 +17,13 @@ from refusals import one_line
 
 import optsched as osd
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.plot import gantt, overview, plot_file, save
 from optsched.plot.plot_file import PLOTS
 from optsched.plot.timeline import Timeline
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
-from optsched.report.comparison import evaluate
 from optsched.solvers.session import Progress
 from optsched.solvers.solve import solve
 

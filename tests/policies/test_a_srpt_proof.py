@@ -20,11 +20,11 @@ from examples import explored, few
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import a_srpt_theorem
 from optsched.guarantees.a_srpt_theorem import A_SRPT, a_srpt_factors, a_srpt_limits, kappa, starvation
 from optsched.guarantees.family import Challenge, Family
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job

@@ -17,8 +17,8 @@ from srpt import served
 from optsched.bounds import BOUNDS
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.weighted_completion_times import (
     ALPHA_POINTS,
     FACTOR_APART,

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from simulation.elastic_instances import elastic_instance
 
 from optsched.check.referee import check_schedule
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.goodput_allocation import best_counts, place
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
@@ -137,7 +137,7 @@ def test_runs_are_legal_complete_and_above_the_bound(spec: str, seed: int) -> No
     assert check_schedule(instance, run.schedule, elastic=True) == []
     proven = OptimumBounds(instance, [run])
     for objective in ("total_flow_time", "total_weighted_completion_time", "makespan", "total_weighted_tardiness"):
-        shown = proven.beside(proven.runs[0], objective)
+        shown = proven.bound_for(proven.runs[0], objective)
         assert shown is not None
         assert shown.schedule_class == "elastic"
         assert run.value(objective) >= shown.value * (1 - 1e-9)

@@ -15,8 +15,9 @@ from scipy.sparse import coo_matrix
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
+from optsched.evaluation.theorem_runs import judge_at_speed
 from optsched.guarantees.judge import judge
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.speed import faster
 from optsched.guarantees.unrelated_machines import (
     DUAL_FITTING,
@@ -110,7 +111,7 @@ def test_with_more_speed_every_run_proves_the_factor_of_the_theorem(rows: list[R
     bound = proved(UnrelatedMachines.of(instance), dual)  # every constraint, in fractions
     value = schedule_value(run.instance, run.schedule, OBJECTIVE)
     assert value <= FASTER_DISPATCH.ratio(speed) * bound * MORE
-    found = FASTER_DISPATCH.judge("immediate-dispatch", instance, speed)
+    found = judge_at_speed(FASTER_DISPATCH, "immediate-dispatch", instance, speed)
     assert found.holds is True
     assert found.bound is not None
     assert found.bound >= float(bound) * (1 - 1e-12)
@@ -192,7 +193,7 @@ def test_what_the_theorems_are_not_about() -> None:
     assert DUAL_FITTING.assumptions(specify("immediate-dispatch").policy, placement, gangs)
     assert DUAL_FITTING.assumptions(specify("immediate-dispatch:restart=1").policy, placement, gangs)
     with pytest.raises(InputError, match="at least 9/8"):
-        FASTER_DISPATCH.judge("immediate-dispatch", unrelated([(0, 1, (1,))], OBJECTIVE), Fraction(1))
+        judge_at_speed(FASTER_DISPATCH, "immediate-dispatch", unrelated([(0, 1, (1,))], OBJECTIVE), Fraction(1))
 
 
 def test_a_gang_runs_when_no_denser_job_holds_its_gpus() -> None:

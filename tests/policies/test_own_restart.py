@@ -15,9 +15,9 @@ from optsched.bounds import BOUNDS
 from optsched.check.verify_case import Refused
 from optsched.check.verify_certificate import verify as verify_alone
 from optsched.contract.instances import random_instance
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.assumptions import no_restart_cost
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate, specify

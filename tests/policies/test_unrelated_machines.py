@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule, schedule_value
 from optsched.errors import InputError
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judge
 from optsched.guarantees.list_scheduling import RESTRICTED_GREEDY, factor, tournament
-from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.guarantees.unrelated_machines import LENSTRA_SHMOYS_TARDOS, UnrelatedMachines, least_makespan
 from optsched.policies.lenstra_shmoys_tardos import rounded_assignment
 from optsched.policies.simulate import simulate, specify

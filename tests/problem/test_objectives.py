@@ -20,11 +20,11 @@ from optsched.bounds.certificate import CertificateError
 from optsched.check.referee import check_file, check_schedule, schedule_value
 from optsched.check.verify_fair_share import equal_share
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
 from optsched.guarantees.optimum import proved_here
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import OBJECTIVES, get_objective, objective_of
-from optsched.report.comparison import evaluate
 from optsched.speeds.equal_share import equal_share_times
 
 DEFINITION = {

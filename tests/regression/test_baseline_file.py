@@ -13,9 +13,9 @@ from examples import studied
 from refusals import one_line
 
 from optsched.errors import InputError
-from optsched.guarantees import baseline
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios
-from optsched.guarantees.optimum_bounds import BoundShown
+from optsched.evaluation import ratio_baseline as baseline
+from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
+from optsched.evaluation.suite_ratios import PolicyRatios
 from optsched.regression.baseline_file import FIRST, FORMAT, compared, compared_alone, entry, has_digests, read, update
 
 pytestmark = pytest.mark.release

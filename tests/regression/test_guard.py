@@ -15,7 +15,7 @@ from guarantees.theorems import false_theorem, filed
 from refusals import one_line
 
 from optsched.errors import InputError
-from optsched.guarantees.evaluate import ratios
+from optsched.evaluation.suite_ratios import ratios
 from optsched.problem.instance import Instance, Job
 from optsched.regression import baseline_file
 from optsched.regression.guard import GuardedRatio, GuardSettings, guarded

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from optsched.errors import InputError
+from optsched.evaluation.evaluate import evaluate
+from optsched.evaluation.report import Report
 from optsched.io.sources import load
 from optsched.policies.simulate import specify
-from optsched.report.comparison import Report, evaluate
 from optsched.report.report_files import WHOLE, prepare_folder, save_report
 
 STEPS = ("mkdir", "replace", "rename", "unlink", "rmdir", "open")

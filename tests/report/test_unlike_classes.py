@@ -49,7 +49,7 @@ def test_run_names_knowledge_and_marks_ratios_of_other_classes(screen: Any, colu
     assert len(cells(shown, "queued GPU-h avoided")) == 3
     words = " ".join(shown.split())
     assert "a: optimum 156 (class gang-nonpreemptive" in words
-    assert "b: bound: no schedule is below" in words
+    assert "b: lower bound" in words
     assert words.count(UNLIKE) == 1
     assert "saves" not in words
 
@@ -75,8 +75,8 @@ def test_a_sweep_names_knowledge_and_marks(screen: Any, tmp_path: Path, monkeypa
     shown = screen(80, "sweep", "grid.toml", "--workers", 1).shown
     assert cells(shown, "knowledge") == ["non-clairvoyant", "clairvoyant"]
     assert (
-        [cell[-2:] for cell in cells(shown, "over bound")]
-        == [cell[-2:] for cell in cells(shown, "worst")]
+        [cell[-2:] for cell in cells(shown, "mean ratio")]
+        == [cell[-2:] for cell in cells(shown, "worst ratio")]
         == [" a", " b"]
     )
     assert UNLIKE in " ".join(shown.split())

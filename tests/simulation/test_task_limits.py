@@ -15,6 +15,7 @@ import optsched as osd
 from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
 from optsched.errors import InputError, KnowledgeError, SimulationError
+from optsched.evaluation.evaluate import default_policies, evaluate
 from optsched.io.sources import LoadRequest, load, load_counted
 from optsched.policies.simulate import simulate, specify
 from optsched.policies.task_orders import fewer_than, srsf
@@ -22,7 +23,6 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.task_log import TaskSchedule
-from optsched.report.comparison import default_policies, evaluate
 from optsched.simulation import iterations
 from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.policy import Knowledge

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from optsched.cli.study import reproduction_view
+from optsched.cli.study_tables import reproduction_view
 from optsched.studies.study_file import STUDIES, Reproduction
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.experiment import Experiment, Workload

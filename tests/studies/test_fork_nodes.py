@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simulation.fork_lp import makespan_lp
 
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.problem.instance import Instance
 from optsched.speeds.type_speeds import group_rates
 from optsched.studies.fork_nodes import NODE_SPEEDS, fork_nodes

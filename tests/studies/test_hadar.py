@@ -13,7 +13,7 @@ import pytest
 from simulation.fork_lp import makespan_lp
 
 from optsched.errors import InputError
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.speeds.type_speeds import type_speeds

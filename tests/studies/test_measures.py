@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
-from optsched.cli.study import cell
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.cli.study_tables import cell
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.intervals import Estimate
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from optsched.cli.study import summary_view
+from optsched.cli.study_tables import summary_view
 from optsched.errors import InputError
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study_file import STUDIES, Reproduction, cells as asked, outcomes, run_all

@@ -1,6 +1,6 @@
 """The shipped instances: their files, their recipes; the proofs of their optima run in `make study`.
 
-The small version of the ratio baseline (`guarantees/test_baseline.py`) holds every policy against every optimum.
+The small version of the ratio baseline (`evaluation/test_ratio_baseline.py`) holds every policy against every optimum.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from optsched.bounds import bound
 from optsched.errors import SimulationError
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate, specify
 from optsched.solvers.sharing_search import sharing_optimum

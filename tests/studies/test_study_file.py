@@ -11,7 +11,7 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.guarantees.optimum_bounds import OptimumBounds
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.studies.record import read_record, write_record

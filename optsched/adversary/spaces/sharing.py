@@ -11,8 +11,8 @@ from optsched.check.certain_times import certain_value
 from optsched.check.referee import check_schedule
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
+from optsched.evaluation.accepted_run import refereed
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.guarantees.optimum_bounds import refereed
 from optsched.guarantees.sjf_bsbf import two_sharers
 from optsched.policies.simulate import shares_gpus, simulate, specify
 from optsched.problem.instance import Instance, Job

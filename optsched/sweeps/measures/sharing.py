@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import SimulationError
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule

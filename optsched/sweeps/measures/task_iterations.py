@@ -7,7 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import specify
 from optsched.simulation.iterations import TaskRun
 from optsched.speeds.duration import solo_times

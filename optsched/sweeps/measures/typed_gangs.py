@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from optsched.evaluation.accepted_run import refereed
+from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judgements
-from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
 from optsched.simulation.metrics import cluster_utilization, first_starts
 from optsched.simulation.run import Run

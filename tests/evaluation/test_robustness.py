@@ -11,9 +11,9 @@ import pytest
 
 import optsched as osd
 from optsched.errors import InputError
-from optsched.guarantees.evaluate import ratios
-from optsched.guarantees.robustness import assisted, errors_in, robustness_curves
-from optsched.guarantees.suites import drawn
+from optsched.evaluation.robustness import assisted, errors_in, robustness_curves
+from optsched.evaluation.suite_ratios import ratios
+from optsched.evaluation.suites import drawn
 
 
 def test_all_policies_that_take_a_predictor_are_known() -> None:

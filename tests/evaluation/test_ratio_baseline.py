@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from guarantees.theorems import false_theorem, filed
+
 from optsched.errors import InputError
-from optsched.guarantees import baseline
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable, measure, ratios
+from optsched.evaluation import ratio_baseline as baseline
+from optsched.evaluation.evaluate import measure
+from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
+from optsched.evaluation.suite_ratios import PolicyRatios, RatioTable, ratios
+from optsched.evaluation.suites import Suite, suite
 from optsched.guarantees.judge import violated
-from optsched.guarantees.optimum_bounds import BoundShown
-from optsched.guarantees.suites import Suite, suite
 from optsched.policies import POLICIES
 from optsched.policies.simulate import serves, specify
 
@@ -36,7 +37,7 @@ def test_no_ratio_on_a_small_instance_is_worse_and_every_guarantee_is_kept(part:
     small = [(name, instance) for name, instance in suite("all").instances() if instance.n <= SMALL]
     assert len(small) > 60
     known = baseline.load()["policies"]
-    assert known.keys() >= set(POLICIES.names()), "a new policy: python -m optsched.guarantees.baseline --write"
+    assert known.keys() >= set(POLICIES.names()), "a new policy: python -m optsched.evaluation.ratio_baseline --write"
     for name, instance in small[part::PARTS]:
         policies = [each for each in map(specify, POLICIES.names()) if serves(each.policy, instance)]
         for each in measure(instance, policies, name=name):

@@ -1,9 +1,9 @@
-"""``optsched warm-up``: compile everything now, for images and CI, so that no run ever waits for the compiler.
+"""``optsched warm-up``: compile all code now, for images and CI, so that no later run waits for the compiler.
 
-What numba compiles is kept on disk (`optsched.compiled`). Nothing here lists what is compiled: every registered placement,
-policy, bound and exact method is used once, on small instances of every kind, with interpreting switched off. A new policy
-is warmed up because it is registered. What only large numbers reach (sums beyond 128 bits, sorting by wide densities) is
-left to the run that meets them: seconds.
+numba's machine code is kept on disk (`optsched.compiled`). The command uses every registered placement, policy, bound and
+exact method once, on small instances of every kind, with interpreting switched off. A new policy is compiled because it is
+registered. Code that only large numbers reach (sums beyond 128 bits, sorting by wide densities) is compiled in the run that
+needs it, within seconds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,17 @@ from optsched.cli.output import say, write
 from optsched.errors import OptschedError
 
 
-def warm_up(quiet: Annotated[bool, option("--quiet,-q", "no line a step")] = False) -> None:
-    """Compile everything now, so that no later run waits. For images and CI; minutes, once for a machine."""
+def warm_up(quiet: Annotated[bool, option("--quiet,-q", "print no line for each step")] = False) -> None:
+    """Compile all code now, so that no later run waits.
+
+    Meant for images and CI. It takes minutes, once a machine.
+
+    \f
+    Parameters
+    ----------
+    quiet
+        Print no line for each step.
+    """
     from optsched.compiled import without_interpreting
 
     begun, todo = time.perf_counter(), list(_steps())
@@ -30,7 +39,7 @@ def warm_up(quiet: Annotated[bool, option("--quiet,-q", "no line a step")] = Fal
             if not quiet:
                 say(f"{number}/{len(todo)} {what}")
             step()
-    write(f"compiled what {len(todo)} steps use, in {time.perf_counter() - begun:.0f} s; kept for later runs\n")
+    write(f"compiled the code of {len(todo)} steps in {time.perf_counter() - begun:.0f} s; it is kept for later runs\n")
 
 
 def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -52,7 +61,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"exact methods, {kind}", partial(_solve, instance)
     yield "strong bounds", partial(_proved, kinds["durations"], "total_flow_time", "gang", strong=True)
     yield "predictors", partial(_attempt, partial(simulate, kinds["stage profiles"], "a-srpt:predictor=forest"))
-    yield "rules of one form", lambda: list(map(Function.prepare, FUNCTIONS))
+    yield "rules with one form", lambda: list(map(Function.prepare, FUNCTIONS))
 
 
 def _instances() -> dict[str, Any]:
@@ -81,7 +90,7 @@ def _prepare(placement: Any) -> None:
 
 
 def _attempt(attempt: Callable[[], Any]) -> None:
-    # Not every policy, bound and method is for every kind of instance: that is what its error says.
+    # An error says that a policy, bound or method is not for this kind of instance.
     try:
         attempt()
     except OptschedError:

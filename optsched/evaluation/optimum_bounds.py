@@ -1,26 +1,23 @@
-"""`OptimumBounds`: what is known for certain about the optimum of an instance, and what a run is compared with."""
+"""`OptimumBounds`: verified lower and upper bounds on the optimum of an instance, by class of schedules."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
-from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes
-from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.errors import InputError, SimulationError
+from optsched.check.certain_times import CertainTimes
+from optsched.check.referee import schedule_value
+from optsched.errors import InputError
+from optsched.evaluation.measured_ratio import BoundShown
+from optsched.evaluation.stored_certificates import StoredCertificates, stored_certificates_of
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift
-from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
-from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
 KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
@@ -35,45 +32,22 @@ WITHIN = {
 }
 
 
-@dataclass(frozen=True)
-class BoundShown:
-    """The lower bound beside a run: ``exact`` when it is known to be the optimum of its class of schedules."""
-
-    value: float
-    kind: str
-    schedule_class: str
-    exact: bool
-    gain: bool = False
-
-    def ratio(self, value: float) -> float | None:
-        """``value`` / bound, bound / value of a gain: at least 1; None for nan, and where that divides by 0.
-
-        A value that is better than the bound by what the referee forgives has the ratio 1.
-        """
-        if math.isnan(value):
-            return None
-        over, under = (self.value, value) if self.gain else (value, self.value)
-        if under <= 0:
-            return 1.0 if over == 0 and not self.gain else None
-        return 1.0 if 1 - float(MOST_FORGIVEN) <= over / under < 1 else over / under
-
-    @property
-    def ratio_to(self) -> str:
-        """What a ratio is a ratio to."""
-        return "optimum" if self.exact else "bound"
-
-    def to_json(self) -> dict[str, Any]:
-        """As in ``run --json``."""
-        return {"value": self.value, "kind": self.kind, "class": self.schedule_class, "exact": self.exact}
-
-
 class OptimumBounds:
-    """Lower bounds (certificates, proved again) and upper bounds (accepted runs, schedules) on the optimum.
+    """Verified lower bounds (certificates) and upper bounds (accepted runs, schedules) on the optimum of an instance.
 
-    Certificates are made when they are first asked for and kept (``strong``: those that take up to a minute, too); ``runs``
-    are those that the referee accepted. Proofs beside the instance file count once they are proved again. A stated optimum
-    counts only where this installation proved it (`optsched.guarantees.optimum`). All of it is compared counted from the
-    first arrival; values that are handed out are on the clock of the instance.
+    The class makes a certificate when it is first asked for, verifies it and keeps it. Proofs stored next to the instance
+    file count once they are verified. An optimum that the instance states counts only if this installation proved it
+    (`optsched.guarantees.optimum`). Values are compared on a clock that starts at the first arrival; values that are
+    returned are on the clock of the instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster.
+    runs
+        Runs that the referee has accepted.
+    strong
+        True to compute the bounds that take up to a minute, too.
     """
 
     def __init__(self, instance: Instance, runs: Iterable[Run] = (), *, strong: bool = False) -> None:
@@ -86,7 +60,7 @@ class OptimumBounds:
 
     @cached_property
     def stored(self) -> StoredCertificates:
-        """The proofs beside the instance file."""
+        """The verified proofs next to the instance file."""
         return stored_certificates_of(self.instance)
 
     @cached_property
@@ -94,7 +68,18 @@ class OptimumBounds:
         return is_proved(self.instance)
 
     def note(self, objective: str) -> str:
-        """What to say of an optimum that is only stated, and of proofs that do not hold; empty where there is nothing."""
+        """Return a remark on a stated optimum that is not proved here and on stored proofs that do not hold.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+
+        Returns
+        -------
+        str
+            Empty if there is nothing to say.
+        """
         stated, lines = exact_optimum(self.instance, objective), list(self.stored.refused)
         if stated is not None and not self._is_proved:
             what = f"the file states an optimum of {float(stated[0]):.12g} (class {stated[1]}), not proved here"
@@ -102,13 +87,27 @@ class OptimumBounds:
         return "; ".join(lines)
 
     def clock_part(self, objective: str) -> Fraction:
-        """What the clock of the instance adds to values that are counted from the first arrival."""
+        """Return the part of a value that the clock of the instance adds to one counted from the first arrival.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
         return get_objective(objective).clock_part(self.instance)
 
     def certificate(self, objective: str, schedule_class: str | None = None) -> Certificate | None:
-        """The best verified bound for a class of schedules; one for ``gang`` serves every class of gang schedules.
+        """Return the best verified certificate for a class of schedules; None if no bound is known.
 
-        Without a class for the one that the instance means: the sharing one where jobs may share GPUs, else ``gang``.
+        A certificate for ``gang`` serves every class of gang schedules.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        schedule_class
+            The class of schedules. Default: the class that the instance means, which is the sharing one if jobs may share
+            GPUs, else ``gang``.
         """
         found = self._certificate(objective, schedule_class)
         return None if found is None else found.on_clock(self.instance)
@@ -116,23 +115,24 @@ class OptimumBounds:
     def _certificate(self, objective: str, schedule_class: str | None) -> Certificate | None:
         key = objective, self._proved_for(schedule_class)
         if key not in self._certificates:
-            every = [verified_bound(self._local, *key, strong=self.strong), *self._certificates_beside(*key)]
+            candidates = [verified_bound(self._local, *key, strong=self.strong), *self._stored_for(*key)]
             sign = -1 if get_objective(objective).gain else 1
-            known = [each for each in every if each is not None]
-            self._certificates[key] = max(known, key=lambda each: sign * each.value, default=None)
+            verified = [certificate for certificate in candidates if certificate is not None]
+            self._certificates[key] = max(verified, key=lambda certificate: sign * certificate.value, default=None)
         return self._certificates[key]
 
-    def _certificates_beside(self, objective: str, schedule_class: str) -> list[Certificate]:
-        every = self.stored.certificates
-        mine = [each for each in every if (each.objective, each.schedule_class) == (objective, schedule_class)]
+    def _stored_for(self, objective: str, schedule_class: str) -> list[Certificate]:
+        wanted = [c for c in self.stored.certificates if (c.objective, c.schedule_class) == (objective, schedule_class)]
         # the times of others count from the zero of the clock
-        counted = [each for each in mine if each.epoch == self.instance.epoch]
+        counted = [c for c in wanted if c.epoch == self.instance.epoch]
         part, digest = self.clock_part(objective), self._local.digest
-        return [replace(each, instance=digest, value=each.value - part, epoch=0.0) for each in counted]
+        return [replace(c, instance=digest, value=c.value - part, epoch=0.0) for c in counted]
 
     def _reaches(self, objective: str, schedule_class: str, beyond: Fraction | None) -> Iterator[Fraction]:
-        """What schedules of a class certainly reach (`optsched.check.certain_times`): finished runs, and those beside the
-        instance file. ``beyond``: only of those whose times add up to something better, which is never worse.
+        """Yield the values that finished runs and stored schedules of a class certainly reach.
+
+        `optsched.check.certain_times` computes them. With ``beyond``, only schedules whose times add up to a better value
+        than that are examined.
         """
         sign = -1 if get_objective(objective).gain else 1
         for own, instance, schedule in self._schedules(schedule_class):
@@ -167,9 +167,16 @@ class OptimumBounds:
         return exact_optimum(self._local, objective) if self._is_proved else None
 
     def lower(self, objective: str, schedule_class: str | None = None) -> Fraction | None:
-        """A verified lower bound on the optimum (of a gain: an upper one), exact.
+        """Return a verified lower bound on the optimum (for a gain, an upper one), exact; None if no bound is known.
 
-        A bound on flow time also serves completion time, and back.
+        A bound on flow time also serves completion time, and vice versa.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        schedule_class
+            The class of schedules. Default: the class that the instance means.
         """
         part, wanted = self.clock_part(objective), self._proved_for(schedule_class)
         for (known, proved_for), certificate in self._certificates.items():
@@ -187,8 +194,18 @@ class OptimumBounds:
         return "gang" if schedule_class in GANG_CLASSES else schedule_class
 
     def upper(self, objective: str, schedule_class: str, beyond: Fraction | None = None) -> Fraction | None:
-        """The best value that a schedule of the class certainly reaches: a finished run, or one beside the instance file; or
-        the optimum that was proved. ``beyond``: only a schedule whose times add up to more than that is looked at.
+        """Return the best value that a schedule of the class certainly reaches; None if no schedule is known.
+
+        The schedule is a finished run or one stored next to the instance file; a proved optimum counts, too.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        schedule_class
+            The class of schedules.
+        beyond
+            If given, only a schedule whose times add up to a better value than this is examined.
         """
         part = self.clock_part(objective)
         found = list(self._reaches(objective, schedule_class, None if beyond is None else beyond - part))
@@ -198,8 +215,18 @@ class OptimumBounds:
         best = (max if get_objective(objective).gain else min)(found, default=None)
         return None if best is None else best + part
 
-    def beside(self, run: Run, objective: str) -> BoundShown | None:
-        """The optimum that was proved for the class of the run, else the certificate."""
+    def bound_for(self, run: Run, objective: str) -> BoundShown | None:
+        """Return the bound with which a run is compared; None if no bound is known.
+
+        It is the optimum if one was proved for the class of the run, else the best certificate.
+
+        Parameters
+        ----------
+        run
+            A run on the instance.
+        objective
+            Name of the objective.
+        """
         part, known = self.clock_part(objective), self._known(objective)
 
         def on_clock(value: float) -> float:  # still on the safe side
@@ -225,8 +252,19 @@ class OptimumBounds:
             self._reached[key] = certificate.value in found
         return self._reached[key]
 
-    def stated_optimum_stands(self, objective: str) -> None:
-        """Raise `InputError` when a run or the certificate refutes the optimum that the instance states."""
+    def check_stated_optimum(self, objective: str) -> None:
+        """Check that no run and no certificate refutes the optimum that the instance states.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+
+        Raises
+        ------
+        InputError
+            The stated optimum is refuted.
+        """
         known = exact_optimum(self._local, objective)
         if known is None:
             return
@@ -249,31 +287,21 @@ class OptimumBounds:
             )
 
 
-def refereed(instance: Instance, specification: Specification, progress: Advance | None = None) -> Run:
-    """The run of a policy, accepted by the referee.
-
-    Raises `SimulationError` when the schedule is rejected: a defect of optsched, or of a policy of one's own.
-    """
-    return accepted(simulate(instance, specification, progress=progress))
-
-
-def accepted(run: Run) -> Run:
-    """The run, whoever made it, if the referee accepts its schedule; else `SimulationError`, naming the rule."""
-    forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
-    violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
-    # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
-    wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
-    if wrong:
-        raise SimulationError(f"the referee rejects the schedule of {run.policy}: {wrong[0].rule}: {wrong[0].message}")
-    return run
-
-
 def verified_bound(
     instance: Instance, objective: str, schedule_class: str | None = None, *, strong: bool = False
 ) -> Certificate | None:
-    """The best certificate for an objective, proved again before it is returned; None where no bound is known.
+    """Return the best certificate for an objective, verified; None if no bound is known.
 
-    Without a class: the sharing one where jobs may share GPUs, else ``gang``. ``strong``: as of `optsched.bound`.
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        The class of schedules. Default: the sharing one if jobs may share GPUs, else ``gang``.
+    strong
+        True to compute the bounds that take up to a minute, too (see `optsched.bound`).
     """
     try:
         certificate = bound(instance, objective, schedule_class, strong=strong)
@@ -281,53 +309,3 @@ def verified_bound(
         return None
     certificate.verify(instance)
     return certificate
-
-
-# Proofs beside an instance file: ``NAME.certificate.json`` and ``NAME.schedule.json`` (or ``.parquet``) of ``NAME.json``.
-#
-# A certificate is a lower bound on the optimum, a schedule an upper one; where the two meet, that is the optimum. Both are
-# read only after the referee has proved them anew from the instance, so that nobody has to be believed.
-
-CERTIFICATE, SCHEDULES = ".certificate.json", (".schedule.json", ".schedule.parquet")
-
-
-@dataclass(frozen=True)
-class StoredCertificates:
-    """What holds: certificates, and schedules with the class that they belong to. ``refused``: why others do not."""
-
-    certificates: tuple[Certificate, ...] = ()
-    schedules: tuple[tuple[str, Schedule], ...] = ()
-    refused: tuple[str, ...] = ()
-
-
-def stored_certificates_of(instance: Instance) -> StoredCertificates:
-    """The proofs beside the file that ``instance`` was read from; none where it was not read from one."""
-    if instance.file is None:
-        return StoredCertificates()
-    certificates, schedules, refused = list[Certificate](), list[tuple[str, Schedule]](), list[str]()
-    file = Path(instance.file)
-    for path in (file.with_name(file.stem + suffix) for suffix in (CERTIFICATE, *SCHEDULES)):
-        if not path.is_file():
-            continue
-        try:
-            verdict = check_file(path, instance, forking=False)
-            if not verdict.holds:
-                refused.append(f"{path}: {verdict.violations[0].rule}: {verdict.violations[0].message}")
-            elif verdict.kind == "certificate":
-                certificates.append(Certificate.load(path))
-            else:
-                schedules.append((_class_of(path, instance), Schedule.load(path, instance)))
-        except InputError as error:
-            refused.append(str(error))
-    return StoredCertificates(tuple(certificates), tuple(schedules), tuple(refused))
-
-
-def _class_of(path: Path, instance: Instance) -> str:
-    # Without preemption if it passes as such; schedules that share GPUs or resize gangs are of their own class.
-    if instance.at_task_level:
-        return "task-sharing"
-    if instance.interference is not None:
-        return "gpu-sharing"
-    if instance.elastic:
-        return "elastic"
-    return "gang-nonpreemptive" if check_file(path, instance, preemptive=False, forking=False).holds else "gang"

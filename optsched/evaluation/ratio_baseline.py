@@ -1,7 +1,8 @@
 """The ratios of every registered policy on every shipped suite, kept under version control.
 
-``python -m optsched.guarantees.baseline`` says what got worse; with ``--write`` it measures everything anew and writes
-``instances/ratio-baseline.json``. Policies run with their default parameters; everything is deterministic.
+``python -m optsched.evaluation.ratio_baseline`` lists what got worse. With ``--write`` it measures everything
+again and writes ``instances/ratio-baseline.json``. Policies run with their default parameters; everything is
+deterministic.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, RatioTable, ratios
-from optsched.guarantees.suites import Suite, suites
+from optsched.evaluation.measured_ratio import MeasuredRatio
+from optsched.evaluation.suite_ratios import PolicyRatios, RatioTable, ratios
+from optsched.evaluation.suites import Suite, suites
 from optsched.io.index import instances_folder
 from optsched.policies import POLICIES
 from optsched.problem.atomic_files import read_bytes, write_atomic
@@ -27,14 +29,14 @@ from optsched.progress import bars
 
 FORMAT = "optsched-ratio-baseline/1"
 FILE = "ratio-baseline.json"
-COMMAND = "python -m optsched.guarantees.baseline --write"
+COMMAND = "python -m optsched.evaluation.ratio_baseline --write"
 WORSE = 1.01  # a ratio may grow by 1 % before it counts as worse
 DIGITS = 9  # significant digits kept: more would record the rounding of one machine
 KeptRatio = Annotated[Number, Field(ge=0)] | None
 
 
 class KeptSummary(Document):
-    """What `summary` keeps."""
+    """The summary of a policy over a suite, as the file keeps it (see `summary`)."""
 
     worst: KeptRatio
     worst_instance: str | None
@@ -57,25 +59,44 @@ class BaselineDocument(Document):
 
 
 def baseline_path() -> Path:
-    """Where the baseline lies: beside the shipped instances."""
+    """Return the path of the baseline, next to the shipped instances."""
     return Path(str(instances_folder().joinpath(FILE)))
 
 
 def measured(policies: Sequence[str] | None = None) -> RatioTable:
-    """Every registered policy (or those named) on every shipped instance."""
+    """Measure every registered policy on every shipped instance.
+
+    Parameters
+    ----------
+    policies
+        Names of policies. Default: all that are registered.
+    """
     with bars() as shown:
         step = shown.step("measuring ratios")
         return ratios("all", POLICIES.names() if policies is None else policies, progress=step)
 
 
 def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> dict[str, Any]:
-    """The baseline that a measurement of all instances gives: ratios by policy and instance, and a summary by suite."""
+    """Return the baseline that a measurement of all instances gives.
+
+    Parameters
+    ----------
+    table
+        Ratios on all shipped instances.
+    shipped
+        The suites. Default: those of the library.
+
+    Returns
+    -------
+    dict
+        Ratios by policy and instance, and a summary by suite.
+    """
     return {
         "format": FORMAT,
         "policies": {
             row.policy: {
                 "suites": {name: summary(part) for name, part in _by_suite(row, shipped or suites()).items()},
-                "instances": {each.instance: kept(each.ratio) for each in row.measured},
+                "instances": {entry.instance: kept(entry.ratio) for entry in row.measured},
             }
             for row in table.policies
         },
@@ -83,10 +104,24 @@ def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> d
 
 
 def worse(table: RatioTable, baseline: Mapping[str, Any], shipped: Mapping[str, Suite] | None = None) -> list[str]:
-    """What a measurement of all instances makes worse than the baseline, a line each that names policy, suite and instance.
+    """List what a measurement of all instances makes worse than the baseline.
 
-    A worst or mean ratio that grew by more than 1 %; an instance that lost its ratio; a violated guarantee; a policy,
-    suite or instance that the baseline does not know, or knows and that is gone.
+    A worst or mean ratio that grew by more than 1 %; an instance that lost its ratio; a violated guarantee; a
+    policy, suite or instance that only one of the two knows.
+
+    Parameters
+    ----------
+    table
+        Ratios on all shipped instances.
+    baseline
+        The baseline, as `load` returns it.
+    shipped
+        The suites. Default: those of the library.
+
+    Returns
+    -------
+    list of str
+        One line a finding; it names policy, suite and instance.
     """
     known = baseline["policies"]
     found = [f"{judgement.complaint} (instance {instance})" for instance, judgement in table.violations]
@@ -95,7 +130,7 @@ def worse(table: RatioTable, baseline: Mapping[str, Any], shipped: Mapping[str, 
             found.append(f"{row.policy} is not in the baseline: run {COMMAND}")
             continue
         old = known[row.policy]
-        now = {each.instance: each for each in row.measured}
+        now = {entry.instance: entry for entry in row.measured}
         parts = _by_suite(row, shipped or suites())
         if set(parts) != set(old["suites"]) or set(now) != set(old["instances"]):
             changed = sorted((set(parts) ^ set(old["suites"])) | (set(now) ^ set(old["instances"])))
@@ -105,12 +140,20 @@ def worse(table: RatioTable, baseline: Mapping[str, Any], shipped: Mapping[str, 
             continue
         for name, part in parts.items():
             worsened = worse_in_suite(part, old["suites"][name], old["instances"])
-            found += [f"{row.policy} on the suite {name}: {each.text}" for each in worsened]
+            found += [f"{row.policy} on the suite {name}: {worsening.text}" for worsening in worsened]
     return found
 
 
 def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
-    """Policies of the baseline that are no longer measured."""
+    """List the policies of the baseline that are no longer measured.
+
+    Parameters
+    ----------
+    table
+        Ratios on all shipped instances.
+    baseline
+        The baseline, as `load` returns it.
+    """
     names = {row.policy for row in table.policies}
     return [
         f"{name} is in the baseline, and no longer a policy: run {COMMAND}"
@@ -120,25 +163,50 @@ def gone(table: RatioTable, baseline: Mapping[str, Any]) -> list[str]:
 
 
 def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The baseline under version control (or in ``path``); `InputError` when it is not one."""
+    """Read a baseline.
+
+    Parameters
+    ----------
+    path
+        The file. Default: the baseline under version control.
+
+    Raises
+    ------
+    InputError
+        The file is not a baseline.
+    """
     place = baseline_path() if path is None else Path(path)
     return read_document(BaselineDocument, read_bytes(place), place, FORMAT).model_dump()
 
 
 def save(content: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> None:
-    """Write a baseline, whole or not at all."""
+    """Write a baseline; a failure leaves the old file as it was.
+
+    Parameters
+    ----------
+    content
+        The baseline, as `document` returns it.
+    path
+        The file. Default: the baseline under version control.
+    """
     write_atomic(baseline_path() if path is None else path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def _by_suite(row: PolicyRatios, shipped: Mapping[str, Suite]) -> dict[str, PolicyRatios]:
     # Only suites with instances that the policy is for: a policy for whole jobs is not measured where jobs have tasks.
-    now = {each.instance: each for each in row.measured}
+    now = {entry.instance: entry for entry in row.measured}
     found = {name: tuple(now[member] for member in suite.members if member in now) for name, suite in shipped.items()}
     return {name: PolicyRatios(row.policy, measured) for name, measured in found.items() if measured}
 
 
 def summary(part: PolicyRatios) -> dict[str, Any]:
-    """What is kept of a policy over a suite."""
+    """Return what the baseline keeps of a policy over a suite.
+
+    Parameters
+    ----------
+    part
+        The ratios of the policy on the instances of the suite.
+    """
     return {
         "worst": kept(part.worst),
         "worst_instance": part.worst_instance,
@@ -148,7 +216,15 @@ def summary(part: PolicyRatios) -> dict[str, Any]:
 
 
 class Worsening(NamedTuple):
-    """What got worse, in a line, and the instance on which it did."""
+    """A ratio that got worse.
+
+    Parameters
+    ----------
+    instance
+        The instance on which it did.
+    text
+        One line for people.
+    """
 
     instance: str
     text: str
@@ -157,9 +233,20 @@ class Worsening(NamedTuple):
 def worse_in_suite(
     part: PolicyRatios, then: Mapping[str, Any], instances: Mapping[str, float | None], factor: float = WORSE
 ) -> list[Worsening]:
-    """Where a policy lost its ratio on an instance, or its worst or mean ratio over a suite grew by more than ``factor``.
+    """List where a policy got worse over a suite.
 
-    ``then`` is the `summary` that was kept, ``instances`` the ratios by instance.
+    The policy lost its ratio on an instance, or its worst or mean ratio grew by more than ``factor``.
+
+    Parameters
+    ----------
+    part
+        The ratios of the policy now.
+    then
+        The `summary` that was kept.
+    instances
+        The ratios that were kept, by instance.
+    factor
+        Growth up to this factor is not worse.
     """
     found = []
     lost = [name for name in part.without if instances[name] is not None]
@@ -174,22 +261,34 @@ def worse_in_suite(
 
 
 def _grown_most(rows: Sequence[MeasuredRatio], instances: Mapping[str, float | None]) -> str:
-    def growth(each: MeasuredRatio) -> float:
-        then = instances[each.instance]
-        return -math.inf if each.ratio is None or then is None else each.ratio / then
+    def growth(entry: MeasuredRatio) -> float:
+        then = instances[entry.instance]
+        return -math.inf if entry.ratio is None or then is None else entry.ratio / then
 
     return max(rows, key=growth).instance
 
 
 def kept(ratio: float | None) -> float | None:
-    """A ratio as it is written."""
+    """Return a ratio with the number of digits that the file keeps.
+
+    Parameters
+    ----------
+    ratio
+        The ratio; None stays None.
+    """
     return None if ratio is None else float(f"{ratio:.{DIGITS}g}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare (exit 1 when something got worse), or write anew."""
+    """Compare with the baseline, or write it again; return the exit status, 1 if something got worse.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line. Default: those of the process.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m optsched.guarantees.baseline", description=(__doc__ or "").splitlines()[0]
+        prog="python -m optsched.evaluation.ratio_baseline", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--write", action="store_true", help="write what is measured now")
     parser.add_argument("--file", help=f"default: instances/{FILE}", default=None)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from guarantees.theorems import false_theorem, filed
+
 from optsched.errors import InputError
-from optsched.guarantees.evaluate import MeasuredRatio, PolicyRatios, ratios
+from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
+from optsched.evaluation.suite_ratios import PolicyRatios, ratios
+from optsched.evaluation.suites import drawn, suite, suites
 from optsched.guarantees.list_scheduling import blocked_long_job
-from optsched.guarantees.optimum_bounds import BoundShown
-from optsched.guarantees.suites import drawn, suite, suites
 from optsched.io.index import shipped
 from optsched.io.sources import load
 from optsched.io.traces.generate import generate

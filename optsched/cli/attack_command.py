@@ -1,4 +1,4 @@
-"""``attack``: the search for instances on which a policy is bad; ``check-policy``: does it keep what every policy keeps?"""
+"""``optsched attack``: search for instances on which a policy has a large ratio."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from optsched.cli.completion import complete_policy
 from optsched.cli.interrupt import due, shield_processes, telling
-from optsched.cli.options import AsJson, Seed, Workers, argument, complete_policy, how_long, option, output
+from optsched.cli.options import AsJson, Seed, Workers, argument, how_long, option, output
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say
 from optsched.problem.atomic_files import check_writable, write_atomic
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 POLICY = "NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own"
 SPACE = "the kind of instances, see: optsched list spaces; default: the one for the policy"
-METHOD = "search, or milp: proves the worst one; for queue orders, on one machine. See: optsched list methods"
+METHOD = "search, or milp, which proves the largest ratio of a queue order on one machine; see: optsched list methods"
 
 
 def attack(
@@ -28,13 +27,13 @@ def attack(
     against: Annotated[str, option("--against opt|POLICY", "the optimum, or another policy")] = "opt",
     objective: Annotated[str, option("--objective NAME")] = "total_flow_time",
     space: Annotated[str, option("--space NAME[:KEY=VALUE,...]", SPACE)] = "",
-    jobs: Annotated[int | None, option("--jobs N", "the most jobs; default: those of the space")] = None,
-    gpus: Annotated[int | None, option("--gpus G", "of the cluster; default: those of the space")] = None,
+    jobs: Annotated[int | None, option("--jobs N", "at most this number of jobs; default: that of the space")] = None,
+    gpus: Annotated[int | None, option("--gpus G", "GPUs of the cluster; default: those of the space")] = None,
     budget: Annotated[
-        str | None, option("--budget TIME", "seconds, 90s, 10min, 1h; default: 45, unless there are --tries")
+        str | None, option("--budget TIME", "seconds, 90s, 10min, 1h; default: 45 s without --tries")
     ] = None,
     tries: Annotated[
-        int | None, option("--tries N", "instances to try; then the result depends on the seed only")
+        int | None, option("--tries N", "number of instances to try; the result then depends on the seed alone")
     ] = None,
     method: Annotated[str, option("--method NAME", METHOD)] = "search",
     seed: Seed = 0,
@@ -45,11 +44,47 @@ def attack(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the instance on which a policy is worst. Shrink it; prove its ratio.
+    """Search for the instance with the largest ratio of a policy.
+
+    The search then shrinks the instance and proves its ratio.
 
     optsched attack list --objective makespan --gpus 3 -o worst.json
+
+    \f
+    Parameters
+    ----------
+    policy
+        NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own.
+    against
+        The optimum, or another policy.
+    objective
+        Name of the objective.
+    space
+        The kind of instances, see: optsched list spaces; default: the one for the policy.
+    jobs
+        At most this number of jobs; default: that of the space.
+    gpus
+        GPUs of the cluster; default: those of the space.
+    budget
+        Time limit. Default: 45 s without ``tries``.
+    tries
+        Number of instances to try; the result then depends on the seed alone.
+    method
+        ``search``, or ``milp``, which proves the largest ratio of a queue order on one machine; see: optsched list
+        methods.
+    seed
+        Seed of all random numbers.
+    workers
+        Number of processes; default: one per processor.
+    file
+        A file for the instance (.json, .parquet).
+    report
+        A page with the jobs, the schedules and the proof.
+    as_json
+        Print exactly one JSON document to stdout.
     """
     from optsched.adversary.attack_search import MORE_TIME, SECONDS, attack as search
+    from optsched.cli.attack_table import attack_view
     from optsched.progress import bars
 
     check_writable(file, "an instance")
@@ -63,7 +98,7 @@ def attack(
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
         if report is not None:
-            say(f"{report}: not written, there is no proof to show; give a larger budget")
+            say(f"{report}: not written, because there is no proof yet; give a larger --budget")
 
     def late() -> int:
         unconfirmed()
@@ -81,37 +116,38 @@ def attack(
         name = f"attacking {policy}"
         line = shown.line(name) if tries is None else None
 
-        def told(done: int, _: int) -> None:
+        def advance(done: int, _: int) -> None:
             if line is not None:
                 line(f"{name}: {done:,} tries" + "".join(f", ratio {ratio:.6g}" for ratio, _ in known))
 
         how: dict[str, Any] = {"space": space, "jobs": jobs, "gpus": gpus, "tries": tries, "method": method}
         how |= {"seed": seed, "workers": workers, "deadline": due(seconds), "best": lambda *found: known.append(found)}
-        found = search(policy, against, objective=objective, **how, progress=told if line else shown.step(name))
+        found = search(policy, against, objective=objective, **how, progress=advance if line else shown.step(name))
     if file is not None:
         found.instance.save(file)
     if report is not None:
+        from optsched.adversary.shown_schedules import shown_schedules
         from optsched.report.html_views import attack_page
 
-        write_atomic(report, attack_page(found))
-    answer(as_json, found.to_json, lambda tables: tables.attack_view(found), file, report)
+        write_atomic(report, attack_page(found, shown_schedules(found)))
+    answer(as_json, found.to_json, lambda: attack_view(found), file, report)
 
 
 def _so_far(policy: str, against: str, known: Sequence[tuple[float, Instance]], file: Path | None) -> str:
-    """What the search has met, in words; the instance is written."""
+    """Write the worst instance so far, and return a line about it."""
     if not known:
         return f"{policy}: no instance had been tried"
     ratio, instance = known[-1]
-    to = "what another schedule reaches" if against == "opt" else against
+    to = "the value of another schedule" if against == "opt" else against
     if file is not None:
         instance.save(file)
     jobs = f"{instance.n} job{'s' * (instance.n != 1)}"
     wrote = "" if file is None else f"; wrote {file}"
-    return f"{policy}: {ratio:.6g} times {to}, on {jobs}; not made small, not confirmed{wrote}"
+    return f"{policy}: {ratio:.6g} times {to}, on {jobs}; not shrunk, not confirmed{wrote}"
 
 
 def _unconfirmed(policy: str, against: str, objective: str, known: Sequence[tuple[float, Instance]]) -> dict[str, Any]:
-    """The document of a search that was ended before its proof: what `Attack.to_json` says, as far as it is known."""
+    """Return the document of a search that ended before its proof; unknown fields of `Attack.to_json` are null."""
     ratio, instance = known[-1] if known else (None, None)
     return {
         "policy": policy,
@@ -121,27 +157,3 @@ def _unconfirmed(policy: str, against: str, objective: str, known: Sequence[tupl
         "ratio_to": None,
         "instance": None if instance is None else instance.to_json(),
     }
-
-
-def check_policy(
-    policy: Annotated[str, argument("MODULE:CLASS", "or a registered policy; [:KEY=VALUE,...][+PLACEMENT]")],
-    folder: Annotated[Path, output("DIR", "a folder for instances that show what is broken; default: here")] = Path(),
-    as_json: AsJson = False,
-) -> None:
-    """Does a policy keep what every policy keeps? Else exit 1. It names the checks that do not hold.
-
-    optsched check-policy my_policies:Mine
-    """
-    from optsched.contract.examine import examine
-    from optsched.progress import bars
-
-    check_writable(folder / "broken.json")
-    with bars() as shown, others_print_to_stderr():
-        found = examine(policy, progress=shown.step("checking"))
-    files = found.save(folder)
-    answer(as_json, lambda: found.to_json(files), lambda tables: tables.examination_view(found))
-    for each in found.broken:
-        written = f"; see {', '.join(files[each.check])}" if each.check in files else ""
-        say(f"{policy}: {each.check}: {each.said}{written}")
-    if found.broken:
-        raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""What ``reproduce`` shows: a screen with the claims of the paper, and in a file every table with what its numbers say."""
+"""The tables of ``reproduce``: a summary of the claims for the screen, and all tables for a file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ SCALES = {"s": (1 / HOUR, " [h]"), "short": (1.0, " [s]"), "share": (100.0, " [%
 
 
 WIDE = 120  # columns of the file of all tables
-SCREEN = 12  # rows of the summary: with its heads and what is said on stderr no more than a screen of 25 lines
+SCREEN = 12  # rows of the summary; with heads and the lines on stderr they fit on a screen of 25 lines
 
 
 def summary_view(reproduction: Reproduction) -> Group:
-    """A screen: what was claimed, the number of the paper, what was measured and the verdict; else who won where."""
+    """Return the summary: every claim with the paper's number, the measured one and a verdict; else the winners.
+
+    Parameters
+    ----------
+    reproduction
+        The results of the study.
+    """
     size, seeds = reproduction.settings["size"], len(reproduction.seeds)
     head = f"study {reproduction.study.name}, size {size}, {seeds} seed{'s' * (seeds != 1)}"
     if not reproduction.outcomes:
@@ -33,41 +39,53 @@ def summary_view(reproduction: Reproduction) -> Group:
     sheet = Sheet(("claim", "paper", "measured", "verdict"), texts=("verdict",), tells=("verdict",))
     for row in reproduction.claims[:SCREEN]:
         sheet.add(row.label, row.published, row.spread, row.verdict)
-    note = "measured: from the least to the greatest over rivals and workloads\nreached: as published, or more"
+    note = "measured: range over rivals and workloads\nreached: at least the published number"
     return Group(Text(head), sheet, Text(note))
 
 
 def _winners(reproduction: Reproduction) -> Sheet:
-    """For every experiment its last column, the row that is lowest there, and what was compared."""
-    sheet = Sheet(("experiment", "at", "lowest", "of"), texts=("at", "lowest", "of"), tells=("lowest",))
-    for each in reproduction.outcomes[:SCREEN]:
-        column = list(each.experiment.columns)[-1]
-        first, beside = best(each, column)
-        told = ", ".join(first) + (
-            f"; no difference shown to {len(beside)} of {len(each.experiment.rows)}" * bool(beside)
-        )
-        sheet.add(each.experiment.name, column, told, each.compared)
+    """Return for every experiment its last column, the lowest row there, and the measure that was compared."""
+    sheet = Sheet(("experiment", "at", "lowest", "measure"), texts=("at", "lowest", "measure"), tells=("lowest",))
+    for outcome in reproduction.outcomes[:SCREEN]:
+        column = list(outcome.experiment.columns)[-1]
+        lowest, tied = best(outcome, column)
+        winners = ", ".join(lowest)
+        if tied:
+            winners += f"; no significant difference from {len(tied)} of {len(outcome.experiment.rows)}"
+        sheet.add(outcome.experiment.name, column, winners, outcome.compared)
     if len(reproduction.outcomes) > SCREEN:
-        sheet.add(f"and {len(reproduction.outcomes) - SCREEN} more, in the file")
+        sheet.add(f"and {len(reproduction.outcomes) - SCREEN} more in the file")
     return sheet
 
 
 def tables_text(reproduction: Reproduction) -> str:
-    """All that a study says, as the file of its tables holds it."""
+    """Return the text of the file with all tables.
+
+    Parameters
+    ----------
+    reproduction
+        The results of the study.
+    """
     console = SafeConsole(width=WIDE, file=io.StringIO(), record=True, color_system=None)
     console.print(reproduction_view(reproduction))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
 
 
 def reproduction_view(reproduction: Reproduction) -> Group:
-    """All experiments of a study, with the settings that gave them."""
+    """Return the tables of all experiments, with their settings and the claims.
+
+    Parameters
+    ----------
+    reproduction
+        The results of the study.
+    """
     settings = reproduction.settings
     seeds = ", ".join(map(str, settings["seeds"]))
     head = (
         f"study {reproduction.study.name} (size {settings['size']}, seeds {seeds}): {reproduction.study.summary}\n"
         f"{settings['method']}\n"
     )
-    parts = [part for each in reproduction.outcomes for part in _experiment(each)]
+    parts = [part for outcome in reproduction.outcomes for part in _experiment(outcome)]
     return Group(Text(head), *parts, *_claims(reproduction))
 
 
@@ -75,11 +93,11 @@ def _claims(reproduction: Reproduction) -> list[Text | Sheet]:
     rows = reproduction.claims
     if not rows:
         return []
-    heads = ("claimed", "measured (columns)", "why")  # of every rival
+    heads = ("claim", "measured (columns)", "reason")  # a row a rival
     sheet = Sheet(heads, tells=heads)
     for row in rows:
         sheet.add(f"{row.claim} ({row.source})", row.measured.replace("; ", "\n"), row.why, section=True)
-    return [Text("claimed, measured, why", style="bold"), sheet]
+    return [Text("claims", style="bold"), sheet]
 
 
 def _experiment(outcome: RunOutcome) -> list[Text | Sheet]:
@@ -113,9 +131,9 @@ def _section(sheet: Sheet, head: str, rows: dict[str, list[str]]) -> None:
 
 
 def _workload_line(outcome: RunOutcome) -> str:
-    """The parameters that all columns share; what differs is what the columns are."""
+    """Return the parameters that all columns share."""
     workloads = list(outcome.experiment.columns.values())
-    shared = set(workloads[0].parameters).intersection(*(each.parameters for each in workloads))
+    shared = set(workloads[0].parameters).intersection(*(workload.parameters for workload in workloads))
     stated = ", ".join(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(shared)
     )
@@ -124,9 +142,17 @@ def _workload_line(outcome: RunOutcome) -> str:
 
 
 def cell(value: Estimate | None, scale: float = 1.0, side: Side = "nearest") -> str:
-    """Mean and interval, [low, high], in as many decimals as the mean has three digits for.
+    """Return mean and interval, [low, high], with the decimals that three digits of the mean need.
 
-    The mean is rounded to ``side``, the interval outwards. Where all seeds gave one number there is no interval.
+    Parameters
+    ----------
+    value
+        The estimate; None is shown as "-".
+    scale
+        Factor of all numbers.
+    side
+        Side to which the mean is rounded; the interval is rounded outwards. There is no interval if all seeds gave one
+        number.
     """
     if value is None:
         return "-"

@@ -1,0 +1,151 @@
+"""``optsched run``: replay an instance under online policies, and compare each with the best possible.
+
+The steps: read the instance; call `optsched.evaluation.evaluate.evaluate`, which simulates, referees, bounds and judges;
+write the files of ``-o``; print the table; exit with 1 if a guarantee is violated or jobs are unfinished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from optsched.cli.exit_status import require_finished, require_kept
+from optsched.cli.interrupt import telling, tidying
+from optsched.cli.options import (
+    DEFAULT_POLICIES,
+    AsJson,
+    Objective,
+    Reading,
+    Seed,
+    Source,
+    Strong,
+    option,
+    output,
+    policies,
+    reading_source,
+)
+from optsched.cli.output import answer, others_print_to_stderr, say, show, write
+
+if TYPE_CHECKING:
+    from optsched.problem.instance import Instance
+    from optsched.simulation.run import Run
+
+
+@reading_source
+def run(
+    source: Source,
+    reading: Reading,
+    policy: Annotated[list[str] | None, policies(DEFAULT_POLICIES)] = None,
+    objective: Objective = None,
+    strong: Strong = False,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
+    force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run online policies on an instance; report certified ratios.
+
+    Each ratio is to a proven optimum, or to a verified lower bound on it.
+
+    optsched run cluster-week -p fifo+consolidated -p srtf -o result
+
+    \f
+    Parameters
+    ----------
+    source
+        An instance file (.json, .parquet), a shipped instance, or DIALECT:PATH.
+    reading
+        The options that decide how the SOURCE is read.
+    policy
+        Policies with their placements, as texts. Default: see the help.
+    objective
+        Name of the objective. Default: that of the instance, else ``total_flow_time``.
+    strong
+        For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    seed
+        Seed of all random numbers.
+    folder
+        A folder for result, schedules and certificates.
+    force
+        With -o: replace another run in the folder.
+    as_json
+        Print exactly one JSON document to stdout.
+    """
+    reading.look(source)
+    from optsched.cli.run_table import report_view
+    from optsched.evaluation.evaluate import default_policies, evaluate
+    from optsched.policies.simulate import seeded, specify
+    from optsched.progress import bars
+    from optsched.report.report_files import save_report
+
+    # a mistake in a name is reported before a long trace is read
+    named = [specify(seeded(text, seed)) for text in policy or ()]
+    loaded = reading.load(source)
+    instance = loaded.instance
+    chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
+    finished: list[Run] = []
+    with (
+        _folder(folder, [specification.text for specification in chosen], instance, force),
+        telling(lambda: _tell_finished(instance, objective, finished, as_json)),
+        bars() as progress,
+        others_print_to_stderr(),
+    ):
+        report = evaluate(
+            instance,
+            chosen,
+            objective,
+            strong=strong,
+            skipped_rows=loaded.skipped_rows,
+            progress=progress.step,
+            finished=finished.append,
+        )
+    written = [] if folder is None else save_report(report, folder)
+    if report.note:
+        say(report.note)
+    answer(as_json, report.to_json, lambda: report_view(report))
+    if folder is not None and not as_json:
+        write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
+    require_kept([(instance, judgement) for judgement in report.violations], folder)
+    require_finished("", [f"{done.policy} ({len(done.unfinished)})" for done in report.runs if done.unfinished])
+
+
+def _tell_finished(instance: Instance, objective: str | None, finished: list[Run], as_json: bool) -> None:
+    from optsched.problem.objectives import objective_of
+
+    if not finished:
+        say("no policy had finished")
+        return
+    name = objective_of(instance, objective).name
+    if as_json:  # stdout is for a whole document
+        values = (f"{done.policy}: {name} {done.value(name):.12g}" for done in finished)
+        say("finished: " + "; ".join(values))
+        return
+    from optsched.cli.run_table import finished_view
+
+    show(finished_view(instance, name, finished))
+
+
+@contextlib.contextmanager
+def _folder(path: Path | None, named: list[str], instance: Instance, force: bool) -> Iterator[None]:
+    # Made before a long run, not after it; if the run fails, a new folder is removed.
+    if path is None:
+        yield
+        return
+    from optsched.report.report_files import prepare_folder
+
+    new = not path.exists()
+    prepare_folder(path, named, instance.digest, force=force)
+
+    def remove() -> None:
+        if new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+    try:
+        with tidying(remove):
+            yield
+    except BaseException:
+        remove()
+        raise

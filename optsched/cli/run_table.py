@@ -1,0 +1,165 @@
+"""The table of ``run``: value, ratio, metrics and guarantee of every policy, with notes."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.text import Text
+
+from optsched.cli.layout import Sheet
+from optsched.cli.wording import counted, duration, instance_line
+from optsched.errors import printable
+from optsched.evaluation.optimum_bounds import KNOWN
+from optsched.evaluation.report import Report
+from optsched.guarantees.judge import Judgement
+from optsched.io.traces.dialect import not_modelled
+from optsched.problem.instance import Instance
+from optsched.report.classes import UNLIKE, report_marks
+from optsched.rounding import number, ratio, significant
+from optsched.simulation.run import Run
+from optsched.speeds.duration import solo_times
+
+WAITED, AVOIDED = "wait GPU-h", "queued GPU-h avoided"
+METRICS = ("mean JCT", "p99 JCT", "util", "queueing", "makespan", "max FTF", "idle GPU-h", WAITED)
+
+
+def metric_cells(run: Run) -> tuple[str, ...]:
+    """Return the metrics of a run as the columns `METRICS` show them.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
+    metrics = run.metrics
+    hours = metrics["gpu_hours"]
+    utilization = f"{100 * metrics['utilization']:.1f} %"
+    if metrics["unfinished"]:  # means over the finished jobs alone would flatter a policy that leaves others undone
+        return ("-", "-", utilization, "-", "-", "-", number(hours["idle"]), "-")
+    return (
+        duration(metrics["mean_jct"]),
+        duration(metrics["p99_jct"]),
+        utilization,
+        duration(metrics["mean_queueing"]),
+        duration(metrics["makespan"]),
+        f"{metrics['max_ftf']:.2f}",
+        number(hours["idle"]),
+        number(hours["waiting"] + hours["overhead"]),
+    )
+
+
+def report_view(report: Report) -> Group:
+    """Return the table of ``run`` with its notes.
+
+    Parameters
+    ----------
+    report
+        The report.
+    """
+    columns = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
+    heads = ("policy", "knowledge", report.objective, "ratio", *(METRICS[k] for k in columns), AVOIDED)
+    theorems = any(line.guarantee for line in report.lines)
+    sheet = Sheet((*heads, *["guarantee"] * theorems), texts=("knowledge",), tells=("guarantee",))
+    letters = report_marks(report)
+    for line, letter in zip(report.lines, letters, strict=True):
+        exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
+        quotient = "-"
+        if line.ratio is not None:
+            quotient = f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {letter}".rstrip()
+        sheet.add(
+            line.run.policy,
+            line.knowledge,
+            number(line.value),
+            quotient,
+            *(cells[k] for k in columns),
+            number(line.queued_avoided),
+            *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
+        )
+    notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes += map(printable, not_modelled(report.instance))
+    notes += [*_bound_notes(report, letters), *_metric_notes(report), *_unfinished_notes(report)]
+    return Group(sheet, *(Text(note) for note in notes))
+
+
+def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
+    """Return the table of an interrupted ``run``: the policies that had finished, without ratios.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Name of the objective.
+    runs
+        The finished runs.
+    """
+    sheet = Sheet(("policy", "knowledge", objective, *METRICS), texts=("knowledge",))
+    for run in runs:
+        sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metric_cells(run))
+    note = "interrupted: these policies had finished; no bound was computed"
+    return Group(sheet, Text(instance_line(instance)), Text(note))
+
+
+def judged(judgement: Judgement, objective: str) -> str:
+    """Return a judgement in words; its factor is shown only with the theorem's own objective.
+
+    Parameters
+    ----------
+    judgement
+        The judgement.
+    objective
+        The objective of the table.
+    """
+    if judgement.objective != objective:
+        return f"{judgement.id}: {judgement.verdict}, on {judgement.objective}"
+    return f"{judgement.id}: <= {significant(judgement.ratio, 4, 'up')} x optimum {judgement.verdict}"
+
+
+def _interference_notes(instance: Instance) -> list[str]:
+    # Every result under sharing depends on it.
+    interference = instance.interference
+    if interference is None:
+        return []
+    if interference.kinds:
+        text = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs; {interference.ratio:g} for others"
+    else:
+        text = f"a job that shares a GPU with another one runs {interference.ratio:g} x as long"
+    return [f"interference: {text}" + (f" ({interference.source})" if interference.source else "")]
+
+
+def _bound_notes(report: Report, letters: list[str]) -> list[str]:
+    notes = []
+    prefixes = {line.bound: f"{letter}: " for line, letter in zip(report.lines, letters, strict=True) if letter}
+    for bound in dict.fromkeys(line.bound for line in report.lines):
+        if bound is None:
+            without = ", ".join(line.run.policy for line in report.lines if line.bound is None)
+            notes.append(f"no ratio for {without}: no bound on {report.objective} is known for this class of schedules")
+            continue
+        prefix = prefixes.get(bound, "")
+        if bound.kind == KNOWN:
+            methods = " and ".join((report.instance.optimum or {}).get("proved_by", [])) or "an unnamed method"
+            value = number(bound.value, 12)
+            notes.append(f"{prefix}optimum {value} (class {bound.schedule_class}; proved by {methods})")
+            continue
+        side = "optimum" if bound.exact else "upper bound" if bound.gain else "lower bound"
+        value = number(bound.value, 12, "up" if bound.gain else "down")
+        notes.append(f"{prefix}{side} {value} ({bound.kind}, class {bound.schedule_class}; re-verified)")
+    return notes + ([UNLIKE] if any(letters) else [])
+
+
+def _metric_notes(report: Report) -> list[str]:
+    notes = [
+        f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from the first policy",
+    ]
+    bounded = int((~solo_times(report.instance).exact).sum())
+    if bounded:
+        jobs = counted(bounded, "job")
+        notes.append(f"max FTF is an upper bound: for {jobs} the time on the best placement is known only as a bound")
+    return notes
+
+
+def _unfinished_notes(report: Report) -> list[str]:
+    notes = []
+    for run in (line.run for line in report.lines if line.run.unfinished):
+        names = ", ".join(map(printable, run.unfinished[:5])) + (" ..." if len(run.unfinished) > 5 else "")
+        notes.append(f"{run.policy}: {counted(len(run.unfinished), 'job')} did not finish: {names}")
+    return notes
