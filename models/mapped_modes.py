@@ -1,14 +1,14 @@
-"""The modes of gangs whose speed depends on their placement: GPUs a node, the best mapping of replicas, seconds.
+"""Modes of gangs whose speed depends on their placement: GPUs a node, the best mapping of replicas, seconds.
 
-A mode of job j is a vector u of GPU counts a node (`splits`, all of them). Among the mappings of the job's
-replicas to the nodes that use u the fastest is kept: other jobs see u and the time only, and less time is never worse for
-a regular objective, so mappings are all that is dominated. No mode dominates another of the same job: its vectors have
-the same sum, so none is smaller than another in every node, and a slow mode may use what nobody else wants. Vectors on alike
-nodes are as fast as each other but not interchangeable, since the nodes may be in use; all are kept.
+A mode of job j is a vector u of GPU counts a node (all that `splits` lists). Among the mappings of the job's
+replicas to the nodes that use u, the fastest is kept: other jobs depend on u and the time only, and less time is never
+worse for a regular objective. So only mappings are dominated. No mode dominates another one of the same job: its vectors
+have the same sum, so none is smaller than another in every node, and a slow mode may use nodes that no other job wants.
+Vectors on alike nodes are equally fast but not interchangeable, since the nodes may be in use; all are kept.
 
-Replicas of a stage are alike, so a mapping is a table (stage, node) of counts with the right sums: every one is timed, for
-one vector of each set of vectors that differ only by alike nodes. Jobs with durations have modes that are equally fast;
-those of a job at the speeds of a throughput table are as fast as the slowest GPU type in them.
+Replicas of a stage are alike, so a mapping is a table (stage, node) of counts with the right sums. Every mapping is timed
+for one vector out of each set of vectors that differ only by alike nodes. Jobs with durations have modes that are equally
+fast; modes of a job with a throughput table are as fast as the slowest GPU type in them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,18 @@ MODES = 500  # of one class of jobs; a model has (modes x starts) columns a job
 
 
 def modes_of_classes(instance: Instance) -> list[list[Mode]]:
-    """The modes of every class of jobs (`Instance.job_class`); `InputError` when there are none or too many."""
+    """Return the modes of every class of jobs (`Instance.job_class`).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+
+    Raises
+    ------
+    InputError
+        If a class has no mode or too many modes.
+    """
     sizes = instance.cluster.node_gpus
     modes = []
     for gpus, eligible in zip(instance.class_gpus.tolist(), instance.class_eligible, strict=True):
@@ -57,7 +68,15 @@ def modes_of_classes(instance: Instance) -> list[list[Mode]]:
 
 
 def counts(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All vectors of integers 0..most[i] that add up to ``total``, the largest first."""
+    """Yield all vectors of integers 0..most[i] that add up to ``total``, the largest first.
+
+    Parameters
+    ----------
+    total
+        The sum.
+    most
+        Largest value of each entry.
+    """
     if not most:
         if total == 0:
             yield ()
@@ -68,7 +87,17 @@ def counts(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def splits(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mode]:
-    """Every way to take ``gpus`` from nodes of the given sizes."""
+    """Yield every way to take ``gpus`` GPUs from nodes of the given sizes.
+
+    Parameters
+    ----------
+    gpus
+        Number of GPUs.
+    nodes
+        Numbers of the nodes.
+    sizes
+        GPUs of each of these nodes.
+    """
     for taken in counts(gpus, sizes):
         yield tuple((node, count) for node, count in zip(nodes, taken, strict=True) if count)
 
@@ -77,7 +106,18 @@ MAPPINGS = 50_000  # of one profile to one vector: about a second
 
 
 def speed_depends_on_placement(instance: Instance) -> bool:
-    """Is there a job that some placement makes faster than another? `InputError` when bandwidths are missing."""
+    """Return whether some placement makes a job faster than another placement.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+
+    Raises
+    ------
+    InputError
+        If bandwidths are missing.
+    """
     if not instance.profiled.any():
         return False
     fastest, slowest = paces(instance)
@@ -100,7 +140,18 @@ class MappedModes:
 
     @classmethod
     def of(cls, instance: Instance) -> MappedModes:
-        """The modes of an instance; `InputError` when they, or the mappings behind one of them, are too many."""
+        """Return the modes of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+
+        Raises
+        ------
+        InputError
+            If the modes, or the mappings behind one of them, are too many.
+        """
         vectors = modes_of_classes(instance)
         timing = _Timing(instance)
         job, mapping, pace = [], [], []
@@ -115,7 +166,18 @@ class MappedModes:
 
     @classmethod
     def rigid(cls, instance: Instance) -> MappedModes:
-        """The modes of jobs that are equally fast everywhere. Errors as in `of`."""
+        """Return the modes of jobs that are equally fast everywhere.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+
+        Raises
+        ------
+        InputError
+            If the modes are too many, or a duration depends on the placement.
+        """
         own = [modes_of_classes(instance)[kind] for kind in instance.job_class.tolist()]
         jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in own])
         return cls._in(instance, jobs, [mode for modes in own for mode in modes], fixed_durations(instance)[jobs])
@@ -129,27 +191,68 @@ class MappedModes:
         return cls(job, mapping, held, seconds, np.searchsorted(job, np.arange(instance.n + 1)).astype(np.int64))
 
     def grid(self, instance: Instance) -> tuple[TimeGrid, Ints]:
-        """(grid with the shortest duration of every job, slots of every mode i64[B]).
+        """Return a grid with the shortest duration of every job, and the slots of every mode.
 
-        `InputError` when arrivals and the durations of the modes are multiples of no useful unit.
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+
+        Returns
+        -------
+        grid
+            The grid.
+        slots
+            Duration of every mode, i64[B].
+
+        Raises
+        ------
+        InputError
+            If arrivals and the durations of the modes are multiples of no useful unit.
         """
         origin, exact = releases(instance)
         unit, release, slots = on_common_unit(exact, [Fraction(p) for p in self.seconds.tolist()])
         return TimeGrid(origin, unit, release, np.minimum.reduceat(slots, self.offset[:-1])), slots
 
     def only(self, kept: Ints) -> MappedModes:
-        """The modes with these numbers (ascending)."""
+        """Return the modes with the given numbers.
+
+        Parameters
+        ----------
+        kept
+            Numbers of modes, ascending.
+        """
         job = self.job[kept]
         offset = np.searchsorted(job, np.arange(self.offset.size)).astype(np.int64)
         return MappedModes(job, [self.mapping[b] for b in kept.tolist()], self.held[kept], self.seconds[kept], offset)
 
     def schedule(self, instance: Instance, mode: Ints, start: Floats, policy: str) -> Schedule:
-        """The schedule that starts every job j in ``mode[j]`` at ``start[j]`` (seconds)."""
+        """Return the schedule that starts every job j in ``mode[j]`` at ``start[j]``.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        mode
+            Mode of every job, i64[n].
+        start
+            Start of every job in seconds, f64[n].
+        policy
+            Name that the schedule records.
+        """
         counts = {j: self.mapping[b] for j, b in enumerate(mode.tolist())}
         return Schedule.from_starts(instance, start, node_counts=counts, duration=self.seconds[mode], policy=policy)
 
     def find(self, j: int, held: Ints) -> int:
-        """The mode of job j that holds these GPUs of every node; -1 when there is none."""
+        """Return the mode of job j that holds the given GPUs of every node; -1 if there is none.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        held
+            GPUs of every node, i64[N].
+        """
         own = slice(int(self.offset[j]), int(self.offset[j + 1]))
         same = np.flatnonzero((self.held[own] == held).all(axis=1))
         return int(same[0]) + own.start if same.size else -1
@@ -180,7 +283,15 @@ class _Timing:
 
 
 def mappings(replicas: tuple[int, ...], vector: Mode) -> Iterator[Mode]:
-    """Every way to put stages of so many replicas on the GPUs of ``vector``, in the order of the replicas."""
+    """Yield every way to put the replicas on the GPUs of ``vector``, in the order of the replicas.
+
+    Parameters
+    ----------
+    replicas
+        Number of replicas of each stage.
+    vector
+        GPUs of each node; they may be more than the replicas.
+    """
     if not replicas:
         yield ()
         return
@@ -192,9 +303,30 @@ def mappings(replicas: tuple[int, ...], vector: Mode) -> Iterator[Mode]:
 
 
 def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode, float]:
-    """(the fastest mapping of a profile to a vector, its seconds an iteration); the first of equally fast ones.
+    """Return the fastest mapping of a profile to a vector, and its seconds an iteration.
 
-    By exhaustion: exponential in the number of stages; `InputError` beyond `MAPPINGS`.
+    It is the first one of equally fast mappings. The search is exhaustive: exponential in the number of stages.
+
+    Parameters
+    ----------
+    profile
+        Stages of the job.
+    network
+        Bandwidths of the nodes.
+    vector
+        GPUs of each node.
+
+    Returns
+    -------
+    mapping
+        (node, GPUs) in the order of the replicas.
+    alpha
+        Seconds an iteration.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MAPPINGS` mappings, or fewer GPUs than replicas.
     """
     table = tables_of([profile], np.array([0], dtype=np.int64), network)
     best, fastest = None, np.inf

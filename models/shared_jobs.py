@@ -1,13 +1,13 @@
-"""Jobs that may share GPUs in pairs, as exact methods see them; and what given starts lead to.
+"""Jobs that may share GPUs in pairs, as exact methods see them, and the completion times that given starts lead to.
 
 **Notation**: job j needs n_j GPUs at once from its start S_j to its end C_j >= r_j; option o of j is a sub-batch, with
-``memory`` on each of its GPUs and e_jo seconds alone. Beside k on some GPU its work advances at 1 / xi_{j|k}, with several
-partners at the slowest of these speeds; at most two jobs are on a GPU, and their memory fits.
+``memory`` on each of its GPUs and e_jo seconds alone. While it shares some GPU with k its work advances at 1 / xi_{j|k},
+with several partners at the slowest of these speeds; at most two jobs are on a GPU, and their memory fits.
 
-**Options left out**: one that is slower than another and leaves memory for no further partner. Such an option never lowers
-the optimum: with the faster one, and the same starts, every job is always at least as far.
+**Options left out**: an option that is slower than another one and leaves memory for no further partner. Such an option
+never lowers the optimum: with the faster one, and the same starts, every job is always at least as far.
 
-`shared_completions` is the referee of every exact method here: it shares nothing with the searches.
+`shared_completions` is the referee of every exact method for such jobs: it shares no code with the searches.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ Gang = tuple[int, ...]  # GPUs, numbered through all nodes
 
 @dataclass(frozen=True, eq=False)
 class SharedJobs:
-    """n jobs, N nodes, G GPUs. Seconds and bytes; ``options`` of a job are positions in `Instance.sub_batches`.
+    """n jobs on N nodes with G GPUs, in seconds and bytes.
 
-    ``xi[j][k]``: slow-down of j beside k, inf where the two never share; ``suits[j][v]``: may j use node v?
+    ``options`` of a job are positions in `Instance.sub_batches`. ``xi[j][k]``: slow-down of j while it shares with k, inf
+    where the two never share. ``suits[j][v]``: whether j may use node v.
     """
 
     instance: Instance
@@ -55,7 +56,18 @@ class SharedJobs:
 
     @classmethod
     def of(cls, instance: Instance) -> SharedJobs:
-        """The jobs of an instance. Raises `InputError` without interference, and for jobs with tasks or stages."""
+        """Return the jobs of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+
+        Raises
+        ------
+        InputError
+            If the instance has no interference, or a job has tasks or stages or fits on no GPU.
+        """
         instance.require_whole_jobs("an exact method for shared GPUs")
         if instance.interference is None:
             raise InputError(
@@ -90,29 +102,63 @@ class SharedJobs:
 
     @cached_property
     def relative(self) -> SharedJobs:
-        """The same jobs with time counted from the first arrival; themselves where that is 0."""
+        """The same jobs with time counted from the first arrival; the object itself if that is 0."""
         instance = self.instance.relative
         return self if instance is self.instance else SharedJobs.of(instance)
 
     @property
     def clock_part(self) -> Fraction:
-        """What the log's clock adds to sum C_j."""
+        """Part of sum C_j that the clock of the log adds, in seconds."""
         return self.n * Fraction(self.instance.epoch)
 
     def memory(self, j: int, option: int) -> float:
-        """Bytes on each GPU."""
+        """Return the memory of a job on each of its GPUs, in bytes.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        option
+            Number of the option.
+        """
         return float(self.rates.memory[j, option])
 
     def pairs(self, j: int, k: int) -> bool:
-        """May the two share a GPU, if their memory fits?"""
+        """Return whether two jobs may share a GPU, if their memory fits.
+
+        Parameters
+        ----------
+        j
+            Number of the one job.
+        k
+            Number of the other job.
+        """
         return math.isfinite(self.xi[j][k]) and math.isfinite(self.xi[k][j])
 
     def slowdown(self, j: int, others: Iterable[int]) -> float:
-        """By what factor j is slower beside these others."""
+        """Return the factor by which j is slower while it shares with other jobs.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        others
+            Numbers of the jobs that share with it; j itself is ignored.
+        """
         return max([1.0, *(self.xi[j][k] for k in others if k != j)])
 
     def seconds(self, j: int, option: int, gang: Gang) -> float:
-        """e_jo on these GPUs."""
+        """Return e_jo, the seconds that a job takes alone on the given GPUs.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        option
+            Number of the option.
+        gang
+            The GPUs.
+        """
         nodes = tuple(self.gpu_node[g] for g in gang)
         used = tuple(sorted(set(nodes)))
         if (j, option, used) not in self._seconds:
@@ -124,7 +170,7 @@ class SharedJobs:
 
     @cached_property
     def least_seconds(self) -> tuple[float, ...]:
-        """The fewest seconds that each job can take alone, on any GPUs."""
+        """Fewest seconds that each job can take alone, on any GPUs."""
         least = []
         for j, size in enumerate(self.gang):
             nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
@@ -140,7 +186,21 @@ class SharedJobs:
     def schedule(
         self, start: Sequence[float], end: Sequence[float], gangs: Sequence[Gang], options: Sequence[int], policy: str
     ) -> SharedSchedule:
-        """The schedule with these starts, ends, GPUs and options; nothing is checked."""
+        """Return the schedule with the given starts, ends, GPUs and options, unchecked.
+
+        Parameters
+        ----------
+        start
+            Start of every job in seconds.
+        end
+            End of every job in seconds.
+        gangs
+            GPUs of every job.
+        options
+            Option of every job.
+        policy
+            Name that the schedule records.
+        """
         first, node_of = node_first(self.instance), np.array(self.gpu_node, dtype=np.int64)
         gpu = np.array([g for gang in gangs for g in gang], dtype=np.int64)
         node = node_of[gpu] if gpu.size else gpu
@@ -159,7 +219,7 @@ class SharedJobs:
 
 
 def _useful(jobs: SharedJobs, j: int) -> list[int]:
-    """Options that fit somewhere, each slower one only if it leaves memory for a partner that no faster one has."""
+    """Return the options that fit somewhere; a slower one must leave memory for a partner for which no faster one does."""
     kept: list[int] = []
     seen: list[set[tuple[int, int, float]]] = []
     for o in jobs.options[j]:
@@ -185,10 +245,24 @@ def _useful(jobs: SharedJobs, j: int) -> list[int]:
 def on_events(
     jobs: SharedJobs, start: Sequence[float], gangs: Sequence[Gang], options: Sequence[int], within: float
 ) -> list[float]:
-    """The same starts, each on the release, start or completion (of jobs that start before) that it misses by ``within`` s.
+    """Return the starts, each moved to the event that it misses by at most ``within`` seconds.
 
-    None is left before its release. A solver says when a job starts only up to its tolerance, and a job that starts a
-    moment before another one ends is a third one on the GPU. O(n) calls of `shared_completions`.
+    Events are releases, and starts and completions of jobs that start before. No start ends up before its release. A solver
+    returns starts with its tolerance, and a job that starts a moment before another one ends would be a third one on the
+    GPU. Calls `shared_completions` O(n) times.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    start
+        Start of every job in seconds.
+    gangs
+        GPUs of every job.
+    options
+        Option of every job.
+    within
+        Largest distance to an event, in seconds.
     """
     order = sorted(range(jobs.n), key=lambda j: start[j])
     moved = list(start)
@@ -211,9 +285,25 @@ def shared_completions(
     *,
     exact: bool = False,
 ) -> list[Number]:
-    """C_j when job j starts at ``start[j]`` on the GPUs ``gangs[j]``; fractions with ``exact``. O(n^2 (n + sum n_j)).
+    """Return C_j when job j starts at ``start[j]`` on the GPUs ``gangs[j]``. O(n^2 (n + sum n_j)).
 
-    Raises `InputError` for a start before the release, a third job on a GPU, a pair that never shares, memory that is short.
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    start
+        Start of every job in seconds.
+    gangs
+        GPUs of every job.
+    options
+        Option of every job; None: the first option of each.
+    exact
+        Compute in fractions.
+
+    Raises
+    ------
+    InputError
+        If a job starts before its release, a third job is on a GPU, a pair never shares, or memory is short.
     """
     number: Any = Fraction if exact else float
     chosen = [own[0] for own in jobs.options] if options is None else list(options)
@@ -227,7 +317,7 @@ def shared_completions(
 def _completions(
     jobs: SharedJobs, begin: dict[int, Number], gangs: Sequence[Gang], options: Sequence[int], number: Any
 ) -> dict[int, Number]:
-    """C_j of the jobs that start at ``begin``, and of no others."""
+    """Return C_j of the jobs that start at ``begin``, without all other jobs."""
     work = {j: number(jobs.seconds(j, options[j], gangs[j])) for j in begin}
 
     def slow(running: set[int]) -> dict[int, Number]:
@@ -243,7 +333,19 @@ def _completions(
 
 
 def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[int]) -> bool:
-    """May these jobs, with these options, be on GPU ``g`` at once: at most two, that share, with memory for both?"""
+    """Return whether the jobs may be on one GPU at once: at most two, which share, with memory for both.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    here
+        Numbers of the jobs on the GPU.
+    g
+        Number of the GPU.
+    options
+        Option of every job.
+    """
     fits = sum(jobs.memory(j, options[j]) for j in here) <= jobs.node_memory[jobs.gpu_node[g]]
     return fits and len(here) <= 2 and (len(here) < 2 or jobs.pairs(here[0], here[1]))
 
@@ -255,7 +357,13 @@ def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[i
 
 
 def one_gang_set(jobs: SharedJobs) -> str | None:
-    """None where the jobs are one gang set, else one sentence why not."""
+    """Return None if the jobs are one gang set, else one sentence that says why not.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    """
     G, sizes = len(jobs.gpu_node), sorted(jobs.gang)
     if all(size == G for size in sizes):
         return None
@@ -269,5 +377,11 @@ def one_gang_set(jobs: SharedJobs) -> str | None:
 
 
 def first_gangs(jobs: SharedJobs) -> tuple[Gang, ...]:
-    """The GPUs of every job, the first ones: all that matters is how many."""
+    """Return the first GPUs for every job: in a gang set only their number matters.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    """
     return tuple(tuple(range(size)) for size in jobs.gang)

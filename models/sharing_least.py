@@ -1,4 +1,4 @@
-"""What jobs that may share GPUs in pairs must pay at least: three simple bounds, for any kind of numbers.
+"""Lower bounds for jobs that may share GPUs in pairs: three simple bounds, for any kind of numbers.
 
 **Problem**: each job still takes a seconds alone on m of G GPUs, from ``now`` or its release on; minimise sum C_j. Let
 S = max(1, 1/xi_{j|k} + 1/xi_{k|j} over pairs of these jobs that may share). A job advances at a speed v_j <= 1 and at no
@@ -23,7 +23,17 @@ Number = Any  # float or Fraction
 
 
 def work_rate(jobs: SharedJobs, some: Iterable[int], xi: list[list[Number]]) -> Number:
-    """S of these jobs."""
+    """Return S of the given jobs.
+
+    Parameters
+    ----------
+    jobs
+        All jobs.
+    some
+        Numbers of the jobs that count.
+    xi
+        Slow-downs ``xi[j][k]`` in the kind of numbers to compute with.
+    """
     listed = sorted(some)
     best = max((xi[j][j] * 0 + 1 for j in listed if xi[j][j] < float("inf")), default=1)
     for a, j in enumerate(listed):
@@ -36,12 +46,28 @@ def work_rate(jobs: SharedJobs, some: Iterable[int], xi: list[list[Number]]) -> 
 
 
 def least_total(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
-    """The largest of the three for ``rows`` (release, a, m a / (G S)): a lower bound on sum C_j. O(n^2)."""
+    """Return a lower bound on sum C_j, the largest of the three. O(n^2).
+
+    Parameters
+    ----------
+    now
+        Current time in seconds.
+    rows
+        For each job (release, a, m a / (G S)) in seconds.
+    """
     return least_stay(now, rows) + sum((release for release, _, _ in rows), now * 0)
 
 
 def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number:
-    """The same bound on sum (C_j - release): in floats not computed from a sum of clock times. O(n^2)."""
+    """Return the same bound on sum (C_j - release), which floats compute without a sum of clock times. O(n^2).
+
+    Parameters
+    ----------
+    now
+        Current time in seconds.
+    rows
+        For each job (release, a, m a / (G S)) in seconds.
+    """
     if not rows:
         return now * 0
     waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)  # what is over by now
@@ -52,7 +78,13 @@ def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number
 
 
 def srpt_stay(work: list[tuple[Number, Number]]) -> Number:
-    """sum (C_j - release) of SRPT on one machine, for rising (release, seconds). O(n^2)."""
+    """Return sum (C_j - release) of SRPT on one machine. O(n^2).
+
+    Parameters
+    ----------
+    work
+        (release, seconds) of each job, rising.
+    """
     if not work:
         return 0
     zero = work[0][0] * 0
@@ -78,7 +110,10 @@ def srpt_stay(work: list[tuple[Number, Number]]) -> Number:
 
 
 def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
-    """sum over jobs of the mean time, from their release, at which the machine works on them; the shortest always runs."""
+    """Return the sum over jobs of the mean time, from their release, at which the machine works on them.
+
+    The shortest job always runs.
+    """
     zero = work[0][0] * 0
     total, now, k = zero, work[0][0], 0
     here: list[list[Number]] = []  # [-p, left, time since its release]

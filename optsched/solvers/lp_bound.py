@@ -1,20 +1,20 @@
 """`lp_bound`: a verified lower bound from the LP of the time-indexed program, at any scale.
 
-The LP is solved in floats, its duals become prices, and what the prices prove is computed in fractions from the instance
-alone (`optsched.bounds.lp_dual`): neither the solver's tolerances nor the rounding can make the bound wrong.
+The LP is solved in floats and its duals become prices. The bound that the prices prove is computed in fractions from the
+instance alone (`optsched.bounds.lp_dual`): neither the solver's tolerances nor the rounding can make the bound wrong.
 
-**Coarse grids.** Where slots of the exact unit are too many, slots are longer and releases and durations are rounded
-**down** to them (costs are not). That is a relaxation: with S the real starts, floor(S) respects the rounded releases; and
-if jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
-slots), so they really run together just before t + 1, and w is at most the capacity. A start in slot s costs at least what
-starting at its left end does.
+**Coarse grids.** If the exact unit gives too many slots, slots are longer and releases and durations are rounded
+**down** to them (costs are not). That is a relaxation. With S the real starts, floor(S) respects the rounded releases. If
+jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
+slots), so they really run together just before t + 1, and w is at most the capacity. A start in slot s costs at least as
+much as a start at its left end.
 
-**Thinning.** An incumbent and LP bounds remove columns, cuts raise the bound, until little is left (`thin`). Let z be the
-LP's optimum and c_jt >= 0 the reduced cost of a column that is 0. Every solution that uses it costs at least z + c_jt. Where
-that exceeds ``upper - step`` (values differ by multiples of ``step``) no better schedule than the incumbent uses it.
-**Cuts** are the rows of `violated_rows`, valid for every schedule. What is left after a few rounds is a
-program of a few hundred columns that HiGHS finishes in seconds (`optsched.solvers.methods.reduced_cost_fixing`), or none at
-all: then the incumbent is optimal.
+**Thinning.** An incumbent and LP bounds remove columns, and cuts raise the bound, until little is left (`thin`). Let z be
+the LP's optimum and c_jt >= 0 the reduced cost of a column that is 0. Every solution that uses it costs at least z + c_jt.
+If that exceeds ``upper - step`` (values differ by multiples of ``step``), no schedule better than the incumbent uses it.
+**Cuts** are the rows of `violated_rows`, valid for every schedule. After a few rounds the rest is a
+program of a few hundred columns that HiGHS finishes in seconds (`optsched.solvers.methods.reduced_cost_fixing`), or nothing
+is left and the incumbent is optimal.
 
 References: reduced cost fixing is from Dantzig, Fulkerson and Johnson, Operations Research 2 (1954); the time-indexed LP,
 Dyer and Wolsey (1990).
@@ -60,14 +60,22 @@ def lp_bound(
     deadline: Deadline = NEVER,
     nonzeros: int = NONZEROS,
 ) -> Certificate | None:
-    """The best certificate of kind ``lp-dual`` that an LP of about ``nonzeros`` gives, for ``gang-nonpreemptive``.
+    """Return the best certificate of kind ``lp-dual`` from an LP of limited size, for ``gang-nonpreemptive``.
+
+    The result is None for the makespan (it is no sum of costs over jobs) and if even a coarse grid is too large.
 
     Parameters
     ----------
-    schedule : a good non-preemptive schedule (default: a list schedule); it decides how late the LP has to look.
-    deadline : when to stop.
-
-    Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective (default: the instance's own).
+    schedule
+        A good non-preemptive schedule (default: a list schedule); it limits the horizon of the LP.
+    deadline
+        Time at which to stop.
+    nonzeros
+        Largest number of nonzeros of the LP.
     """
     instance.require_whole_jobs("lp_bound")
     goal, counted = objective_of(instance, objective), instance.relative
@@ -96,7 +104,7 @@ def lp_bound(
 
 
 def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> tuple[SlotJobs, Ints, Ints] | None:
-    """The finest grid on which the LP is small enough, with all its columns."""
+    """Return the finest grid on which the LP is small enough, with all its columns."""
     origin, release = releases(instance)
     try:
         unit, _, _ = on_common_unit(release, [Fraction(p) for p in seconds_alone(instance).tolist()])
@@ -126,9 +134,9 @@ TOLERANCE = 1e-6  # relative: an LP's optimum and reduced costs are floats
 
 @dataclass(frozen=True)
 class Thinned:
-    """What is left. ``program`` None: nothing, the incumbent is optimal.
+    """Result of thinning; ``program`` None: nothing is left, the incumbent is optimal.
 
-    ``bound``: no schedule that is better than the incumbent is below it (a float that HiGHS vouches for);
+    ``bound``: no schedule that is better than the incumbent is below it (a float from HiGHS);
     ``certificate``: the best exact bound on the way; ``rows``: those that had a price in the last LP.
     """
 
@@ -154,9 +162,23 @@ def thin(
 
     Parameters
     ----------
-    step : every two values differ by a multiple of it; None: unknown, then only what cannot be better goes.
-    keep : slot of every job in the incumbent; those columns stay, so that it remains a solution.
-    deadline : when to stop; ``finished`` is then False.
+    jobs
+        The jobs on a grid.
+    job
+        Job of every column, i64[k].
+    start
+        Start slot of every column, i64[k].
+    upper
+        Value of the incumbent.
+    step
+        Number of which every difference of two values is a multiple; None: unknown, then only columns that cannot
+        be better go.
+    keep
+        Slot of every job in the incumbent, i64[n]; those columns stay, so that it remains a solution.
+    deadline
+        Time at which to stop; ``finished`` is then False.
+    on_bound
+        Function called with every new bound.
     """
     cutoff = float(upper - step) if step is not None else float(upper)
     slack = TOLERANCE * max(1.0, abs(cutoff))
@@ -200,10 +222,23 @@ def thin(
 
 
 def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: Deadline = NEVER) -> Certificate | None:
-    """A certificate nearly as high as the bound: the LP of **all** columns with the rows that mattered.
+    """Return a certificate nearly as high as the bound, from the LP of **all** columns with the rows that had a price.
 
     Prices of a thinned LP may be too low where columns were removed; those of all columns are feasible everywhere.
-    None when the LP is too large or the time is up.
+    The result is None if the LP is too large or the time is up.
+
+    Parameters
+    ----------
+    thinned
+        Result of `thin`.
+    jobs
+        The jobs on a grid.
+    job
+        Job of every column, i64[k].
+    start
+        Start slot of every column, i64[k].
+    deadline
+        Time at which to stop.
     """
     families = thinned.rows
     nonzeros = len(families) * int(jobs.length[job].sum())
@@ -216,7 +251,7 @@ def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: D
 
 
 def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
-    """The rows that have a price, family by family."""
+    """Return the rows that have a price, family by family."""
     priced = row_dual[program.jobs.release.size :] < 0
     slots = [program.row_slot[priced & (program.row_family == f)] for f in range(len(program.families))]
     plain = program.families[:1]
@@ -247,7 +282,7 @@ MOST_BITS = 61  # of an integer price
 
 @dataclass(frozen=True)
 class SlotJobs:
-    """Jobs in slots: ``release`` and ``length`` i64[n], rounded down where the grid is too coarse to hold them.
+    """Jobs in slots: ``release`` and ``length`` i64[n], rounded down where the grid is too coarse for them.
 
     Costs are computed from the exact seconds: a start at slot s completes at ``origin + s unit + p_j``.
     """
@@ -261,7 +296,19 @@ class SlotJobs:
 
     @classmethod
     def on_grid(cls, instance: Instance, objective: str, origin: float, unit: Fraction) -> SlotJobs:
-        """The jobs on a grid; exact where all times are multiples of the unit from the origin."""
+        """Return the jobs on a grid; exact if all times are multiples of the unit from the origin.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+        origin
+            Time of slot 0 in seconds.
+        unit
+            Length of a slot in seconds.
+        """
         first = Fraction(origin)
         release = [int((Fraction(r) - first) // unit) for r in instance.arrival.tolist()]
         length = [int(Fraction(p) // unit) for p in seconds_alone(instance).tolist()]
@@ -275,7 +322,15 @@ class SlotJobs:
         return self.instance.gpus
 
     def costs(self, job: Ints, start: Ints) -> Floats:
-        """Cost of job[i] starting at slot start[i], in the objective's unit."""
+        """Return the cost of job[i] starting at slot start[i], in the objective's unit.
+
+        Parameters
+        ----------
+        job
+            Jobs, i64[k].
+        start
+            Start slots, i64[k].
+        """
         cost = regular_cost(get_objective(self.objective), self.instance)
         end = self.origin + start * float(self.unit) + seconds_alone(self.instance)[job]
         return np.asarray(cost.base[job] + cost.slope[job] * np.maximum(end - cost.kink[job], 0.0))
@@ -292,7 +347,7 @@ class RowFamily:
 
 @dataclass(frozen=True)
 class StartProgram:
-    """Columns (job, start slot) and row families, compiled: ``program``; row i > n of it is (family, slot)[i - n]."""
+    """Columns (job, start slot) and row families, compiled: ``program``; its row i > n is (family, slot)[i - n]."""
 
     jobs: SlotJobs
     job: Ints
@@ -304,7 +359,19 @@ class StartProgram:
 
     @classmethod
     def build(cls, jobs: SlotJobs, job: Ints, start: Ints, families: Sequence[RowFamily]) -> StartProgram:
-        """Assemble; columns sorted by (job, start). O(nonzeros)."""
+        """Build the program with columns sorted by (job, start). O(nonzeros).
+
+        Parameters
+        ----------
+        jobs
+            The jobs on a grid.
+        job
+            Job of every column, i64[k].
+        start
+            Start slot of every column, i64[k].
+        families
+            Families of rows.
+        """
         n, length = jobs.release.size, jobs.length[job]
         horizon = int((start + length).max(initial=0)) + 1
         columns = np.repeat(np.arange(start.size), length)  # of every slot that a column covers
@@ -346,8 +413,15 @@ class StartProgram:
         return cls(jobs, job, start, tuple(families), row_family, row_slot, program)
 
     def certificate(self, row_dual: Floats) -> Certificate:
-        """What the duals prove (HiGHS's: a ``<=`` row's is <= 0 in a minimisation), as prices of slots: integers over one
-        denominator. Any prices >= 0 prove something, so rounding can cost a little of the bound, never its truth."""
+        """Return the certificate that the duals prove, as prices of slots: integers over one denominator.
+
+        Any prices >= 0 prove a bound, so rounding may lower the bound slightly but never makes it wrong.
+
+        Parameters
+        ----------
+        row_dual
+            Duals of HiGHS, f64[rows]; a ``<=`` row's is <= 0 in a minimisation.
+        """
         jobs = self.jobs
         amount, denominator = rational(-row_dual[jobs.release.size :])
         rows = []
@@ -361,7 +435,13 @@ class StartProgram:
         return price_certificate(jobs.instance, jobs.objective, "gang-nonpreemptive", prices)
 
     def in_process(self, x: Floats) -> Floats:
-        """Fraction of every job that runs in every slot, f64[n, slots], under column values ``x``."""
+        """Return the fraction of every job that runs in every slot, f64[n, slots].
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[k].
+        """
         begin, end = self.start, self.start + self.jobs.length[self.job]
         change = np.zeros((self.jobs.release.size, int(end.max(initial=0)) + 1))
         np.add.at(change, (self.job, begin), x)
@@ -369,7 +449,13 @@ class StartProgram:
         return np.asarray(np.cumsum(change, axis=1))
 
     def starts(self, x: Floats) -> Floats:
-        """Start of every job in seconds under an integer solution."""
+        """Return the start of every job in seconds in an integer solution.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[k].
+        """
         slot = np.zeros(self.jobs.release.size)
         chosen = x > 0.5
         slot[self.job[chosen]] = self.start[chosen]
@@ -377,9 +463,21 @@ class StartProgram:
 
 
 def rational(values: Floats) -> tuple[Ints, int]:
-    """Nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24.
+    """Return nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24.
 
-    Any prices prove a bound: those beyond 64 bits are as many as fit, and the denominator is no larger than that.
+    Any prices prove a bound: prices beyond 64 bits are reduced to what fits, and the denominator is no larger than that.
+
+    Parameters
+    ----------
+    values
+        Floats >= 0.
+
+    Returns
+    -------
+    numerators
+        i64, of the same shape.
+    denominator
+        The denominator.
     """
     values = np.clip(values, 0.0, 2.0**MOST_BITS)
     for denominator in DENOMINATORS:
@@ -393,9 +491,18 @@ def rational(values: Floats) -> tuple[Ints, int]:
 
 
 def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFamily]:
-    """Row families that a fractional solution violates, with the slots at which it does; at most ``most`` rows.
+    """Return row families that a fractional solution violates, with the slots at which it does.
 
-    ``in_process`` f64[n, slots]. For every gang size e and slot, the smaller job k that is most in process there.
+    It tries every gang size e and slot with the smaller job k that is most in process there.
+
+    Parameters
+    ----------
+    jobs
+        The jobs on a grid.
+    in_process
+        Fraction of every job that runs in every slot, f64[n, slots].
+    most
+        Largest number of rows.
     """
     gpus, total = jobs.gpus, jobs.instance.cluster.gpus
     found: list[tuple[float, int, int, int]] = []

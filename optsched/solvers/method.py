@@ -1,4 +1,4 @@
-"""`Method`: a way to the end of a `SolveState`, and the registry that finds it by name."""
+"""`Method`, a way to solve a `SolveState`, and the registry that finds it by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"
 
 
 def there(found: T | None) -> T:
-    """What a method needs, and its ``applies`` has seen to be there; an incumbent always is."""
+    """Return a value that a method needs and that its ``applies`` has checked; an incumbent always exists.
+
+    Parameters
+    ----------
+    found
+        The value.
+
+    Raises
+    ------
+    AssertionError
+        If the value is None.
+    """
     if found is None:
         raise AssertionError("only called where its applies has looked, with an incumbent")
     return found
@@ -25,10 +36,10 @@ def there(found: T | None) -> T:
 
 @dataclass(frozen=True)
 class MethodReport:
-    """What a method says at its end, beside what it has given to the state.
+    """Report of a method at its end, in addition to what it has given to the state.
 
-    ``unproved``: neither the time nor the class of its schedules ended the proof, but the solver's tolerances: another
-    method may know more.
+    ``unproved``: the solver's tolerances ended the proof, and neither the time nor the class of its schedules did: another
+    method may prove more.
     """
 
     solver: str
@@ -42,10 +53,11 @@ class MethodReport:
 
 @dataclass(frozen=True)
 class Method:
-    """One way to solve. ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together.
+    """One way to solve.
 
-    ``schedule_class``: over which schedules it minimises; a state has the class of the method that was asked for.
-    ``statement``: one line for people; "": the first line of its module. ``exact``: can it prove the optimum?
+    ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together. ``schedule_class``:
+    the class of schedules over which it minimises; a state has the class of the method that was requested.
+    ``statement``: one line for people; "": the first line of its module. ``exact``: whether it can prove the optimum.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """List schedules where the speed of a job depends on its placement: the incumbent of `solve` for such instances.
 
 **Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, without preemption. **Knowledge** clairvoyant. At every
-arrival and completion the waiting jobs are looked at in order and start where they run fastest on the GPUs that are free
-now: **eager** ones at once, **patient** ones only where they are as fast as on the empty cluster (some day it is empty).
+arrival and completion the scheduler looks at the waiting jobs in order and starts them where they run fastest on the GPUs
+that are free now. **Eager** schedules start a job at once, **patient** ones only where it is as fast as on the empty cluster
+(which is empty at some time).
 **Guarantee** none; the value is an upper bound on the optimum of ``gang-nonpreemptive``.
 **Complexity** O(n) events that look at the waiting jobs, a placement each.
 """
@@ -35,10 +36,17 @@ QUICK = ("release-area", "arrival")
 def best_placed_schedule(
     instance: Instance, objective: str | None = None, *, modes: MappedModes | None = None
 ) -> Schedule:
-    """The best of the eager and the patient list schedules of all `ORDERS` (of two beyond `MANY` jobs).
+    """Return the best of the eager and the patient list schedules of all `ORDERS` (of two orders beyond `MANY` jobs).
 
-    ``modes``: all placements of all jobs, where they can be listed; else gangs take the fullest node that holds them, or
-    the emptiest nodes.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective (default: the instance's own).
+    modes
+        All placements of all jobs, if they can be listed; without them gangs take the fullest node that holds them,
+        or the emptiest nodes.
     """
     goal = objective_of(instance, objective)
     if instance.n == 0:
@@ -61,7 +69,7 @@ def best_placed_schedule(
 
 
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
-    """(starts, seconds held, mapping of every job)."""
+    """Return (starts, seconds held, mapping of every job)."""
     n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()
     start, seconds = np.empty(n), np.empty(n)
     mapping: dict[int, Mode] = {}

@@ -1,8 +1,8 @@
-"""`formulate`: any formulation as a Pyomo or CVXPY model of an instance; `solve_model`: its optimum, changed or not.
+"""`formulate`, which makes any formulation a Pyomo or CVXPY model of an instance, and `solve_model`, which solves it.
 
-A model of schedules is read back to a schedule, which the referee judges; any other has a value, and prices by name. Linear
-models go to HiGHS, convex ones to CVXPY's Clarabel. `solve_program` does both for a name; of a primal and its dual it solves
-both, and what lies between them is told.
+The solution of a model of schedules is read back to a schedule, which the referee checks; any other model has a value, and
+prices by name. HiGHS solves linear models, CVXPY's Clarabel convex ones. `solve_program` does both steps for a name. If a
+program has a dual, it solves both and reports the gap between them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,13 @@ from optsched.speeds.duration import fixed_durations, seconds_alone
 
 
 def is_program(text: str) -> bool:
-    """Does ``NAME[:key=value,...]`` name a program that is solved as it stands, and no method for optimal schedules?"""
+    """Return whether ``NAME[:key=value,...]`` names a program, which has no method for optimal schedules.
+
+    Parameters
+    ----------
+    text
+        Name of a model, with parameters.
+    """
     name = text.partition(":")[0].strip()
     return name in PROGRAMS and name not in METHODS
 
@@ -57,23 +63,36 @@ def formulate(
     relax: bool = False,
     horizon: float | None = None,
 ) -> Any:
-    """The mathematical program of an instance, to read, change and solve: a `pyomo.ConcreteModel` or `cvxpy.Problem`.
+    """Return the mathematical program of an instance, to read, change and solve: a `pyomo.ConcreteModel` or `cvxpy.Problem`.
+
+    ``optsched list models NAME`` shows the names of its parts. They are indexed by numbers from 0 and by slots from the
+    first arrival; ``model.job("7")`` is the number of a job, ``model.slot(12)`` that of a slot, and ``model.end("7")`` the
+    completion time of a job, an expression. The objective, and ``model.end``, count on the instance's own clock.
 
     Parameters
     ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    model : a name of ``optsched list models`` that is a formulation; some take parameters, ``"hadar-primal:rounds=6"``.
-    objective : what a formulation of schedules minimises; default: the instance's own, else ``total_flow_time``.
-    relax : without the integrality of a formulation of schedules: an LP, with duals.
-    horizon : latest completion that a formulation of schedules allows, in seconds on the instance's clock. Default: all jobs
-        one after another after the last arrival, which is enough unless a constraint of your own makes jobs wait for longer.
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    model
+        Name of a formulation in ``optsched list models``; some take parameters, ``"hadar-primal:rounds=6"``.
+    objective
+        Objective that a formulation of schedules minimises; default: the instance's own, else ``total_flow_time``.
+    relax
+        Drop the integrality of a formulation of schedules: an LP, with duals.
+    horizon
+        Latest completion that a formulation of schedules allows, in seconds on the instance's clock. Default: all
+        jobs one after another after the last arrival, which is enough unless a constraint of your own makes jobs
+        wait for longer.
 
-    ``optsched list models NAME`` says what its parts are called. They are indexed by numbers from 0 and by slots from the
-    first arrival; ``model.job("7")`` is the number of a job, ``model.slot(12)`` that of a slot, and ``model.end("7")`` the
-    completion time of a job, an expression. The objective, and ``model.end``, count on the instance's own clock. Raises
-    `InputError` for an unknown name, and for an instance to which the formulation does not apply, with the reason;
-    `InfeasibleError` for a horizon that a job cannot meet.
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the formulation does not apply to the instance (with the reason).
+    InfeasibleError
+        If a job cannot meet the horizon.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "makespan")
     >>> type(model).__name__, model.job("3")
@@ -108,7 +127,7 @@ def _built(given: Instance, program: Program, data: Any, began: float) -> Formul
 
 
 def _on_clock(model: Any, part: float) -> Any:
-    """The model with an objective that counts on the log's clock, ``part`` more."""
+    """Return the model with an objective that counts on the log's clock, ``part`` more."""
     if part and not is_cvxpy(model):
         model.objective.expr += part
     elif part:
@@ -121,12 +140,12 @@ def _on_clock(model: Any, part: float) -> Any:
 
 
 def _one_by_one(instance: Instance) -> Fraction:
-    """A horizon that is long enough: all jobs one after another, where each is slowest, after the last arrival; seconds.
+    """Return a horizon that is long enough, in seconds: all jobs one after another after the last arrival.
 
-    **Lemma** Of every class of schedules, and for every objective that does not fall when a job ends later, some optimal
-    schedule ends by then. *Proof.* Cut out of an optimal schedule every time after the last arrival at which no job runs:
-    what comes later moves to the left, all jobs have arrived, and what ran together still does. No job ends later, and the
-    rest is over when the jobs have run, one at least at any time.
+    Each job counts with its slowest duration. **Lemma** In every class of schedules, and for every objective that does
+    not fall when a job ends later, some optimal schedule ends by then. *Proof.* Cut out of an optimal schedule every
+    time after the last arrival at which no job runs. Later parts move to the left; all jobs have arrived, and jobs that
+    ran together still do. No job ends later, and the rest is over when the jobs have run, at least one at any time.
     """
     if speed_depends_on_placement(instance):
         modes = MappedModes.of(instance)
@@ -137,37 +156,53 @@ def _one_by_one(instance: Instance) -> Fraction:
 
 
 def solve_model(instance: Source, model: Any, time_limit: float | None = None) -> Solution:
-    """The optimum of a model that `formulate` made, as it is or changed by constraints, bounds or terms of the objective.
+    """Return the optimum of a model that `formulate` made, unchanged or with your constraints, bounds or objective terms.
+
+    An exact formulation **as it was made** is solved as by `solve` with this model: windows of jobs as short as a known
+    schedule leaves them, times in units that fit, schedule and value as `solve` documents. If the solver's tolerances
+    leave its proof open, another method closes it, and ``note`` says so. The model gets the schedule.
+
+    For a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say. They are
+    neither an optimum nor a bound of the instance. Its integers are rounded, all other variables are solved again for
+    them, the referee checks the schedule, and every row is checked in fractions. The value is that of the schedule,
+    unless you changed the objective. The status is ``optimal`` if HiGHS proved the optimum. If times or weights are too
+    far apart for HiGHS's tolerances, the status is ``feasible`` with a weaker bound, or ``limit`` without a value;
+    ``note`` gives the reason.
+
+    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is the one
+    that its prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds,
+    ``"once[job 7]"``, ``"capacity[12 s]"`` (CVXPY stores ``a >= b`` as ``b <= a``); for a program the prices that it
+    names, and the duals of added rows. ``infeasible``: ``note`` names rows that cannot all hold.
+
+    A convex program is ``optimal`` up to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: the
+    time is up; an LP then has a value and no bound. ``unbounded``: the objective has no limit; there is neither value
+    nor bound.
 
     Parameters
     ----------
-    instance : what the model was made of.
-    model : Pyomo: the model itself, changed in place. CVXPY: the problem, or one with its variables and more constraints,
-        ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
-    time_limit : seconds; None: until the end.
+    instance
+        The instance of the model.
+    model
+        Pyomo: the model itself, changed in place. CVXPY: the problem, or one with its variables and more
+        constraints, ``cvxpy.Problem(problem.objective, [*problem.constraints, one_more])``.
+    time_limit
+        Seconds; None: until the end.
 
-    Returns a `Solution`. An exact formulation **as it was made** is solved as `solve` with this model solves it: windows
-    of jobs as short as a known schedule leaves them, times in units that fit, schedule and value as `solve` says; where the
-    solver's tolerances leave its proof open another method closes it, and ``note`` says so. The model gets the schedule.
+    Returns
+    -------
+    Solution
+        The solution.
 
-    Of a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say: neither
-    an optimum nor a bound of the instance. Its integers are made whole, all else is solved anew for them, the referee judges
-    the schedule, and every row is checked in fractions; the value, unless the objective is another one, is that of the
-    schedule. It is ``optimal`` if that is what HiGHS proved; where HiGHS cannot have computed it (times or weights too far
-    apart for its tolerances) it is ``feasible``, with the bound that is left, or ``limit`` without a value; ``note`` says
-    why.
+    Raises
+    ------
+    InputError
+        If the model belongs to another instance, is neither linear nor convex, has NaN or an infinite coefficient
+        (the message names the row), or lost what makes its solutions schedules.
+    OptschedError
+        If a solver gives up.
 
-    A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is what its
-    prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds, ``"once[job 7]"``,
-    ``"capacity[12 s]"`` (CVXPY keeps ``a >= b`` as ``b <= a``); of a program the prices that it names, and the duals of
-    added rows. ``infeasible``: ``note`` names rows that cannot all hold.
-
-    A convex program is ``optimal`` to the tolerances of Clarabel, without a bound, else ``feasible``. ``limit``: time is up;
-    what an LP then has is a value and no bound. ``unbounded``: the objective has no limit; there is neither value nor bound.
-    Raises `InputError` for a model of something else, for one that is neither linear nor convex, for one with NaN or an
-    infinite coefficient, by the name of the row, and for one that has
-    lost what makes its solutions schedules; `OptschedError` where a solver gives up.
-
+    Examples
+    --------
     >>> import optsched as osd
     >>> model = osd.formulate("rigid-06-1", "rigid-time-indexed", "total_completion_time")
     >>> osd.solve_model("rigid-06-1", model).value
@@ -202,15 +237,32 @@ def solve_program(
     *,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
-    """Formulate and solve what ``NAME[:key=value,...]`` names on an instance, and its dual where it has one: ``opposite``.
+    """Formulate and solve the program ``NAME[:key=value,...]`` on an instance, and its dual if it has one.
 
-    ``time_limit``: seconds for each of the two solves. All else as `formulate` and `solve_model`. Hadar's packing of more
-    schedules than can be listed is solved by `optsched.solvers.program.solve_by_columns`, and ``progress`` is called
-    with its interval as it shrinks.
+    The solution of the dual is ``opposite``. All else is as for `formulate` and `solve_model`. If Hadar's packing has
+    too many schedules to list, `optsched.solvers.program.solve_by_columns` solves it.
 
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    model
+        Name of a formulation, with parameters.
+    time_limit
+        Seconds for each of the two solves; None: until the end.
+    progress
+        Function that `solve_by_columns` calls with its interval as it shrinks.
+
+    Returns
+    -------
+    Solution
+        The solution.
+
+    Examples
+    --------
     >>> import optsched as osd
-    >>> found = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
-    >>> found.status, round(found.value, 3), round(found.opposite.value, 3)
+    >>> solution = osd.solve_program(osd.generate("hetero-small", seed=1), "hadar-primal:rounds=3")
+    >>> solution.status, round(solution.value, 3), round(solution.opposite.value, 3)
     ('optimal', 6.216, 6.216)
     """
     if model.partition(":")[0].strip() in PROGRAMS:
@@ -232,7 +284,7 @@ UNBOUNDED = "its objective has no limit: a row or a bound is missing"
 
 
 def _as_made(made: Formulated, formulation: Formulation, time_limit: float | None) -> Solution:
-    """The optimum of an exact formulation that nobody has changed: that of the instance, over schedules by its horizon."""
+    """Return the optimum of an unchanged exact formulation: that of the instance, over schedules by its horizon."""
     short = made.horizon < _one_by_one(made.instance.relative)
     horizon = made.horizon + made.instance.epoch if short else None
     deadline = Deadline.after(time_limit)
@@ -298,7 +350,7 @@ def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: flo
 
 
 def _prices(made: Formulated, model: Any) -> dict[str, float]:
-    """The duals that a program has names for; those of rows that the caller took away are none."""
+    """Return the duals for which a program has names; rows that the caller removed have none."""
     with contextlib.suppress(AttributeError, KeyError, ValueError):
         if isinstance(made.of, Program) and made.of.duals is not None:
             return dict(made.of.duals(model, made.data, made.instance.relative))
@@ -306,7 +358,7 @@ def _prices(made: Formulated, model: Any) -> dict[str, float]:
 
 
 def _convex_only(model: Any) -> bool:
-    """Is it a convex program that is no linear one?"""
+    """Return whether the model is a convex program that is not linear."""
     if not is_cvxpy(model) or not model.is_dcp():
         return False
     from optsched.solvers.compile_cvxpy import is_linear
@@ -348,7 +400,7 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
 
 
 def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) -> Solution:
-    """The solution of a solved model: its schedule, judged, where it has one, and what it is and is not."""
+    """Return the solution of a solved model: its checked schedule, if any, and notes on what the value means."""
     of, instance = made.of, made.instance
     clocked = "total_completion_time" if isinstance(of, Program) and of.clocked else made.objective
     part = Fraction(0) if clocked in PROGRAMS else get_objective(clocked).clock_part(instance)
@@ -381,7 +433,7 @@ def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) 
 
 
 def _relaxed(made: Formulated, of: Formulation, changed: list[str]) -> str:
-    """What the optimum of a relaxation is."""
+    """Return a sentence on what the optimum of a relaxation means."""
     said = f"{of.name} is a relaxation here: it has no schedule"
     if changed:
         return said
@@ -394,7 +446,7 @@ def _relaxed(made: Formulated, of: Formulation, changed: list[str]) -> str:
 
 
 def _horizon_matters(made: Formulated, changed: list[str], solution: Solution) -> str:
-    """A word on the horizon, unless the value shows that no better schedule ends after it."""
+    """Return words on the horizon, or "" if the value shows that no better schedule ends after it."""
     if solution.schedule is None:
         return ""
     relative = made.instance.relative
@@ -418,10 +470,24 @@ def solve_by_columns(
     time_limit: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
-    """The program's interval by column generation (`optsched.solvers.round_packing`), and its dual's.
+    """Return the program's interval by column generation (`optsched.solvers.round_packing`), and its dual's.
 
-    ``optimal`` where the interval is a point, else ``feasible``: the LP to its tolerance, ``hadar-packing`` with schedules
-    that price-and-branch has chosen; ``limit`` when time was up. The bound is exact, and its prices are the duals.
+    The status is ``optimal`` if the interval is a point, else ``feasible`` (the LP up to its tolerance, or ``hadar-packing``
+    with schedules that price-and-branch chose), or ``limit`` if the time was up. The bound is exact, and its prices are the
+    duals.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    program
+        The program: ``hadar-primal``, ``hadar-dual`` or ``hadar-packing``.
+    data
+        The problem in rounds.
+    time_limit
+        Seconds; None: until the end.
+    progress
+        Function called with the interval as it shrinks.
     """
     began, integer = time.perf_counter(), program.name == "hadar-packing"
     deadline = Deadline.after(time_limit)

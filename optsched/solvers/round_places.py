@@ -1,10 +1,10 @@
 """`RoundPlaces`: schedules in rounds on machines, and moves of jobs to earlier ends.
 
-A packing over kinds of devices says how many devices of a kind a job has in a round; here they get machines: gangs that have
-to be on one machine first, the largest first, each on the fullest machine that holds it, so that gangs whose sizes divide
-each other always fit. A job that finds none in some round goes to where it ends first among the others
-(`RoundPlaces.improve`): in every round from its arrival on in the fastest mode that the free devices allow, without the
-rounds it does not need.
+A packing over kinds of devices gives the number of devices of each kind that a job has in a round; this module gives them
+machines. Gangs that must be on one machine come first, the largest first, each on the fullest machine that holds it, so that
+gangs whose sizes divide each other always fit. A job that finds no machine in some round goes to where it ends first among
+the others (`RoundPlaces.improve`): in every round from its arrival on in the fastest mode that the free devices allow,
+without the rounds it does not need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Placed = tuple[
 
 
 class RoundPlaces:
-    """Who is where: ``free`` i64[T, H, R] devices; ``taken[j]``: the rounds of job j with their cells, rising."""
+    """Devices of every job: ``free`` i64[T, H, R] devices; ``taken[j]``: the rounds of job j with their cells, rising."""
 
     def __init__(self, columns: RoundColumns) -> None:
         self.columns, problem = columns, columns.problem
@@ -43,16 +43,22 @@ class RoundPlaces:
         self.apart = int(problem.together is not None)  # gangs not on one machine are on two
 
     def placed(self) -> Placed:
-        """The schedules as they are now."""
+        """Return the current schedules."""
         return tuple(tuple(rounds) for rounds in self.taken)
 
     def value(self) -> float:
-        """The total utility."""
+        """Return the total utility."""
         ends = [(j, rounds[-1][0]) for j, rounds in enumerate(self.taken) if rounds]
         return float(sum(float(self.columns.utility[j, end]) for j, end in ends))
 
     def place(self, chosen: Iterable[tuple[int, list[tuple[int, Ints]]]]) -> None:
-        """Give machines to a packing over cells: (job, [(round, devices i64[Q])])."""
+        """Give machines to a packing over cells.
+
+        Parameters
+        ----------
+        chosen
+            (job, [(round, devices i64[Q])]) of every job that runs.
+        """
         of_round: dict[int, list[tuple[int, Ints]]] = {}
         for j, rounds in chosen:
             for t, held in rounds:
@@ -74,7 +80,7 @@ class RoundPlaces:
         return not next(self.alone[m] for m in own if bool((held <= self.columns.most[m]).all()))
 
     def _cells(self, t: int, j: int, held: Ints) -> tuple[Cell, ...] | None:
-        """Machines for the devices, or None; the fullest that hold them."""
+        """Return machines for the devices, the fullest that hold them, or None."""
         cells, group = self.columns.cells, self.columns.cells.group
         want = [(*cells.where[q], int(held[q])) for q in np.flatnonzero(held).tolist()]
         if not self._spread(j, held):
@@ -99,13 +105,29 @@ class RoundPlaces:
         return tuple(found)
 
     def add(self, j: int, t: int, cells: tuple[Cell, ...]) -> None:
-        """The job holds these devices in the round."""
+        """Give these devices to the job in a round.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        t
+            Number of the round.
+        cells
+            (machine, type, devices) of the job.
+        """
         for h, r, count in cells:
             self.free[t, h, r] -= count
         self.taken[j].append((t, cells))
 
     def remove(self, j: int) -> list[tuple[int, tuple[Cell, ...]]]:
-        """The job leaves; what it had."""
+        """Remove the job, and return the rounds and cells that it had.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         had, self.taken[j] = self.taken[j], []
         for t, cells in had:
             for h, r, count in cells:
@@ -113,7 +135,13 @@ class RoundPlaces:
         return had
 
     def improve(self, deadline: Deadline = NEVER) -> None:
-        """Move jobs to earlier ends, those left out first, until none can move; after the deadline only those left out."""
+        """Move jobs to earlier ends, those left out first, until none can move.
+
+        Parameters
+        ----------
+        deadline
+            Time after which only jobs that are left out move.
+        """
         utility = self.columns.utility
         moved = True
         while moved:
@@ -124,7 +152,7 @@ class RoundPlaces:
                 moved = self._earlier(j) or moved
 
     def _earlier(self, j: int) -> bool:
-        """Does the job find an earlier end? Then it goes there."""
+        """Move the job to an earlier end if there is one, and return whether it moved."""
         columns = self.columns  # a job that never ends has the number of rounds as its end
         before = self.taken[j][-1][0] if self.taken[j] else columns.problem.rounds
         part = slice(int(columns.start[j]), int(columns.start[j + 1]))
@@ -172,7 +200,10 @@ def _first_end(
     alone: Bools,
     apart: int,
 ) -> Ints:
-    """i64[k, 3], (round, mode, machine or -1), of the schedule that ends first, before ``before``; empty: there is none."""
+    """Return the schedule that ends first, and before ``before``; empty if there is none.
+
+    It is i64[k, 3] with (round, mode, machine or -1).
+    """
     machines, types = free.shape[1], free.shape[2]
     taken, count, done = np.empty((before - first, 3), dtype=np.int64), 0, 0.0
     for t in range(first, before):

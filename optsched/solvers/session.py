@@ -1,11 +1,11 @@
-"""`Session`: one live HiGHS that owns one compiled program. Inner loops change numbers here and never rebuild a model.
+"""`Session`: one live HiGHS with one compiled program; inner loops change its numbers and never rebuild a model.
 
-What HiGHS does silently is said aloud: every call's ``HighsStatus`` is checked, a misspelt option is an error, there
+Where HiGHS is silent, `Session` raises: every call's ``HighsStatus`` is checked and a misspelt option is an error. There
 is one thread number for the process (HiGHS's scheduler is global: a second number makes ``run`` fail), and the gaps
 are set for a proof (the default relative gap of 1e-4 proves nothing).
 
-HiGHS's tolerances are absolute numbers. So that a verdict does not depend on the unit of the objective, coefficients
-far from 1 are scaled by a power of two on their way in, which rounds nothing, and all that comes out is scaled back. The
+HiGHS's tolerances are absolute numbers. So that a result does not depend on the unit of the objective, coefficients
+far from 1 are scaled by a power of two on their way in, which rounds nothing, and all results are scaled back. The
 constant of the objective stays outside.
 """
 
@@ -55,8 +55,11 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One report of a running proof. ``incumbent`` and ``bound`` in the model's unit, nan while there is none;
-    ``gap`` = |incumbent - bound| / |incumbent| (inf without incumbent); ``seconds`` since the start of `solve`."""
+    """One report of a running proof.
+
+    ``incumbent`` and ``bound`` are in the model's unit, nan while there is none;
+    ``gap`` = |incumbent - bound| / |incumbent| (inf without incumbent); ``seconds`` since the start of `solve`.
+    """
 
     incumbent: float
     bound: float
@@ -66,18 +69,27 @@ class Progress:
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        """(bound, incumbent), None while there is none."""
+        """Pair (bound, incumbent), None while there is none."""
         return None if math.isnan(self.bound) else self.bound, None if math.isnan(self.incumbent) else self.incumbent
 
     def on_clock(self, part: float) -> Progress:
-        """The same interval with what a clock adds to values; the gap stays relative to what is left without it."""
+        """Return the same interval plus the part of values that a clock adds; the gap stays relative to the rest.
+
+        Parameters
+        ----------
+        part
+            The part to add.
+        """
         return replace(self, incumbent=self.incumbent + part, bound=self.bound + part)
 
 
 class _Silent(highspy.Highs):
-    """A HiGHS that never writes. Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
-    anyone could set an option, and in the middle of what a command prints as JSON. Not documented:
-    `tests/solvers/test_public_ground.py` says when it is gone."""
+    """A HiGHS that writes nothing.
+
+    Its constructor sets the callbacks, and from 1.16 on this logs a banner to stdout: before
+    any option can be set, and in the middle of what a command prints as JSON. This is not documented:
+    `tests/solvers/test_public_ground.py` reports when it is gone.
+    """
 
     def enableCallbacks(self) -> None:  # noqa: N802  highspy's name
         self.silent()
@@ -87,13 +99,16 @@ class _Silent(highspy.Highs):
 class Session:
     """One ``highspy.Highs`` with one `LinearProgram` in it.
 
+    Every method raises `OptschedError` that names the HiGHS call that failed.
+
     Parameters
     ----------
-    program : passed once, as CSC arrays.
-    relax : forget integrality.
-    options : HiGHS options by name; a name or value that HiGHS does not take raises.
-
-    Every method raises `OptschedError` naming the HiGHS call that failed.
+    program
+        The program, passed once as CSC arrays.
+    relax
+        Drop integrality.
+    options
+        HiGHS options by name; a name or value that HiGHS does not take raises an error.
     """
 
     solver = "HiGHS " + ".".join(
@@ -121,13 +136,24 @@ class Session:
         self._start: tuple[Floats, Bools] | None = None
 
     def _call(self, name: str, *args: Any) -> None:
-        """Call HiGHS and look at the status; a warning (a bound dropped, a value clipped) is as bad as an error."""
+        """Call HiGHS and check the status; a warning (a bound dropped, a value clipped) counts as an error."""
         status = getattr(self.highs, name)(*args)
         if status != highspy.HighsStatus.kOk:
             raise OptschedError(f"HiGHS: {name} returned {getattr(status, 'name', status)}")
 
     def set_options(self, **options: Any) -> None:
-        """Set HiGHS options; raises for a name or a value that HiGHS refuses."""
+        """Set HiGHS options.
+
+        Parameters
+        ----------
+        **options
+            Options by name.
+
+        Raises
+        ------
+        OptschedError
+            If HiGHS rejects a name or a value.
+        """
         for name, value in options.items():
             if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise OptschedError(f"HiGHS: setOptionValue refuses {name} = {value!r}")
@@ -135,23 +161,51 @@ class Session:
     # --- changes -------------------------------------------------------------------------------------------------
 
     def _change(self, name: str, count: int, which: Ints | None, *values: Floats) -> Ints:
-        """New numbers of all columns or rows, ``count``, or of some; returns which."""
+        """Set numbers of some columns or rows, or of all ``count``; return which."""
         which = np.arange(count) if which is None else which
         numbers = [np.asarray(each, dtype=np.float64) for each in values]
         self._call(name, len(which), which.astype(np.int32), *numbers)
         return which
 
     def set_cost(self, cost: Floats, columns: Ints | None = None) -> None:
-        """New objective coefficients (of all columns, or of ``columns``); the basis stays."""
+        """Set objective coefficients; the basis stays.
+
+        Parameters
+        ----------
+        cost
+            New coefficients, f64[k].
+        columns
+            Numbers of the columns, i64[k]; None: all.
+        """
         cost = np.asarray(cost, dtype=np.float64) * self._scale
         self._cost[self._change("changeColsCost", self.highs.getNumCol(), columns, cost)] = cost
 
     def set_rows(self, lower: Floats, upper: Floats, rows: Ints | None = None) -> None:
-        """New row bounds (of all rows, or of ``rows``); the basis stays."""
+        """Set row bounds; the basis stays.
+
+        Parameters
+        ----------
+        lower
+            New lower bounds, f64[k].
+        upper
+            New upper bounds, f64[k].
+        rows
+            Numbers of the rows, i64[k]; None: all.
+        """
         self._change("changeRowsBounds", self.highs.getNumRow(), rows, lower, upper)
 
     def set_bounds(self, lower: Floats, upper: Floats, columns: Ints | None = None) -> None:
-        """New column bounds (of all columns, or of ``columns``), those of integer columns rounded inwards."""
+        """Set column bounds, with those of integer columns rounded inwards.
+
+        Parameters
+        ----------
+        lower
+            New lower bounds, f64[k].
+        upper
+            New upper bounds, f64[k].
+        columns
+            Numbers of the columns, i64[k]; None: all.
+        """
         if self.is_mip:
             integer = np.zeros(self.highs.getNumCol(), dtype=bool)  # columns that were added are continuous
             integer[: len(self.program.c)] = self.program.integrality
@@ -159,7 +213,17 @@ class Session:
         self._change("changeColsBounds", self.highs.getNumCol(), columns, lower, upper)
 
     def add_columns(self, cost: Floats, A: sp.csc_array, *, upper: Floats | None = None) -> Ints:
-        """Append continuous columns >= 0 (csc block [rows, k]); returns their indices. ``upper``: inf by default."""
+        """Append continuous columns >= 0, and return their numbers.
+
+        Parameters
+        ----------
+        cost
+            Objective coefficients, f64[k].
+        A
+            Matrix, csc [rows, k].
+        upper
+            Upper bounds, f64[k]; None: inf.
+        """
         k, first = len(cost), self.highs.getNumCol()
         upper = np.full(k, math.inf) if upper is None else upper
         starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
@@ -169,19 +233,47 @@ class Session:
         return np.arange(first, first + k)
 
     def add_rows(self, A: sp.csr_array, lower: Floats, upper: Floats) -> Ints:
-        """Append rows (csr block [k, columns]); returns their indices."""
+        """Append rows, and return their numbers.
+
+        Parameters
+        ----------
+        A
+            Matrix, csr [k, columns].
+        lower
+            Lower bounds, f64[k].
+        upper
+            Upper bounds, f64[k].
+        """
         k, first = len(lower), self.highs.getNumRow()
         starts, indices = A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32)
         self._call("addRows", k, lower, upper, A.nnz, starts, indices, A.data)
         return np.arange(first, first + k)
 
     def set_coefficients(self, rows: Ints, columns: Ints, values: Floats) -> None:
-        """New entries of the matrix, one by one: for a few."""
+        """Set entries of the matrix one by one; for a few entries.
+
+        Parameters
+        ----------
+        rows
+            Row of every entry, i64[k].
+        columns
+            Column of every entry, i64[k].
+        values
+            New values, f64[k].
+        """
         for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
             self._call("changeCoeff", i, j, value)
 
     def mip_start(self, x: Floats, known: Bools | None = None) -> None:
-        """A (partial) solution to start from; HiGHS completes what is not ``known``. Kept for the next solve."""
+        """Keep a (partial) solution from which the next solve starts; HiGHS completes what is not ``known``.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        known
+            Columns whose value is known, bool[columns]; None: all.
+        """
         known = np.ones(len(x), dtype=bool) if known is None else known
         self._start = (np.asarray(x, dtype=np.float64), known)
 
@@ -195,17 +287,22 @@ class Session:
         objective_step: Fraction | float | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Outcome:
-        """Solve as it now stands; a second call starts from the last basis.
+        """Solve the current program; a second call starts from the last basis.
 
         Parameters
         ----------
-        time_limit : seconds of wall time for this solve (None: none). HiGHS may overrun it inside presolve.
-        node_limit : branch-and-bound nodes; unlike seconds it gives the same result on every machine.
-        objective_step : all solutions' values are multiples of it (plus the offset). Found by itself when all columns
-            with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the bound is
-            rounded. Give it where the model cannot show it but the theory can (integer instances have integer optima).
-            Without a step the proof ends at a gap of 0, with a solution feasible to `LinearProgram.tolerance`.
-        progress : called from within the solve on every new incumbent and every line HiGHS would log.
+        time_limit
+            Seconds of wall time for this solve (None: none). HiGHS may overrun it inside presolve.
+        node_limit
+            Number of branch-and-bound nodes; unlike seconds it gives the same result on every machine.
+        objective_step
+            Number of which all solutions' values are multiples (plus the offset). It is found automatically if all
+            columns with a cost are integer and their costs too; then the proof ends at a gap of 0.99 steps and the
+            bound is rounded. Pass it where theory proves it and the model cannot show it (integer instances have
+            integer optima). Without a step the proof ends at a gap of 0, with a solution feasible to
+            `LinearProgram.tolerance`.
+        progress
+            Function called from within the solve on every new incumbent and every line HiGHS would log.
         """
         step = objective_step if objective_step is not None else self.program.objective_step
         step = step if self.is_mip else None
@@ -223,8 +320,11 @@ class Session:
         return self._outcome(status, step, time.perf_counter() - began)
 
     def _run(self, deadline: Deadline, node_limit: int | None = None) -> str:
-        """Run HiGHS; returns how it ended. An LP without a verdict is solved again, without a basis and by the other simplex
-        method: the primal one sometimes ends "Unknown" where there is an optimum."""
+        """Run HiGHS, and return how it ended.
+
+        An LP without a result is solved again, without a basis and by the other simplex method: the primal method
+        sometimes ends with "Unknown" although there is an optimum.
+        """
         ended = self._ended(deadline, node_limit)
         if ended is None and not self.is_mip:
             self.highs.clearSolver()
@@ -246,7 +346,7 @@ class Session:
         return None if failed else _STATUS.get(self.highs.getModelStatus())
 
     def _give_start(self, deadline: Deadline) -> None:
-        """Hand the start over, complete in its integer columns: a hint, one that HiGHS does not take is none."""
+        """Pass the start to HiGHS, complete in its integer columns; it is a hint, which HiGHS may reject."""
         if self._start is None or not self.is_mip:
             return
         x, known = self._start
@@ -268,13 +368,16 @@ class Session:
         self.highs.setSolution(len(indices), indices, x[known])
 
     def _feasible(self) -> Floats | None:
-        """The solution that HiGHS holds, if it is one of the program."""
+        """Return HiGHS's current solution, if it is a solution of the program."""
         feasible = self.highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         return np.asarray(self.highs.allVariableValues()) if feasible else None
 
     def _unbounded_or_infeasible(self, deadline: Deadline, node_limit: int | None) -> str:
-        """Which of both a program without an optimum is: unbounded if there is any solution at all (of a MIP, too: Meyer,
-        On the existence of optimal solutions to integer and mixed-integer programming problems, Math. Prog. 7, 1974)."""
+        """Return whether a program without an optimum is unbounded or infeasible: it is unbounded if it has any solution.
+
+        This is true of a MIP, too: Meyer,
+        On the existence of optimal solutions to integer and mixed-integer programming problems, Math. Prog. 7, 1974.
+        """
         self._change("changeColsCost", self._cost.size, None, np.zeros(self._cost.size))
         try:
             status = self._run(deadline, node_limit)
@@ -339,15 +442,23 @@ class Session:
         )
 
     def _value(self, amount: float) -> float:
-        """A value of HiGHS in the model's unit, with the constant, which HiGHS never sees: it would round for it."""
+        """Return a value of HiGHS in the model's unit, plus the constant.
+
+        HiGHS never gets the constant, because its values would be rounded for it.
+        """
         return amount / self._scale + self.program.offset
 
     def solve_finely(self, time_limit: float | None = None) -> Outcome:
-        """As `solve`; an LP is then solved on in a unit of the objective in which no dual is lost in HiGHS's tolerances.
+        """Solve as `solve` does; solve an LP again in a unit of the objective in which HiGHS's tolerances hide no dual.
 
-        Reduced costs may be 1e-7 off, whatever they are made of: where costs of 1 stand beside duals of 1e-6, optima are
-        off in the fourth digit. So what the first solve finds has a value and no bound, ``limit`` if time was up before the
-        second had ended, ``feasible`` if that failed. Of a program whose rows and columns are those of the beginning.
+        Reduced costs may be off by 1e-7, whatever their size: if there are costs of 1 and duals of 1e-6, optima are
+        off in the fourth digit. So the first solve gives a value and no bound: ``limit`` if the time was up before the
+        second had ended, ``feasible`` if that failed. Use it only before rows or columns are added.
+
+        Parameters
+        ----------
+        time_limit
+            Seconds of wall time for both solves (None: none).
         """
         deadline = Deadline.after(time_limit)
         outcome = self.solve(time_limit=time_limit)
@@ -377,11 +488,11 @@ class Session:
     # --- what an LP knows ----------------------------------------------------------------------------------------
 
     def duals(self) -> Floats:
-        """Row duals d value / d right-hand side, in the model's sense (min: ``>=`` rows >= 0, ``<=`` rows <= 0)."""
+        """Return row duals d value / d right-hand side, in the model's sense (min: ``>=`` rows >= 0, ``<=`` rows <= 0)."""
         return np.asarray(self._solution().row_dual, dtype=np.float64) / self._scale
 
     def reduced_costs(self) -> Floats:
-        """Column duals c - A^T y in the same sense."""
+        """Return column duals c - A^T y in the same sense."""
         return np.asarray(self._solution().col_dual, dtype=np.float64) / self._scale
 
     def _solution(self) -> Any:
@@ -391,7 +502,10 @@ class Session:
         return solution
 
     def iis(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(rows, columns with bounds) that cannot all hold, an irreducible subsystem of the (relaxed) infeasible program."""
+        """Return (rows, columns with bounds) that cannot all hold.
+
+        They are an irreducible subsystem of the (relaxed) infeasible program.
+        """
         self.set_options(iis_strategy=IIS_STRATEGY)
         status, found = self.highs.getIis()
         if status == highspy.HighsStatus.kError:

@@ -1,9 +1,9 @@
-"""The optimum of all schedules that share GPUs and may preempt, for very few jobs that cannot run apart.
+"""Optimum of all schedules that share GPUs and may preempt, for very few jobs that cannot run apart.
 
-**Problem**: n jobs of which every two meet on some GPU and no three fit at once (`meet_in_pairs`; jobs that need all GPUs
-of a cluster, say), at most two on a GPU, slow-downs xi; minimise sum C_j. Jobs may be interrupted and resumed without
-cost. It is the optimum of the class ``gpu-sharing``, to which exclusive preemptive schedules belong;
-`optsched.solvers.sharing_orders` has that without preemption, which is no smaller.
+**Problem**: n jobs of which every two meet on some GPU and no three fit at once (`meet_in_pairs`; for example jobs that need
+all GPUs of a cluster), at most two on a GPU, slow-downs xi; minimise sum C_j. Jobs may be interrupted and resumed without
+cost. It is the optimum of the class ``gpu-sharing``, to which exclusive preemptive schedules belong.
+`optsched.solvers.sharing_orders` computes the optimum without preemption, which is no smaller.
 
 **Method**: one linear program for every order of the 2 n events, releases (in their own order) and completions. t_q: time
 of event q, known for a release; d_qS: seconds of interval q in which the set S of one or two jobs runs, released before
@@ -39,7 +39,10 @@ Piece = tuple[float, tuple[int, ...]]  # seconds, jobs that run
 
 @dataclass(frozen=True)
 class PreemptiveSharing:
-    """``value`` sum C_j, seconds; ``pieces``: (seconds, jobs that run), in turn from time 0; ``programs`` solved."""
+    """Optimum ``value`` sum C_j in seconds, and the number of ``programs`` solved.
+
+    ``pieces``: (seconds, jobs that run), in turn from time 0.
+    """
 
     value: float
     pieces: tuple[Piece, ...]
@@ -47,7 +50,13 @@ class PreemptiveSharing:
 
 
 def meet_in_pairs(instance: Instance) -> str | None:
-    """Why it does not apply, in words: every two gangs meet, no three run at once, and it does not matter where; or None."""
+    """Return why the method does not apply, or None: every two gangs meet, no three run at once, and places do not matter.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    """
     if instance.at_task_level or instance.interference is None:
         return "nothing says what sharing costs"
     width, total = np.sort(instance.gpus), instance.cluster.gpus
@@ -62,9 +71,17 @@ def meet_in_pairs(instance: Instance) -> str | None:
 
 
 def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
-    """The least sum of completion times, with sharing and preemption.
+    """Return the least sum of completion times, with sharing and preemption.
 
-    `InputError` for more than 5 jobs, and as `meet_in_pairs` says.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs or more than 5, or for a reason of `meet_in_pairs`.
     """
     if not 1 <= instance.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=instance.n, legal=f"1 to {MOST}")

@@ -55,7 +55,7 @@ PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # fo
 
 
 def model_names() -> list[str]:
-    """Every name that ``solve(model=...)`` knows: formulations and the methods that need none."""
+    """Return every name that ``solve(model=...)`` accepts: formulations, and methods without a formulation."""
     return sorted({*FORMULATIONS.names(), *METHODS.names()})
 
 
@@ -68,7 +68,7 @@ def solve(
     horizon: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
-    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
+    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or bound its optimum.
 
     ``total_utility`` is maximised, over preemptive schedules (``gang``): an interval, by `optsched.solvers.utility`.
 
@@ -77,33 +77,51 @@ def solve(
 
     Parameters
     ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    objective : its name; None: the instance's own, else ``total_flow_time``.
-    model : a name of `model_names`; None: what suits the instance (one machine: sequences, by sublimation; gangs of one
-        size, all there at first: branching over machines' schedules; gangs: partial schedules, bounded by prices of slots;
-        types or memory: placements; speed that depends on the placement: branching over orders and modes, beyond a dozen
-        jobs the program with modes).
-    time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved, or memory
-        ends it.
-    horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective
+        Name of the objective; None: the instance's own, else ``total_flow_time``.
+    model
+        Name of `model_names`; None: a method that suits the instance. One machine: sequences, by sublimation. Gangs
+        of one size that all arrive first: branching over machines' schedules. Gangs: partial schedules, bounded by
+        prices of slots. Types or memory: placements. Speed that depends on the placement: branching over orders and
+        modes, beyond a dozen jobs the program with modes.
+    time_limit
+        Seconds, in which a list schedule comes first; one step may overrun it. None: until the optimum is proved,
+        or memory ends it.
+    horizon
+        Latest completion allowed, in seconds (None: any). Only formulations support it, and only with it can an
         instance be infeasible.
-    progress : called with the interval as it shrinks, from within.
+    progress
+        Function called with the interval as it shrinks, from within.
 
-    Returns a `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the
-    schedule and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times
-    of all left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what
-    rounding of times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of
-    the flow (of what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that
-    neither the epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that
-    applies, and at last to the interval between the best certificate and the best schedule; ``note`` says so.
-    No method knows of contention between whole jobs, which only slows: a schedule in which nobody is slowed is optimal all
-    the same; the referee refuses the others, and a bound may be all that is left.
+    Returns
+    -------
+    Solution
+        The solution.
 
     Raises
     ------
     InputError
-        For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
+        If the objective or the model is unknown, if the model does not apply (with the reason), or if jobs have no
+        durations.
 
+    Notes
+    -----
+    The solution is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule, and the
+    value, recomputed from the schedule in fractions, equals the bound. They are equal exactly if float64 represents the
+    times of all left-shifted schedules. Else they may differ by up to max(16, n) units in the last place of every
+    completion time: this is the effect of rounding times, and the proof is one of the rounded problem. If times have no
+    common unit, they may differ by up to 1e-9 of the flow (the cost of jobs after their arrival:
+    `SolveState.at_stake`). Times count from the first arrival, so neither the epoch of a log nor its unit matters.
+
+    A method whose numbers fail gives way to the next one that applies, and at last to the interval between the best
+    certificate and the best schedule; ``note`` says so. No method models contention between whole jobs, which only
+    slows jobs: a schedule in which no job is slowed is optimal all the same; the referee rejects the others, and then
+    only a bound may be left.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> best = osd.solve("rigid-06-1", "total_completion_time")
     >>> best.status, best.value, best.bound
@@ -119,18 +137,24 @@ def solve(
 
 @dataclass(frozen=True)
 class Solve:
-    """One solve: `run` it; meanwhile any thread may ask what it has come to `so_far`."""
+    """One solve: `run` it; meanwhile any thread may ask for its result `so_far`."""
 
     instance: Instance
     state: SolveState
     named: Method | None
 
     def run(self) -> Solution:
-        """To the end or the deadline."""
+        """Solve to the end or the deadline."""
         return self._noted(_run(self.state, self.named))
 
     def so_far(self, why: str) -> Solution:
-        """The best schedule, at least a list schedule, and the best bound by now; ``why`` no more is known."""
+        """Return the best schedule, at least a list schedule, and the best bound by now.
+
+        Parameters
+        ----------
+        why
+            Sentence for the note: why the proof is not complete.
+        """
         with contextlib.suppress(OptschedError, ArithmeticError):
             self.state.any_schedule()
         return self._noted(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
@@ -148,7 +172,23 @@ def begin(
     horizon: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solve | UtilitySolve:
-    """As `solve`, which may already be under way when the clock of its ``deadline`` is running; raises the same."""
+    """Prepare a `solve` whose ``deadline`` may already be running; raises the same errors.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective
+        Name of the objective; None: the instance's own, else ``total_flow_time``.
+    model
+        Name of `model_names`; None: a method that suits the instance.
+    deadline
+        Time at which to stop.
+    horizon
+        Latest completion allowed, in seconds; None: any.
+    progress
+        Function called with the interval as it shrinks.
+    """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
     instance.require_whole_jobs("solve")
@@ -209,10 +249,10 @@ def _run(state: SolveState, named: Method | None) -> Solution:
 
 
 def _with_fallbacks(state: SolveState, method: Method) -> Solution:
-    """The method's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
+    """Return the result of the method or, if its numbers fail, of the next one that applies; at last the interval so far.
 
-    They fail where it gives up, where a schedule refutes its bound, and where tolerances leave its proof open. Schedules and
-    bounds that are in the state by then stay: each has been judged.
+    They fail if the method gives up, if a schedule refutes its bound, or if tolerances leave its proof open. Schedules and
+    bounds that are in the state by then stay: each has been checked.
     """
     failed = [method.name]
     following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
@@ -255,7 +295,7 @@ def _method_named(name: str) -> Method:
 
 
 def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
-    """The first of the named methods that applies and is not too large."""
+    """Return the first of the named methods that applies and is not too large."""
     for name in names:
         method = _method_named(name)
         if method.applies(state) is not None:

@@ -1,9 +1,9 @@
 """`UtilitySolve`: the most total utility, sum w_j N_j / (C_j - r_j), of preemptive gangs on GPUs of several types.
 
-From below schedules in rounds (`optsched.solvers.round_packing`), for shorter and shorter rounds while there is time: in
-its last round a job completes as soon as its work is done, and whoever is next on its GPUs starts then. From above the
-best certificate of the class ``gang``, which holds for all schedules, in rounds or not. What lies between is not closed:
-with short rounds their LP is large, and the certificate is a fluid's.
+The value comes from schedules in rounds (`optsched.solvers.round_packing`), with shorter and shorter rounds while there is
+time. In its last round a job completes as soon as its work is done, and the next job on its GPUs starts then. The upper
+bound is the best certificate of the class ``gang``, which holds for all schedules, in rounds or not. The gap is not closed:
+with short rounds their LP is large, and the certificate is that of a fluid.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NOTE = "the best schedule in rounds and the best certificate: no method proves a
 
 @dataclass
 class UtilitySolve:
-    """One solve under way; `run` it, and meanwhile ask what it has come to `so_far`."""
+    """One solve under way; `run` it, and meanwhile ask for its result `so_far`."""
 
     instance: Instance
     goal: Objective
@@ -63,7 +63,7 @@ class UtilitySolve:
             raise InputError("jobs that pay for restarts are not modelled in rounds", field="restart", legal="none")
 
     def run(self) -> Solution:
-        """Until rounds are as short as they get, or the deadline."""
+        """Solve until rounds are as short as they get, or the deadline."""
         relative = self.instance.relative
         if self.instance.n:
             first = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
@@ -115,7 +115,13 @@ class UtilitySolve:
             self.progress(event)
 
     def so_far(self, why: str) -> Solution:
-        """The best schedule and bound by now; ``why`` no more is known."""
+        """Return the best schedule and bound by now.
+
+        Parameters
+        ----------
+        why
+            Sentence for the note: why the proof is not complete.
+        """
         value, schedule = self.best or (Fraction(0) if not self.instance.n else None, None)
         bound = self.certificate.value if self.certificate else value
         closed = value is not None and value == bound
@@ -138,7 +144,17 @@ class UtilitySolve:
 
 
 def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Schedule:
-    """Schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round."""
+    """Return schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    problem
+        The problem in rounds.
+    placed
+        Rounds and cells of every job.
+    """
     rows = list[Row]()
     length = problem.seconds
     for j, rounds in enumerate(placed):
@@ -169,7 +185,10 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
 
 
 def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> list[Row]:
-    """All as early as their order on every machine allows: who ends within a round leaves GPUs to those behind at once."""
+    """Move all segments to the left as far as their order on every machine allows.
+
+    A job that ends within a round leaves its GPUs at once.
+    """
     free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}  # from when on, GPU by GPU
     ended, found = list(arrival), list[Row]()
     for j, start, end, work, cells in sorted(rows, key=lambda row: row[1]):

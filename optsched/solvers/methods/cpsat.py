@@ -3,7 +3,7 @@
 A second opinion that shares no formulation with the others: an interval a job, one cumulative resource of G GPUs, on an
 integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy 1.15.x
 cannot be imported in one process, in either order, since one finds functions of the other's HiGHS; 1.14.0 and 1.16.0 can.
-Hence the worker.
+This is why there is a worker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _applies(state: SolveState) -> str | None:
 
 
 def _problem(state: SolveState) -> dict[str, Any]:
-    """The instance in integers: times in slots, costs in steps."""
+    """Return the instance in integers: times in slots, costs in steps."""
     grid, step = there(state.grid), there(state.step)
     horizon = int(grid.release.max() + grid.duration.sum())
     slope, kink, base = [], [], []  # base: of a maximum; of a sum it is a constant

@@ -28,7 +28,18 @@ ULPS = 4  # so much later than a float says, that it less the duration is not be
 
 
 def formulation_method(name: str) -> Method:
-    """The method through the formulation of that name; `InputError` when there is none."""
+    """Return the method that uses a formulation.
+
+    Parameters
+    ----------
+    name
+        Name of the formulation.
+
+    Raises
+    ------
+    InputError
+        If there is no such formulation.
+    """
     formulation = FORMULATIONS.get(name)
     return Method(
         name, lambda state: formulation.applies(state.instance, state.goal.name), lambda state: _run(formulation, state)
@@ -92,7 +103,7 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
 
 
 def _latest(formulation: Formulation, state: SolveState) -> Any:
-    """Latest completions: the horizon asked for, and what a schedule better than the incumbent needs."""
+    """Return latest completions: the requested horizon, and what a schedule better than the incumbent needs."""
     if not formulation.exact or state.value is None:
         return state.horizon
     latest = latest_completions(state.instance, state.goal.name, float(state.value))

@@ -1,9 +1,9 @@
-"""The methods of jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
+"""Methods for jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
 
-``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts where the jobs are one gang set.
+``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts if the jobs are one gang set.
 ``sharing-orders`` (`optsched.solvers.sharing_orders`) proves it for very few jobs on any GPUs, in exact arithmetic.
 ``sharing-branching`` (`optsched.solvers.sharing_search`) finds the best schedule that starts jobs at events, on any number
-of GPUs; that is proved optimal for two jobs, and otherwise where a certificate for the class meets it.
+of GPUs. That schedule is proved optimal for two jobs, and otherwise if a certificate for the class meets it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _solve_program(state: SolveState) -> MethodReport:
 
 
 def _solve_orders(state: SolveState) -> MethodReport:
-    """No time limit: `choices` bounds the work."""
+    """Solve without a time limit: `choices` bounds the work."""
     _search(state, FIRST_NODES)
     found = best_shared_order(state.instance, certify=True)
     state.offer(found.schedule)
@@ -73,7 +73,7 @@ def _solve_orders(state: SolveState) -> MethodReport:
 
 
 def _before(state: SolveState) -> Fraction:
-    """sum C_j minus the objective."""
+    """Return sum C_j minus the objective."""
     releases = state.instance.arrival.tolist() if state.goal.name == "total_flow_time" else []
     return sum((Fraction(r) for r in releases), Fraction(0))
 

@@ -1,6 +1,6 @@
-"""The method ``machine-schedules``: gangs of one size that are all there at 0, by branch and price over machines' schedules.
+"""The method ``machine-schedules``: gangs of one size released at 0, by branch and price over machines' schedules.
 
-**Problem** P || sum w_j C_j: of G GPUs, floor(G / g) gangs of g run together, so that they are identical machines.
+**Problem** P || sum w_j C_j: on G GPUs floor(G / g) gangs of g run together, so they are identical machines.
 Every cost must rise from the moment at which the job could be done: completion and flow times do, tardiness does not.
 """
 
@@ -54,7 +54,7 @@ def _applies(state: SolveState) -> str | None:
 
 
 def _jobs(state: SolveState) -> tuple[ParallelJobs | None, Ints, Fraction]:
-    """(the jobs in Smith's order, their positions, what a unit of their integer costs is worth)."""
+    """Return (the jobs in Smith's order, their positions, the value of a unit of their integer costs)."""
     grid, instance = there(state.grid), state.instance
     rise = [cost.slope * grid.unit for cost in state.costs]
     step = common_step(rise) or Fraction(1)
@@ -116,7 +116,7 @@ NOTHING = 1e-6  # of a column's value, or a mean start
 
 @dataclass(frozen=True)
 class ParallelJobs:
-    """``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on so many ``machines``."""
+    """Jobs ``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on a number of ``machines``."""
 
     length: Ints
     weight: Ints
@@ -124,28 +124,31 @@ class ParallelJobs:
 
     @property
     def n(self) -> int:
-        """How many."""
+        """Number of jobs."""
         return int(self.length.size)
 
     @cached_property
     def latest_start(self) -> Ints:
-        """In an optimal schedule some machine is free for job j when the others have done all the other work on average."""
+        """Latest starts of an optimal schedule, i64[n].
+
+        Some machine is free for job j when the machines have done all the other work on average.
+        """
         return (self.length.sum() - self.length) // self.machines
 
     @cached_property
     def horizon(self) -> int:
-        """No load of an optimal schedule is larger."""
+        """Largest load of a machine in an optimal schedule."""
         return int((self.latest_start + self.length).max())
 
     @cached_property
     def first_end(self) -> int:
-        """In some optimal schedule no load is smaller: its machine would take the last job of another one."""
+        """Lower bound on the loads of some optimal schedule: a machine with less would take the last job of another one."""
         total, longest = int(self.length.sum()), int(self.length.max())
         return max(0, -((self.machines - 1) * longest - total) // self.machines)
 
     @cached_property
     def penalty(self) -> Ints:
-        """More than any job can cost, with what it makes others pay."""
+        """Amount above the cost of any job, with the delay that it causes for others, i64[n]."""
         return 2 * (self.weight * self.horizon + self.length * int(self.weight.sum())) + 1
 
     @cached_property
@@ -155,11 +158,17 @@ class ParallelJobs:
         return next((1 << k for k in range(SCALES, -1, -1) if largest << k < LARGE), 0)
 
     def open_starts(self) -> Bools:
-        """bool[n, H + 1]: where a job may start."""
+        """Return the starts that are allowed, bool[n, H + 1]."""
         return np.arange(self.horizon + 1) <= self.latest_start[:, None]
 
     def in_turn(self, order: Ints) -> Ints:
-        """Machine of every job when each goes, in that order, to the one with the least load."""
+        """Return the machine of every job when each goes, in order, to the machine with the least load.
+
+        Parameters
+        ----------
+        order
+            The jobs in order, i64[n].
+        """
         load, machine = np.zeros(self.machines, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
         for j in order.tolist():
             machine[j] = np.argmin(load)
@@ -167,7 +176,13 @@ class ParallelJobs:
         return machine
 
     def starts(self, machine: Ints) -> Ints:
-        """Start of every job on its machine, in Smith's order."""
+        """Return the start of every job on its machine, in Smith's order.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n].
+        """
         start = np.zeros(self.n, dtype=np.int64)
         for i in range(self.machines):
             here = machine == i
@@ -175,7 +190,13 @@ class ParallelJobs:
         return start
 
     def cost(self, machine: Ints) -> int:
-        """Of an assignment to machines."""
+        """Return the cost of an assignment to machines.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n].
+        """
         return int(self.weight @ (self.starts(machine) + self.length))
 
 
@@ -196,11 +217,19 @@ class MachineBranching:
 
     @property
     def closed(self) -> bool:
-        """Proved?"""
+        """True if the optimum is proved."""
         return self.lower >= self.upper
 
     def search(self, machine: Ints, kicks: int) -> None:
-        """Local search from an assignment, which is changed."""
+        """Search locally from an assignment.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n]; changed.
+        kicks
+            Number of repetitions.
+        """
         jobs = self.jobs
         cost = improve(jobs.length, jobs.weight, machine, jobs.machines, kicks, self.lower, self._seed)
         self.paths = np.vstack([machine == np.arange(jobs.machines)[:, None], self.paths])
@@ -209,7 +238,7 @@ class MachineBranching:
             self._tell()
 
     def run(self) -> None:
-        """Until it is proved, or the time is up."""
+        """Search until the optimum is proved, or the time is up."""
         for _ in range(MORE_KICKS):
             if not self.deadline.passed:
                 self.search(self.machine.copy(), KICKS)
@@ -242,7 +271,7 @@ class MachineBranching:
             self._tell()
 
     def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
-        """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""
+        """Solve the LP of a node, whose bound rises; return (mean start of every job, its variance, open starts)."""
         jobs = self.jobs
         shape = (jobs.n, jobs.horizon + 1)
         bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
@@ -293,16 +322,19 @@ class MachineBranching:
         return mean, spread, open_start
 
     def _fit(self, paths: Bools, open_start: Bools) -> Bools:
-        """Which paths use open starts only, bool[k]."""
+        """Return which paths use open starts only, bool[k]."""
         start = np.minimum(self._starts(paths), self.jobs.horizon)  # where nothing starts
         return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
 
     def _starts(self, paths: Bools) -> Ints:
-        """Start of every job on each path, 0 for others, i64[k, n]."""
+        """Return the start of every job on each path, 0 for others, i64[k, n]."""
         return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
 
     def _columns(self, paths: Bools, nobody: bool = False) -> PricedColumns:
-        """Paths as columns over a row a job and one that counts machines, after a column of ``nobody`` for each row."""
+        """Return paths as columns; the rows are the jobs and one that counts machines.
+
+        With ``nobody`` a column for each row comes first.
+        """
         jobs = self.jobs
         value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
         A = np.vstack([paths.T, np.ones((1, len(paths)))])
@@ -312,7 +344,7 @@ class MachineBranching:
         return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)))
 
     def _price(self, price: Ints, open_start: Bools) -> tuple[int, Bools]:
-        """(what prices prove, times ``scale``; the cheapest path to each of the cheapest loads, bool[k, n])."""
+        """Return (bound that prices prove, times ``scale``; cheapest path to each of the cheapest loads, bool[k, n])."""
         jobs = self.jobs
         least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, self._before)
         final = self._before[-1, jobs.first_end :]
@@ -323,7 +355,7 @@ class MachineBranching:
         return sum(price.tolist()) + jobs.machines * int(final[ends[0]]) if ends.size else FAR, taken
 
     def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
-        """Close the starts of no better schedule, by the prices that proved most."""
+        """Close the starts that are in no better schedule, by the prices with the best bound."""
         jobs = self.jobs
         weight = jobs.weight * jobs.scale
         least_before(jobs.length, weight, price, open_start, self._before)
@@ -343,7 +375,7 @@ class _Node:
 
 
 def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:
-    """Two copies: a job starts by its mean, or later. None where no job has two starts left: the only schedule is known."""
+    """Return two copies: a job starts by its mean, or later; none if only one schedule is left."""
     many = open_start.sum(axis=1) > 1
     if not many.any():
         return []

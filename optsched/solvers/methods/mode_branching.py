@@ -2,20 +2,19 @@
 
 **Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, for a handful of jobs; times may be any real numbers.
 
-Serial generation extended by modes: put the jobs one after the other, each in some mode (`optsched.models.mapped_modes`) at
-its earliest feasible start beside those before it. Fix the modes of an optimal schedule with the smallest sum of completions
-and list its jobs by (start, position): no job can move to the left, so every one is where generation in this order puts
-it. Hence it is enough to look at
+The method is serial generation extended by modes: put the jobs one after the other, each in some mode
+(`optsched.models.mapped_modes`), at its earliest feasible start given those before it. Fix the modes of an optimal schedule
+with the smallest sum of completions and list its jobs by (start, position): no job can move to the left, so generation in
+this order gives every job its start. Hence it is enough to look at
 
 * sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
   which the jobs that still run leave enough GPUs for the mode;
-* starts before some other open job could have come and gone (it would have, and nobody would be later);
-* of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
+* starts before some other open job could have run and ended (it would have, and no job would be later);
+* one of several modes that differ only by alike nodes on which the same GPUs become free at the same times.
 
-A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
-runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
-shares nothing with this but the modes. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998),
-431-450.
+A node is pruned if its cost so far and the least cost of every open job, in its best mode together with the running jobs,
+add up to no less than the best known value. Exponential: about n! B^n without pruning. This method shares only the modes
+with the formulations. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998), 431-450.
 """
 
 from __future__ import annotations
@@ -41,7 +40,21 @@ ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are t
 
 
 def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, seconds: Floats) -> Problem:
-    """The arrays of an instance and its modes: i64[n + 1], i64[B, N], f64[B] as in `MappedModes`."""
+    """Return the arrays of an instance and its modes.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    goal
+        The objective.
+    offset
+        First mode of every job as in `MappedModes`, i64[n + 1].
+    held
+        GPUs of every mode on every node, i64[B, N].
+    seconds
+        Duration of every mode, f64[B].
+    """
     cost, cluster = regular_cost(goal, instance), instance.cluster
     return Problem(
         *(instance.arrival.copy(), offset, held, seconds, cluster.node_gpus.copy(), cluster.node_group.copy()),
@@ -88,7 +101,7 @@ add_method(NAME, _applies, _run)
 
 # The search of `mode_branching`, compiled: depth first, resumable, best child first.
 class Problem(NamedTuple):
-    """n jobs, B modes, N nodes; `MappedModes` and `RegularCost` as arrays. ``alike`` i64[N]: the group of a node."""
+    """Arrays of `MappedModes` and `RegularCost`: n jobs, B modes, N nodes. ``alike`` i64[N]: the group of a node."""
 
     release: Floats
     offset: Ints
@@ -103,7 +116,7 @@ class Problem(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The state of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
+    """State of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
 
     level: Ints  # [the level]
     job: Ints  # i64[n] placed at each level, with mode, start, value up to there
@@ -120,7 +133,17 @@ class Stack(NamedTuple):
 
 
 def empty_stack(n: int, modes: int, value: float) -> Stack:
-    """A search that has not begun and knows a schedule of this value."""
+    """Return the state of a search that has not begun.
+
+    Parameters
+    ----------
+    n
+        Number of jobs.
+    modes
+        Number of modes.
+    value
+        Value of a known schedule.
+    """
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
@@ -260,7 +283,28 @@ def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
 
 @njit(interpreted=False)
 def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tuple[bool, int]:
-    """Search on for at most so many nodes: (is the search at its end?, nodes looked at). ``owner`` i64[B]: job of a mode."""
+    """Continue the search for a limited number of nodes.
+
+    Parameters
+    ----------
+    p
+        The problem.
+    s
+        State of the search; changed.
+    owner
+        Job of every mode, i64[B].
+    margin
+        Amount by which a better value must be lower.
+    nodes
+        Largest number of nodes.
+
+    Returns
+    -------
+    done
+        Whether the search is complete.
+    seen
+        Number of nodes looked at.
+    """
     n, seen = p.release.size, 0
     placed = np.zeros(n, dtype=np.bool_)
     for i in range(s.level[0]):

@@ -1,4 +1,4 @@
-"""The method ``partial-schedules``: rigid gangs: partial schedules, bounded by prices of slots of time."""
+"""The method ``partial-schedules``: rigid gangs by partial schedules, bounded by prices of slots of time."""
 
 from __future__ import annotations
 
@@ -47,8 +47,11 @@ TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at h
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """``order`` i64[n] of the best schedule within the limit, or None; in units of `StartBounds`: its ``cost``, and the
-    ``bound`` that no schedule is below, or BEYOND where nothing was left out; ``finished`` unless the clock stopped it."""
+    """Result of a search, in units of `StartBounds`.
+
+    ``order`` i64[n] of the best schedule within the limit, or None; its ``cost``, and the ``bound`` that no schedule is
+    below, or BEYOND if no state was left out; ``finished`` unless the time was up.
+    """
 
     order: Ints | None
     cost: int
@@ -57,8 +60,11 @@ class Searched:
 
 
 class States(NamedTuple):
-    """Columns: ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
-    ``job``, i64[M]."""
+    """Partial schedules as columns.
+
+    ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
+    ``job``, i64[M].
+    """
 
     gone: Ints
     free: Ints
@@ -69,17 +75,47 @@ class States(NamedTuple):
 
     @classmethod
     def empty(cls, states: int, words: int, total: int) -> States:
-        """For as many states."""
+        """Return columns for a number of states.
+
+        Parameters
+        ----------
+        states
+            Number of states M.
+        words
+            Number of words of S.
+        total
+            Number of GPUs G.
+        """
         columns = (np.zeros(states, dtype=np.int64) for _ in range(4))
         return cls(np.zeros((states, words), dtype=np.int64), np.zeros((states, total), dtype=np.int64), *columns)
 
     def take(self, chosen: Ints) -> States:
-        """Some states, copied."""
+        """Return some states, copied.
+
+        Parameters
+        ----------
+        chosen
+            Numbers of the states, i64[k].
+        """
         return States(*(column[chosen] for column in self))
 
 
 def search_states(bounds: StartBounds, times: Times, limit: int, width: int, deadline: Deadline) -> Searched:
-    """The best schedule that costs at most ``limit`` (units of ``bounds``), as far as ``width`` and ``deadline`` let it."""
+    """Return the best schedule within a limit, as far as ``width`` and ``deadline`` allow.
+
+    Parameters
+    ----------
+    bounds
+        Bounds of the prices.
+    times
+        Times of the jobs.
+    limit
+        Largest cost, in units of ``bounds``.
+    width
+        Largest number of states of a level.
+    deadline
+        Time at which to stop.
+    """
     jobs = bounds.jobs
     n, words = jobs.release.size, -(-jobs.release.size // WORD)
     given = times, jobs.gpus, bounds.bits, bounds.paid, bounds.least, bounds.later
@@ -123,7 +159,10 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
 
 @njit
 def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
-    """``free``, ascending, is when GPUs are, once a gang has started on those of ``before``, and nothing starts earlier."""
+    """Set ``free``, ascending, to when GPUs are free after a gang has started on those of ``before``.
+
+    No other gang starts earlier than this one.
+    """
     end, k = start + length, gang
     while k < before.size and before[k] < end:
         free[k - gang] = max(before[k], start)
@@ -136,7 +175,10 @@ def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
 
 @njit
 def _expand(states, first, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
-    """(states found, the bound from which on they are left out): children of states join those ``found`` so far."""
+    """Add the children of states to those ``found`` so far.
+
+    Returns (number of states found, bound from which on they are left out).
+    """
     gone, free, cost, _, _, _ = states
     (release, length, shift, rise, base, before), gpus, bits, paid, least, later = given
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
@@ -183,8 +225,10 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
 
 @njit
 def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after):  # type: ignore[no-untyped-def]
-    """What the jobs that wait, and all from ``next_`` on, cost at least; ``free`` rises to the moment at which the first of
-    them can start."""
+    """Return the least cost of the waiting jobs and of all from ``next_`` on.
+
+    ``free`` rises to the moment at which the first of them can start.
+    """
     soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
     for x in range(waiting.size + jobs - next_):
         i = waiting[x] if x < waiting.size else next_ + x - waiting.size
@@ -210,7 +254,7 @@ def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after)
 
 @njit
 def _mixed(words, mixed):  # type: ignore[no-untyped-def]
-    """A hash of integers, of 62 bits."""
+    """Return a hash of integers, of 62 bits."""
     for word in words:
         mixed = ((mixed ^ int(word)) * 1000003) & HASH
         mixed ^= mixed >> 31
@@ -219,7 +263,7 @@ def _mixed(words, mixed):  # type: ignore[no-untyped-def]
 
 @njit
 def _place(key, free, all_gone, all_free, table):  # type: ignore[no-untyped-def]
-    """Where a state is in the hash table, or may be."""
+    """Return the position of a state in the hash table, or the one where it can be added."""
     at = _mixed(free, _mixed(key, 0)) & (table.size - 1)
     while table[at] >= 0:
         same = True
@@ -235,7 +279,7 @@ def _place(key, free, all_gone, all_free, table):  # type: ignore[no-untyped-def
 
 @njit
 def _cut(found, width, table):  # type: ignore[no-untyped-def]
-    """(states kept, the least bound of those left out): the ``width`` best, in a new hash table."""
+    """Keep the ``width`` best states in a new hash table; return (states kept, the least bound of those left out)."""
     gone, free, cost, bound, parent, job = found
     order = np.argsort(bound, kind="mergesort")
     cut = bound[order[width]]
@@ -249,7 +293,7 @@ def _cut(found, width, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
-    """bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
+    """Return bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
     kept, mixed = np.ones(cost.size, dtype=np.bool_), np.zeros(cost.size, dtype=np.int64)
     for q in range(cost.size):
         mixed[q] = _mixed(gone[q], 0)
@@ -317,11 +361,17 @@ class Search:
 
     @property
     def limit(self) -> int:
-        """The value in steps that a better schedule has at most; -1: rounded times are less than jobs pay at least."""
+        """Largest value of a better schedule in steps; -1: rounded times are less than the least cost of the jobs."""
         return max(int((there(self.state.value) - self.clock.margin - self.clock.zero) // self.clock.step), -1)
 
     def raise_bound(self, steps: int) -> None:
-        """No schedule of open starts is below."""
+        """Take a bound on schedules of open starts.
+
+        Parameters
+        ----------
+        steps
+            The bound in steps.
+        """
         bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
         if finest is not None:  # from the least value of all on, values are multiples of it
             bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
@@ -329,7 +379,13 @@ class Search:
         self.state.report(self.passes)
 
     def certificate(self, bounds: StartBounds) -> Certificate:
-        """What prices prove of all starts."""
+        """Return the certificate that prices prove over all starts.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the prices.
+        """
         state, grid, step = self.state, self.clock.grid, self.clock.step
         own = list[tuple[int, Integers]]()
         for row in bounds.prices[np.argsort(self.order)]:
@@ -342,7 +398,7 @@ class Search:
         return price_certificate(state.instance, state.goal.name, EXCLUSIVE, prices)
 
     def price(self) -> StartBounds | None:
-        """Prices, and without the starts that they prove to be of no use; None where no better schedule is left."""
+        """Find prices, and give up starts that they prove useless; return None if no better schedule is left."""
         own, deadline = np.zeros((self.jobs.release.size, self.jobs.slots)), self.state.deadline.share(0.5)
         if self.jobs.release.size <= SMALL:
             given, goal = self.state.schedule, self.state.goal.name
@@ -365,7 +421,7 @@ class Search:
         return self.jobs.prove(own)
 
     def run(self) -> None:
-        """Pass after pass to the proof, the deadline or the end of memory: wider ones, at last with limits that rise."""
+        """Make passes up to the proof, the deadline or the end of memory: wider ones, at last with limits that rise."""
         bounds, width, gain = self.price(), FIRST, 1
         most = BYTES // (8 * (self.jobs.release.size + 3 * self.jobs.total))
         target, proved = self.limit, 0 if bounds is None else bounds.steps
@@ -382,7 +438,17 @@ class Search:
             target = min(self.limit, proved + gain) if width > WIDE and 2 * gain < self.limit - proved else self.limit
 
     def search(self, bounds: StartBounds, target: int, width: int) -> Searched:
-        """A pass for schedules of at most ``target`` steps, at prices for what is left of the starts then."""
+        """Make one pass for schedules of at most ``target`` steps, at prices for the starts that are then left.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the prices.
+        target
+            Largest value of a schedule, in steps.
+        width
+            Largest number of states of a level.
+        """
         self.passes += 1
         jobs = self.jobs.without(bounds, target)
         if jobs is None:

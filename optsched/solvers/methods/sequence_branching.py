@@ -40,7 +40,15 @@ def _applies(state: SolveState) -> str | None:
 
 
 def machine_of(state: SolveState, horizon: int) -> SingleMachine:
-    """The jobs with costs in steps (integers), without the constant that every schedule pays."""
+    """Return the jobs with costs in steps (integers), without the constant that every schedule pays.
+
+    Parameters
+    ----------
+    state
+        The solve.
+    horizon
+        Last time in slots.
+    """
     grid, step = there(state.grid), there(state.finest_step)
     cost = np.zeros((state.instance.n, horizon + 1))
     slot = np.arange(horizon + 1)
@@ -89,14 +97,23 @@ def _run(state: SolveState) -> MethodReport:
 
 
 def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: Floats, step: Fraction) -> Prices:
-    """Prices from job multipliers u of a single machine: the fall of the shortest path's length with time.
+    """Return prices from job multipliers u of a single machine: the fall of the shortest path's length with time.
 
     Let V(t) be the length of a shortest path from 0 to t with arcs of cost ``c_js - u_j`` and free waiting. V never
     rises, and ``V(s) - V(s + p_j) >= u_j - c_js`` for every arc: with ``pi_t = V(t) - V(t + 1)`` this is dual
     feasibility, with the value ``sum u - sum pi = sum u + V(H)``. Multipliers of a machine that never waits are only
-    known up to a multiple of p_j (all paths have the same length), which is found by a search on that concave value.
+    known up to a multiple of p_j (all paths have the same length), which a search on that concave value finds.
 
-    ``machine`` reaches one job length beyond the last completion; its costs are in units of ``step``.
+    Parameters
+    ----------
+    jobs
+        The jobs on a grid.
+    machine
+        The jobs up to one job length beyond the last completion, with costs in units of ``step``.
+    multipliers
+        u, f64[n].
+    step
+        Unit of the costs.
     """
     alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
     alive &= np.arange(machine.horizon + 1) >= machine.release[:, None]
