@@ -268,7 +268,8 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
     position = before.sum(axis=0)
     if not np.array_equal(np.sort(position), np.arange(n)):
         raise InputError(
-            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+            "the model has no integer solution that starts every job once: solve it first, without relaxation",
+            value=model.name,
         )
     begin = np.array([variable.value for variable in model.start.values()]) if kept else None
     return schedule_in_order(instance, np.argsort(position), NAME, begin)

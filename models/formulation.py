@@ -105,7 +105,7 @@ def size_reason(nonzeros: int) -> str | None:
     """
     if nonzeros <= NONZEROS:
         return None
-    return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): take fewer jobs or coarser times"
+    return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): use fewer jobs or coarser times"
 
 
 def inapplicable(

@@ -137,9 +137,7 @@ def warm_start(model: Any, given: Schedule) -> None:
         used = given.gpu_node[given.gpu_offset[s] : given.gpu_offset[s + 1]]
         block[j] = modes.find(j, np.bincount(used, minlength=nodes.size))
         if block[j] < 0:
-            raise InputError(
-                f"job {given.instance.ids[j]!r} is placed in a way that the model does not have", value=used.tolist()
-            )
+            raise InputError(f"the placement of job {given.instance.ids[j]!r} is not in the model", value=used.tolist())
     slot = left_shift(grid.slots(starts), grid.release, columns.duration[block], modes.held[block], nodes)
     choose(model, block, slot)
 

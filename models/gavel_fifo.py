@@ -43,7 +43,7 @@ def build(problem: AllocationProblem) -> Any:
 
 add_allocation_program(
     "gavel-fifo",
-    "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first",
+    "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first served",
     "the weighted sum of speeds",
     build,
 )

@@ -342,6 +342,6 @@ def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode
         if alpha < fastest:
             best, fastest = mapping, alpha
     if best is None:
-        raise InputError("not as many GPUs as the profile has replicas", field="gpus", value=vector)
+        raise InputError("fewer GPUs than the profile has replicas", field="gpus", value=vector)
     # the readable formula has the last word: it is the one by which the referee times the schedule
     return best, iteration_time(profile, network, [v for v, count in best for _ in range(count)])

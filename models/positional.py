@@ -169,7 +169,8 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
     order = value.argmax(axis=1)
     if not np.allclose(value.reshape(-1), _values(n, order), atol=0.5) or np.unique(order).size < n:
         raise InputError(
-            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+            "the model has no integer solution that starts every job once: solve it first, without relaxation",
+            value=model.name,
         )
     begin = np.empty(n)
     begin[order] = [variable.value for variable in model.completion.values()]

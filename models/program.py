@@ -103,7 +103,7 @@ def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundP
     InputError
         If there are no jobs, or a parameter is not legal.
     """
-    check_legal(rounds >= 0, "rounds", rounds, "an integer >= 1, or 0 for enough")
+    check_legal(rounds >= 0, "rounds", rounds, "an integer >= 1, or 0 for as many as needed")
     if instance.n == 0:
         raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
     alone = seconds_alone(instance)
@@ -112,7 +112,9 @@ def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundP
     check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 for equal parts")
     if round and not rounds:
         enough = (span + float((alone * instance.gpus).sum()) / instance.cluster.gpus) / round
-        check_legal(enough < MOST_ROUNDS, "round", round, f"seconds so long that {MOST_ROUNDS:,} of them are enough")
+        check_legal(
+            enough < MOST_ROUNDS, "round", round, f"seconds such that at most {MOST_ROUNDS:,} rounds are enough"
+        )
         rounds = math.ceil(enough)
     return round_problem(instance, seconds, rounds or 4)
 

@@ -62,7 +62,7 @@ def applies(instance: Instance, objective: str) -> str | None:
     """
     reason = objective_reason(instance, objective, REGULAR)
     if reason is None and not instance.unrestricted:
-        return "not every job may use every node: take rigid-placed"
+        return "not every job may use every node: use rigid-placed"
     return reason or inapplicable(instance, objective, REGULAR, size)
 
 

@@ -70,9 +70,7 @@ class SharedJobs:
         """
         instance.require_whole_jobs("an exact method for shared GPUs")
         if instance.interference is None:
-            raise InputError(
-                "nothing says what sharing costs", field="interference", legal="Instance(interference=...)"
-            )
+            raise InputError("the cost of sharing is unknown", field="interference", legal="Instance(interference=...)")
         for j in instance.jobs_at("profiles")[:1].tolist():
             legal = "jobs with durations, throughputs or scaling profiles"
             raise InputError(f"job {instance.ids[j]!r} has stages", field="profile", legal=legal)

@@ -453,7 +453,9 @@ def chosen(model: Any) -> tuple[Ints, Floats]:
     column = np.flatnonzero(value > 0.5)
     block = columns.block[column]
     if not np.array_equal(columns.job[block], np.arange(columns.grid.release.size)):
-        raise InputError("no integer solution is in the model that starts every job once: solve it, not relaxed, first")
+        raise InputError(
+            "the model has no integer solution that starts every job once: solve it first, without relaxation"
+        )
     return block, columns.grid.seconds(columns.slot[column])
 
 

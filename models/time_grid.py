@@ -160,7 +160,7 @@ def on_common_unit(release: Sequence[Fraction], duration: Sequence[Fraction]) ->
     unit, longest = Fraction(step, denominator), max(numerators) // step
     if longest > SLOTS:
         raise InputError(
-            f"the times are multiples of no unit longer than {float(unit):.2g} s, which makes {longest:.2g} slots",
+            f"the longest common unit of the times is {float(unit):.2g} s, which makes {longest:.2g} slots",
             field="arrival, duration",
             legal=f"multiples of a common unit that float64 holds exactly, at most {SLOTS:.0g} of them",
         )

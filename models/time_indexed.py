@@ -47,7 +47,7 @@ def applies(instance: Instance, objective: str) -> str | None:
     """
     if instance.n and instance.gpus.max() > 1:
         wide = int(np.argmax(instance.gpus))
-        return f"job {instance.ids[wide]!r} needs {instance.gpus[wide]} GPUs, not one: take rigid-time-indexed"
+        return f"job {instance.ids[wide]!r} needs {instance.gpus[wide]} GPUs instead of one: use rigid-time-indexed"
     return counted.applies(instance, objective)
 
 

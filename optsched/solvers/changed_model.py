@@ -116,10 +116,10 @@ def with_schedule(
         # a model that has lost a row may promise what no schedule keeps
         raise InputError(
             f"the model ({', '.join(solution.changed)}) says {made.objective} {float(claimed):.12g}, "
-            f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
+            f"and its schedule has {float(own):.12g}: the model lacks a row that ties them"
         )
     if (broken := _broken(made, of, found, schedule)) is not None:
-        note = f"HiGHS's solution does not keep {broken} in exact arithmetic: {APART}"
+        note = f"HiGHS's solution violates {broken} in exact arithmetic: {APART}"
         return _certified(made, of, tightened, replace(solution, status="limit", value_exact=None, note=note)), []
     value = claimed if other else own
     notes = [f"the {made.objective} of its schedule is {float(own):.12g}"] if other else []
@@ -147,10 +147,10 @@ def _schedule(made: Formulated, formulation: Formulation, changed: tuple[str, ..
     try:
         schedule = there(formulation.schedule)(made.model, relative, **kept)
     except InputError as error:
-        raise InputError(f"{words} does not make a schedule: {error}") from None
+        raise InputError(f"{words} does not give a schedule: {error}") from None
     broken = check_schedule(relative, schedule, preemptive=False)
     if broken:
-        raise InputError(f"{words} does not make a schedule, says the referee: {broken[0]}")
+        raise InputError(f"{words} does not give a schedule; the referee: {broken[0]}")
     return schedule
 
 

@@ -332,7 +332,7 @@ def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: flo
             settled = fitted.settled(outcome.x)
             if settled is None:
                 return replace(
-                    found, status="limit", value=None, note=f"HiGHS's solution is none in whole numbers: {APART}"
+                    found, status="limit", value=None, note=f"HiGHS's solution has no whole numbers: {APART}"
                 )
             found.x, found.value = settled, linear.value(settled)
             x = settled
@@ -428,7 +428,7 @@ def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) 
             within = _horizon_matters(made, changed, solution)
     if changed and solution.value is not None:
         what = "the optimum" if solution.status == "optimal" else "value and bound are those"
-        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance as it is")
+        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance")
     return replace(solution, note="; ".join(filter(None, [solution.note, *notes]))).named()
 
 

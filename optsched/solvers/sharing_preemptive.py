@@ -58,10 +58,10 @@ def meet_in_pairs(instance: Instance) -> str | None:
         Jobs and cluster.
     """
     if instance.at_task_level or instance.interference is None:
-        return "nothing says what sharing costs"
+        return "the cost of sharing is unknown"
     width, total = np.sort(instance.gpus), instance.cluster.gpus
     if instance.n > 1 and width[:2].sum() <= total:
-        return "some jobs fit side by side"
+        return "some two jobs can run at once without sharing"
     if instance.n > 2 and width[:3].sum() <= 2 * total:
         return "some three jobs may run at once"
     if bool((width < total).any() and np.isnan(instance.duration).any()) or not instance.unrestricted:

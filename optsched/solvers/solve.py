@@ -34,9 +34,11 @@ FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no mo
 LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
 ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
-NONE_FITS = "no exact method fits the size of this instance: the best list schedule and the best certificate"
-ALONE = "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"
-CONTENTION = "jobs contend for the network, of which no method knows"
+NONE_FITS = "no exact method fits the size of this instance: this is the best list schedule with the best certificate"
+ALONE = (
+    "the optimum over schedules in which jobs hold their GPUs alone; the model sharing-branching lets jobs share GPUs"
+)
+CONTENTION = "jobs contend for the network, which no method models"
 _LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
 NONZEROS, BUILT = 5_000_000, 300_000  # of a formulation that is chosen without being named; built in a second
 # In the order in which they are tried; the first that applies is taken.
@@ -226,7 +228,7 @@ def _run(state: SolveState, named: Method | None) -> Solution:
         return _solution(state, "none", MethodReport("none"))
     if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
         contend = bool(communicating(state.instance).any())
-        why = CONTENTION if contend else "no schedule came out of numbers this far apart"
+        why = CONTENTION if contend else "the numbers of the instance are too far apart to compute a schedule"
         return _solution(state, "list", MethodReport("list schedule", note=why))
     if state.late and state.schedule is not None:
         return _solution(state, "list", MethodReport("list schedule", note=EARLY))
@@ -318,7 +320,7 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
     if failed:
         why = "".join(f" ({each})" for name, each in state.refuted.items() if name in failed)
         names = " and ".join(failed)
-        note = f"{names} did not get through these numbers{why}; {note or 'this is what other methods prove'}"
+        note = f"{names} failed on these numbers{why}; {note or 'other methods proved this result'}"
     return Solution(
         objective=state.goal.name,
         status=status,

@@ -144,10 +144,10 @@ class SolveState:
             The method also minimises a largest cost.
         """
         reasons = {
-            "it adds up costs over jobs": self.goal.maximum and not maximum,
+            "it minimises sums of costs over jobs": self.goal.maximum and not maximum,
             PLACED: self.placed,
             "not every job may use every node": not self.instance.unrestricted,
-            "it knows no horizon": self.horizon is not None,
+            "it does not support a horizon": self.horizon is not None,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -326,7 +326,7 @@ class SolveState:
         # A schedule is better than what the method calls a bound: the bound of before stands.
         self.refuted[self.method] = (
             f"{self.method} claimed a bound of {float(bound):.15g}, more than the {float(there(self.value)):.15g} "
-            "of a schedule, so nothing of what it claimed is kept"
+            "of a schedule, so none of its bounds is kept"
         )
         (self.bound, self.bound_by), certificate = self._before, self.certificate
         if certificate is not None and (self.bound is None or certificate.value >= self.bound):

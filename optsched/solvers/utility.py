@@ -40,7 +40,7 @@ CLASS, METHOD = "gang", "utility-rounds"
 FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; so many times as many after that, and no more than these
 SHORT = 64  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
 PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
-NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
+NOTE = "the best schedule in rounds and the best certificate; no method proves an optimum of total utility"
 
 
 @dataclass
@@ -100,7 +100,7 @@ class UtilitySolve:
         schedule = schedule_of(relative, problem, packed.chosen)
         broken = check_schedule(relative, schedule)
         if broken:
-            raise OptschedError(f"{METHOD}: the referee refuses a schedule: {broken[0]}")
+            raise OptschedError(f"{METHOD}: the referee rejects a schedule: {broken[0]}")
         value = self.goal.exact_of(relative, schedule.completion.tolist())
         if self.best is None or value > self.best[0]:
             self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"

@@ -104,7 +104,7 @@ def test_the_grid_holds_the_durations_of_all_modes() -> None:
 def test_times_without_a_unit_and_too_many_mappings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = Profile.of_stages([Stage(2, 0.1, 0.2, 0.7)])
     instance = Instance([Job("a", gpus=2, iterations=1, profile="p")], cluster(2, 2), profiles={"p": odd})
-    with pytest.raises(InputError, match="multiples of no unit"):
+    with pytest.raises(InputError, match="longest common unit"):
         MappedModes.of(instance).grid(instance)
     monkeypatch.setattr(mapped_modes, "MAPPINGS", 5)
     chain = Profile.of_stages([Stage(1, 0.5, 0.5, 0, 1.0) for _ in range(4)])

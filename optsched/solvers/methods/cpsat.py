@@ -34,7 +34,7 @@ def _applies(state: SolveState) -> str | None:
     if reason := state.misfit(maximum=True):
         return reason
     if state.grid is None or state.step is None:
-        return "the times or the values are multiples of no useful unit"
+        return "the times or the values have no useful common unit"
     if state.value is not None and state.value / state.step >= LARGEST:
         return "values are too large for 64-bit arithmetic"
     return None

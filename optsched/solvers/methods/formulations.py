@@ -22,7 +22,7 @@ from optsched.solvers.session import Progress, Session
 from optsched.solvers.solve_state import SolveState
 from optsched.speeds.duration import seconds_alone
 
-TOLERANCES = "the solver's tolerances ended the proof at this gap, not the time limit"
+TOLERANCES = "the solver's tolerances, not the time limit, ended the proof at this gap"
 ROUNDED_AWAY = "rounding made the program infeasible, which proves nothing"
 ULPS = 4  # so much later than a float says, that it less the duration is not before the release
 

@@ -29,7 +29,7 @@ NODES = 400_000  # of the search itself: about a minute and a half
 
 def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] = lambda _: None) -> str | None:
     if state.horizon is not None:
-        return "it knows no horizon"
+        return "it does not support a horizon"
     reason = objective_reason(state.instance, state.goal.name, COMPLETION)
     if reason is not None:
         return reason

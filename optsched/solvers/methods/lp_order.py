@@ -187,7 +187,7 @@ def _applies(state: SolveState) -> str | None:
         return "more than one machine"
     if state.goal.name not in OBJECTIVES:
         return f"the objective is none of {', '.join(OBJECTIVES)}"
-    return "it knows no horizon" if state.horizon is not None else None
+    return "it does not support a horizon" if state.horizon is not None else None
 
 
 def _run(state: SolveState) -> MethodReport:
@@ -204,7 +204,7 @@ def _run(state: SolveState) -> MethodReport:
         starts[j] = max(now, float(instance.arrival[j]))
         now = starts[j] + seconds[j]
     state.offer(Schedule.from_starts(instance, starts, policy=NAME))
-    note = f"the best of {len(orders)} orders of the linear program, within 1.7451 of it, or better"
+    note = f"the best of {len(orders)} orders of the linear program, at most 1.7451 times its optimum"
     return MethodReport(NAME, note=note, status="feasible")
 
 

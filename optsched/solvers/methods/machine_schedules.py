@@ -39,7 +39,7 @@ def _applies(state: SolveState) -> str | None:
     if np.ptp(instance.arrival) > 0:
         return "jobs arrive at different times"
     if grid is None:
-        return "the times are multiples of no useful unit"
+        return "the times have no useful common unit"
     if any(
         cost.kink > Fraction(grid.origin) + int(p) * grid.unit
         for cost, p in zip(state.costs, grid.duration, strict=True)

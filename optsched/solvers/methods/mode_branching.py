@@ -64,13 +64,13 @@ def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, se
 
 def _applies(state: SolveState) -> str | None:
     if not state.placed:
-        return "the speed of no job depends on its placement: other models know more"
+        return "the speed of no job depends on its placement: other models are stronger"
     if state.instance.n > JOBS:
         return f"it is for at most {JOBS} jobs, not for {state.instance.n}"
     if state.modes is None:
         return "a gang has too many placements"
     if state.horizon is not None:
-        return "it knows no horizon"
+        return "it does not support a horizon"
     return None
 
 

@@ -335,7 +335,7 @@ def _applies(state: SolveState) -> str | None:
     units = state.instance.cluster.gpus // int(np.gcd.reduce(state.instance.gpus))
     if n * clock.slots > CELLS or units > GPUS:
         return f"{n} jobs x {clock.slots} slots on {units} GPUs are too many"
-    return "some jobs are too short beside all of them" if (clock.grid.duration == 0).any() else None
+    return "some jobs are too short compared with all jobs together" if (clock.grid.duration == 0).any() else None
 
 
 class Search:

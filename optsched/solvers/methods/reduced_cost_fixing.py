@@ -35,7 +35,7 @@ def _applies(state: SolveState) -> str | None:
     if reason := state.misfit():
         return reason
     if state.grid is None:
-        return "the times are multiples of no useful unit"
+        return "the times have no useful common unit"
     columns = _columns(state)
     count = int(columns.offset[-1])
     nonzeros = float(np.sum(np.diff(columns.offset).astype(np.float64) * (columns.duration + 1)))

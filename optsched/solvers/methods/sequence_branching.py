@@ -30,7 +30,7 @@ def _applies(state: SolveState) -> str | None:
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
         return "two jobs can run at the same time"
     if grid is None or state.finest_step is None:
-        return "the times or the values are multiples of no useful unit"
+        return "the times or the values have no useful common unit"
     slots = grid.end
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
