@@ -114,7 +114,7 @@ class Windows:
         origin, duration = float(instance.arrival.min()), fixed_durations(instance)
         release = instance.arrival - origin
         latest = release.max() + duration.sum() - duration
-        latest += ROUNDING * (latest + duration)  # sums in float64: never too early
+        latest += ROUNDING * (latest + duration)  # rounding of sums in float64 never makes them too early
         if horizon is not None:
             by_horizon = np.asarray(horizon) - origin - duration
             latest = np.minimum(latest, by_horizon) if cut else by_horizon

@@ -29,8 +29,8 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 
-SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
-ULPS = 16  # for the same reason, of the value
+SLACK = 1e-6  # relative; a known value is a float from another sum, and rounding must not exclude its own schedule
+ULPS = 16  # the same for the value, in units in the last place
 
 
 def event_model(

@@ -16,7 +16,7 @@ COMPLETION = frozenset({"total_completion_time", "total_flow_time"})
 WEIGHTED_COMPLETION = COMPLETION | {"total_weighted_completion_time", "total_weighted_flow_time"}
 REGULAR = WEIGHTED_COMPLETION | {"makespan", "max_flow_time", "total_weighted_tardiness"}  # nondecreasing in every C_j
 
-NONZEROS = 50_000_000  # above it a model no longer fits in a few GB while it is being built
+NONZEROS = 50_000_000  # a larger model does not fit in a few GB while it is built
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ def build(profile: Profile, network: Network, free: Sequence[int]) -> pyo.Concre
         legal = f"at least {profile.gpus} free GPUs, one for each replica"
         raise InputError("too few free GPUs", field="free", value=list(free), legal=legal)
     across = _seconds_per_byte_across(network, servers)
-    saved = {m: across - 1.0 / float(network.intra[m]) for m in servers}  # seconds a byte that stays on server m
+    # seconds saved for a byte that stays on server m
+    saved = {m: across - 1.0 / float(network.intra[m]) for m in servers}
     stages = dict(enumerate(profile.stages))
     replicas = [(s, q) for s, stage in stages.items() for q in range(stage.replicas)]
     rings = [s for s, stage in stages.items() if stage.replicas > 1]

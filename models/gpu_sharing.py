@@ -48,9 +48,9 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 
 NAME = "gpu-sharing"
-NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
+NEAR = 1e-7  # relative to the value: a start of the solver this close to an event counts as at the event
 
-State = tuple[tuple[int, int], ...]  # (job, option) of those that are active
+State = tuple[tuple[int, int], ...]  # (job, option) of the active jobs
 
 
 @collector_paused

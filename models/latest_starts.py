@@ -37,9 +37,9 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import seconds_alone
 
-# the knapsack is computed in float64: rounding must not floor a bound one slot too low
+# the knapsack is computed in float64: rounding must not make a bound one slot too low
 _SLACK = 1e-6
-_ROUNDING = 1e-12  # relative, of a difference of sums in float64: never too early
+_ROUNDING = 1e-12  # relative, for a difference of sums in float64, so that a completion is never too early
 
 
 def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> Ints:
@@ -102,9 +102,9 @@ def latest_completions(instance: Instance, objective: str, value: float) -> Floa
 
 # Moving a schedule to the left until nothing moves: jobs in order of start, each as early as it fits.
 #
-# Serial generation with the schedule's own order. No job starts later than before: when job j is placed, the jobs before it
-# started no later than they did and hold their GPUs no longer after s_j, so s_j itself still fits. Repeated until nothing
-# changes, which is the property that `latest_starts` builds on. O(n H) a pass, H slots.
+# This is serial generation with the schedule's own order. No job starts later than before: when job j is placed, the
+# jobs before it started no later than they did and hold their GPUs no longer after s_j, so s_j itself still fits. It is
+# repeated until nothing changes, which is the property that `latest_starts` needs. O(n H) a pass, H slots.
 
 
 def starts_of(schedule: Schedule) -> Floats:

@@ -103,7 +103,7 @@ def build(jobs: ModeJobs) -> pyo.ConcreteModel:
     model.time = pyo.Var(range(len(jobs.flat)), domain=pyo.NonNegativeReals)
     model.T = pyo.Var(domain=pyo.NonNegativeReals)
     time, own = list(model.time.values()), jobs.offset
-    # the part of its job that a second in a mode does: it makes the rows of (1) alike
+    # part of its job that a mode does in a second; it scales the rows of (1) alike
     part = np.array([mode.rate for mode in jobs.flat]) / np.repeat(jobs.work, np.diff(own))
     rated, use = terms(part, time), jobs.use
 

@@ -34,7 +34,7 @@ from optsched.speeds.stage_graph import iteration_time
 # A way to put a gang on named nodes: (node, GPUs there), nodes ascending.
 Mode = tuple[tuple[int, int], ...]
 
-MODES = 500  # of one class of jobs; a model has (modes x starts) columns a job
+MODES = 500  # of one class of jobs; a model has modes x starts columns for each job
 
 
 def modes_of_classes(instance: Instance) -> list[list[Mode]]:
@@ -102,7 +102,7 @@ def splits(gpus: int, nodes: Sequence[int], sizes: Sequence[int]) -> Iterator[Mo
         yield tuple((node, count) for node, count in zip(nodes, taken, strict=True) if count)
 
 
-MAPPINGS = 50_000  # of one profile to one vector: about a second
+MAPPINGS = 50_000  # mappings of one profile to one vector, which take about a second
 
 
 def speed_depends_on_placement(instance: Instance) -> bool:
@@ -259,7 +259,7 @@ class MappedModes:
 
 
 class _Timing:
-    # The mapping and the pace of a job on a vector; what was found for alike nodes is known.
+    # The mapping and the pace of a job on a vector; results for alike nodes are kept.
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self._names = instance.table["profile"].to_list()
@@ -271,7 +271,7 @@ class _Timing:
         speeds, name, network = self._instance.speeds_of(j), self._names[j], self._network
         if network is None or not speeds.is_ordered:
             return vector, speeds.pace(j, tuple(v for v, count in vector for _ in range(count)))
-        # alike nodes are adjacent: what is found for one vector is written in places, not in nodes
+        # alike nodes are adjacent: a result for one vector is stored by place, not by node
         placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
         alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
         if (name, alike) not in self._known:
@@ -343,5 +343,5 @@ def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode
             best, fastest = mapping, alpha
     if best is None:
         raise InputError("fewer GPUs than the profile has replicas", field="gpus", value=vector)
-    # the readable formula has the last word: it is the one by which the referee times the schedule
+    # the readable formula gives the result, because the referee times the schedule by it
     return best, iteration_time(profile, network, [v for v, count in best for _ in range(count)])

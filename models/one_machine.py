@@ -12,7 +12,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
-TOLERANCE = 1e-9  # of the latest end: what a solver's times may be off
+TOLERANCE = 1e-9  # relative to the latest end: error of a solver's times
 
 
 def one_machine_reason(instance: Instance, objective: str, known: frozenset[str], nonzeros: int) -> str | None:

@@ -106,7 +106,8 @@ def build(
     n, origin = instance.n, float(instance.arrival.min())
     release, duration = instance.arrival - origin, fixed_durations(instance)
     end = math.inf if horizon is None else float(np.max(horizon)) - origin
-    jobs_of_srpt = on_grid(instance.arrival, duration, instance.gpus, 1)  # rounded down if it must: never too late
+    # rounded down if necessary, so that bounds are never too late
+    jobs_of_srpt = on_grid(instance.arrival, duration, instance.gpus, 1)
     ticks = srpt_completions(jobs_of_srpt.release, jobs_of_srpt.work).tolist()
     earliest = [float((jobs_of_srpt.origin + tick) * jobs_of_srpt.tick) - origin for tick in ticks]  # e_k
     if earliest[-1] > end:

@@ -57,7 +57,7 @@ class Program:
 
 
 MOST_ROUNDS = 100_000
-MOST_CELLS = 6  # machines times types whose allocations are listed lightly
+MOST_CELLS = 6  # machines times types: up to this number all allocations are listed
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
 add_program = PROGRAMS.maker(Program, lambda program: program.name)

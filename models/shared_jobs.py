@@ -173,7 +173,7 @@ class SharedJobs:
         for j, size in enumerate(self.gang):
             nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
             own = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
-            gangs = []  # one for every set of nodes that it may be spread over
+            gangs = []  # one gang for every set of nodes over which the job may be spread
             for chosen in (some for k in range(1, min(size, len(nodes)) + 1) for some in combinations(nodes, k)):
                 rest = [g for v in chosen for g in own[v][1:]]
                 if len(chosen) + len(rest) >= size:
@@ -269,7 +269,7 @@ def on_events(
         events = [*ends.values(), *(moved[i] for i in order[:k]), *jobs.release]
         nearest = min(events, key=lambda at: abs(at - start[j]))
         if abs(nearest - start[j]) <= within:
-            # events that rounding alone keeps apart are one: the last of them, when everybody has left
+            # events that only rounding separates are one event: take the last of them, when all jobs have left
             moved[j] = max(at for at in events if at - nearest <= ROUNDING * abs(nearest))
         moved[j] = max(moved[j], jobs.release[j])
     return moved
@@ -348,10 +348,11 @@ def may_be_on(jobs: SharedJobs, here: Sequence[int], g: int, options: Sequence[i
     return fits and len(here) <= 2 and (len(here) < 2 or jobs.pairs(here[0], here[1]))
 
 
-# One gang set: jobs of which every two meet on some GPU and no three can run at once, wherever they are put.
+# One gang set: jobs of which every two meet on some GPU and no three can run at once, wherever they are.
 #
-# Then it does not matter which GPUs a job has: at any time at most two run, and they share. That is so if all jobs need
-# all G GPUs, and on one node with n_j + n_k > G for every two and n_i + n_j + n_k > 2 G for every three (a GPU holds two).
+# It does not matter which GPUs a job has: at any time at most two run, and they share. Jobs are one gang set if all
+# need all G GPUs, and on one node if n_j + n_k > G for every two and n_i + n_j + n_k > 2 G for every three (a GPU holds
+# two).
 
 
 def one_gang_set(jobs: SharedJobs) -> str | None:

@@ -70,7 +70,8 @@ def least_stay(now: Number, rows: list[tuple[Number, Number, Number]]) -> Number
     """
     if not rows:
         return now * 0
-    waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)  # what is over by now
+    # waiting time that has passed by now
+    waited = sum((max(now - release, now * 0) for release, _, _ in rows), now * 0)
     alone = sum(a for _, a, _ in rows)
     work = [(max(now, release), p) for release, _, p in rows]
     busy = _mean_busy_times(sorted(work)) + sum(a for _, a, _ in rows) / 2
@@ -89,7 +90,7 @@ def srpt_stay(work: list[tuple[Number, Number]]) -> Number:
         return 0
     zero = work[0][0] * 0
     total, now, k = zero, work[0][0], 0
-    here: list[tuple[Number, Number]] = []  # left, waited and run until ``now``
+    here: list[tuple[Number, Number]] = []  # (seconds left, seconds since its release)
     while here or k < len(work):
         if not here:
             now = work[k][0]
@@ -125,7 +126,7 @@ def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
             k += 1
         here.sort(key=lambda job: job[0])
         job = here[-1]
-        # seconds are added up, not taken from two clock times: for a late job that would lose p to rounding
+        # seconds are added up, not computed from two clock times: for a late job that would lose p to rounding
         step = job[1] if k == len(work) else min(job[1], work[k][0] - now)
         total += step * (job[2] + step / 2) / -job[0]
         ends = step >= job[1]

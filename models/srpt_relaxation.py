@@ -72,7 +72,7 @@ class UnitMachine:
         jobs = zip(instance.gpus.tolist(), seconds_alone(instance).tolist(), strict=True)
         grid = TimeGrid(origin, *on_common_unit(release, [Fraction(d) * g / total for g, d in jobs]))
         end = busy_period_ends(grid.release, grid.duration)
-        if not cut:  # all work after the last release; a machine that waits for something may need it
+        if not cut:  # all work after the last release; your own constraints may make the machine wait
             end = np.full_like(end, grid.release.max() + grid.duration.sum())
         if horizon is not None:
             latest = np.minimum(horizon, grid.seconds(end)) if cut else np.full(end.shape, horizon, dtype=np.float64)

@@ -253,7 +253,7 @@ class StartBlocks:
             one_by_one = release.max() + np.maximum.reduceat(self.slots, self._first).sum()
             latest_end = np.full_like(self.job, one_by_one)
         elif goal.maximum:
-            # no optimal schedule is worse than a list schedule, whatever the ways: every job in its fastest ones in turn
+            # no optimal schedule is worse than a list schedule, which here uses the fastest ways of every job in turn
             fastest = np.flatnonzero(self.slots == np.minimum.reduceat(self.slots, self._first)[self.job])
             every = np.arange(release.size)
             count = np.bincount(self.job[fastest], minlength=every.size)
@@ -282,7 +282,8 @@ class StartBlocks:
         return np.searchsorted(self.job, np.arange(self.grid.release.size)).astype(np.int64)
 
     def _latest_ends(self, instance: Instance) -> Ints:
-        # `latest_starts` grows with the durations and falls with the GPUs that block a job: the longest, the least blocked
+        # `latest_starts` grows with the durations and falls with the GPUs that block a job: take the longest and the
+        # least
         free = np.where(self.held > 0, self.capacity - self.held + 1, np.iinfo(np.int64).max)
         blocked = np.minimum.reduceat(free.min(axis=1), self._first)
         longest = np.maximum.reduceat(self.slots, self._first)
@@ -321,7 +322,8 @@ def least_maximum(goal: Objective, grid: TimeGrid, gpus: Ints, capacity: int) ->
     order = np.argsort(grid.release, kind="stable")
     release, work = grid.release[order], (gpus * grid.duration)[order]
     before = np.cumsum(work) - work
-    busy = before + work + np.maximum.accumulate(release * capacity - before)  # first come, first served by all GPUs
+    # first come, first served with all GPUs for each job
+    busy = before + work + np.maximum.accumulate(release * capacity - before)
     together = largest(goal, -(-busy // capacity), release)
     return int(max(together.max(), largest(goal, grid.release + grid.duration, grid.release).max()))
 

@@ -25,8 +25,8 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import fixed_durations
 
-FINE = 50  # bits of the whole time, where times are rounded down
-SLOTS = 100_000_000  # of the longest time; beyond it the times have no common unit of a useful size
+FINE = 50  # bits of the total time if times are rounded down
+SLOTS = 100_000_000  # largest number of slots of the longest time; with more, the common unit is too small to be useful
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TimeGrid:
         first, last = Fraction(self.origin), self.end - 1
         finest = lcm(first.denominator, self.unit.denominator)
         common = gcd(int(first * finest), int(self.unit * finest))
-        power = Fraction(common & -common, finest)  # all boundaries are multiples of this, a power of two
+        power = Fraction(common & -common, finest)  # all boundaries are multiples of this power of two
         return abs(first) + last * self.unit <= power * 2**53
 
     def seconds(self, slots: Ints) -> Floats:
@@ -75,7 +75,7 @@ class TimeGrid:
         seconds
             Absolute times in seconds.
         """
-        # a sum of float64 times may lie an ulp below the boundary that it means
+        # a sum of float64 times may lie an ulp below the boundary that it stands for
         return np.floor((seconds - self.origin) / float(self.unit) + 1e-6).astype(np.int64)
 
 

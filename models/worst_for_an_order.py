@@ -155,7 +155,7 @@ def _ranks(model: Any, order: QueueOrder) -> list[Any]:
 
 
 def _policy(model: Any, order: QueueOrder, rank: list[Any]) -> None:
-    # what an order without preemption does, in the order of its starts
+    # constraints for an order without preemption, in the order of its starts
     n, horizon, latest = order.jobs, order.horizon, order.values(2)[-1]
     jobs, after = range(n), [(k, j) for k in range(n) for j in range(k + 1, n)]
     model.start = pyo.Var(jobs, bounds=(0, horizon))

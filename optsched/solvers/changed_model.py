@@ -32,8 +32,9 @@ from optsched.solvers.session import AGREES
 from optsched.solvers.solution import Solution
 
 APART = "times or weights are too far apart for the solver's tolerances"
-CLOSE = 1e-9  # of the value and the latest end: what a solver's bound and the value of its schedule differ by rounding
-DOUBT = 1e-7  # of the same: a bound that may be off by more than this closes no proof
+# relative to the value and the latest end: rounding moves a solver's bound and its schedule's value by less
+CLOSE = 1e-9
+DOUBT = 1e-7  # relative to the same: a bound that may be off by more than this proves no optimum
 
 
 @dataclass
@@ -113,7 +114,7 @@ def with_schedule(
     tightened, other = made.tightened(model), OBJECTIVE in solution.changed
     scale = abs(own - part) + Fraction(float(schedule.completion.max(initial=0.0)))
     if not tightened and not other and abs(own - claimed) > Fraction(AGREES) * scale:
-        # a model that has lost a row may promise what no schedule keeps
+        # a model without one of its rows may have a value that no schedule has
         raise InputError(
             f"the model ({', '.join(solution.changed)}) says {made.objective} {float(claimed):.12g}, "
             f"and its schedule has {float(own):.12g}: the model lacks a row that ties them"
@@ -163,7 +164,7 @@ def _broken(made: Formulated, of: Formulation, found: Optimum, schedule: Schedul
             there(of.warm_start)(made.model, schedule, kept=True)
         except InputError as error:
             return str(error)
-        # the times of the schedule; what a row of the caller's makes larger than they need stays so
+        # the times of the schedule; a time that a row of the caller makes larger than necessary stays larger
         near = TOLERANCE * max(
             float(schedule.completion.max(initial=0.0)), float(np.abs(x[fitted.times]).max(initial=0.0))
         )

@@ -32,9 +32,9 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import PRIMAL, Progress, Session
 
-SMOOTHING = 0.5  # the part of the best duals in those that are priced next
-SMALL = 1e-9  # relative: a reduced cost that is none
-# Primal simplex: with new columns the last basis stays feasible. Presolve would throw the basis away.
+SMOOTHING = 0.5  # weight of the best duals in the duals that are priced next
+SMALL = 1e-9  # relative: a smaller reduced cost counts as 0
+# Primal simplex: with new columns the last basis stays feasible. Presolve would discard the basis.
 OPTIONS = {"presolve": "off", "simplex_strategy": PRIMAL}
 
 
@@ -162,7 +162,7 @@ def generate_columns(
     bound, rounds, exhausted, part = -sense * math.inf, 0, False, smoothing
     best = mixed = own if duals is None else duals
     while True:
-        # price, keep the better proof, take the columns that improve the master, solve it, mix again
+        # price, keep the better bound, add the columns that improve the master, solve it, mix again
         at_own = mixed is own
         priced = price(mixed)
         rounds += 1
@@ -191,7 +191,7 @@ def generate_columns(
 def _optimum(session: Session, lower: Floats, upper: Floats) -> tuple[float, Floats, Floats]:
     """Return (value, x, duals) of the restricted master."""
     if not session.highs.getNumCol() and bool((lower <= 0).all() and (upper >= 0).all()):
-        return 0.0, np.zeros(0), np.zeros(lower.size)  # of no columns HiGHS has nothing to say
+        return 0.0, np.zeros(0), np.zeros(lower.size)  # without columns HiGHS returns no solution
     outcome = session.solve()
     if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
         raise OptschedError(f"column generation: the restricted master is {outcome.status}")

@@ -55,7 +55,7 @@ class CvxpyBinding(Binding):
         duals = None
         if row_dual is not None:
             cones = last["eq_constr"] + last["other_constr"]
-            # CVXPY minimises -f to maximise f; the row duals are those of the problem as it was stated
+            # CVXPY minimises -f to maximise f; the row duals belong to the problem as it was written
             duals = utilities.get_dual_values(-self.sense * row_dual, utilities.extract_dual_value, cones)
         value = float(self.cost @ x) + float(last["offset"])
         solution = Solution(cp.OPTIMAL, value, {last["var_id"]: x}, duals, {})

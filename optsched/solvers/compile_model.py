@@ -26,7 +26,7 @@ def compile(model: Any) -> LinearProgram:
     InfeasibleError
         If a constraint without variables does not hold.
     """
-    # A model of a library that was never imported cannot exist, so neither import is paid for in vain.
+    # If a library was never imported, the model cannot be one of its models; so no import is made in vain.
     if "cvxpy" in sys.modules:
         from optsched.solvers import compile_cvxpy
 

@@ -23,7 +23,7 @@ from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 
 ULP = 2.0**-52
-MARGIN = 1e-6  # relative: beyond the solver's value, so that solutions with it are among those asked for
+MARGIN = 1e-6  # relative: added to the solver's value, so that solutions of that value are included
 
 
 def dual_bound(program: LinearProgram, row_dual: Floats, value: float) -> float | None:
@@ -40,11 +40,11 @@ def dual_bound(program: LinearProgram, row_dual: Floats, value: float) -> float 
     """
     A, c = program.A, program.c
     side = np.where(row_dual > 0, program.row_lower, program.row_upper)
-    dual = np.where(np.isfinite(side), row_dual, 0.0)  # one of the wrong sign is rounding
+    dual = np.where(np.isfinite(side), row_dual, 0.0)  # a dual of the wrong sign is rounding
     priced = dual * np.where(np.isfinite(side), side, 0.0)
     entries, sizes = np.diff(A.indptr) + 2, np.abs(c) + abs(A).T @ np.abs(dual)
     reduced, error = c - A.T @ dual, entries * sizes * (2 * ULP)
-    worst = reduced - error  # of what x_j > 0 costs at least
+    worst = reduced - error  # the least cost of one unit of x_j > 0
     upper = np.minimum(program.upper, _implied(program))
     at_lower, at_upper = _product(program.lower, reduced, error), _product(upper, reduced, error)
     least = np.minimum(at_lower, at_upper)

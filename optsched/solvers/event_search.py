@@ -27,13 +27,13 @@ from optsched.problem.arrays import Floats
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import Session
 
-CLOSE = 1e-12  # floats only: a bound so near to the incumbent, as a part of the flow time, differs by rounding
-ULPS = 2  # and so near, of every time
+CLOSE = 1e-12  # floats only, relative to the flow time: a bound this close to the incumbent differs by rounding
+ULPS = 2  # the same, in units in the last place of every time
 
 Number = Any  # float or Fraction
-Left = dict[int, Number]  # of running jobs: seconds still needed alone
-On = tuple[tuple[int, ...], ...]  # who is where, if that matters: jobs on every GPU
-Start = tuple[Any, ...]  # job, seconds alone, and what else there is to keep of it: its option and its GPUs
+Left = dict[int, Number]  # running jobs and the seconds that each still needs alone
+On = tuple[tuple[int, ...], ...]  # jobs on every GPU, if that matters
+Start = tuple[Any, ...]  # job, seconds alone, and further data to keep: its option and its GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class EventSearch(ABC):
         children: list[tuple[Number, int, tuple[Start, ...], Moment, list[int]]] = []
         for starts, on in self.choices(at):
             if not at.left and not starts and at.come == self.n:
-                continue  # nothing would ever happen
+                continue  # no event would follow
             if self.best < math.inf and (self.nodes >= self.limit or self.stop()):
                 return False
             self.nodes += 1
@@ -154,7 +154,7 @@ class EventSearch(ABC):
             least = then.paid + self.least(then.now, then.left, (*then.waits, *self.order[then.come :]))
             children.append((least, len(children), starts, then, ended))
         for least, _, starts, then, ended in sorted(children, key=lambda child: child[:2]):
-            # of that bound nothing is better than the best by more than rounding
+            # no schedule with this bound is better than the best by more than rounding
             if self.best < math.inf and least >= self.best - self.best * self.share - self.ulps:
                 break
             self.enter(at.now, starts, then, ended)
@@ -217,7 +217,7 @@ class EventSearch(ABC):
         step = min([*need.values(), *coming])
         ended = [j for j, seconds in need.items() if seconds <= step]
         rest = {j: max(left[j] - step / slow[j], self.zero) for j, seconds in need.items() if seconds > step}
-        # a release is when it is, not a sum of steps
+        # a release is an exact time, not a sum of steps
         then = self.release[self.order[at.come]] if coming and step == coming[0] else at.now + step
         come = self._come(then, at.come)
         waits = (*(j for j in at.waits if j not in begun), *self.order[at.come : come])
@@ -231,7 +231,7 @@ class EventSearch(ABC):
 # **Problem**: n jobs with e_j seconds of work at full speed and release dates r_j, a list of sets of jobs that may be active
 # at once, and in each of them the rate of every job; minimise sum C_j.
 #
-# **Method**: enumerate the orders of the 2n events. An order says which jobs are active between any two events, so that for
+# **Method**: enumerate the orders of the 2n events. An order determines which jobs are active between two events. With
 #
 #     t >= 0 seconds of the first event, d_e >= 0 seconds between events e and e + 1, e = 0..2n-2,
 #
@@ -241,22 +241,23 @@ class EventSearch(ABC):
 #     s.t. sum_{s_j <= e < f_j} d_e v_je >= e_j                    every j    (1)  done, multiplier u_j >= 0
 #          t + sum_{e < s_j} d_e >= r_j                            every j    (2)  released, multiplier w_j >= 0
 #
-# (1) allows an active job to idle. Where a job is no slower when fewer are active, that does not lower the optimum: let the
-# same starts run without idling; as long as every job is at least as far as before, those that still run are among those
-# that ran before, so none is slower. With it every order is feasible and its dual too, which gives a certificate.
+# (1) allows an active job to idle. If a job is no slower when fewer are active, that does not lower the optimum. Proof:
+# let the same starts run without idling. As long as every job is at least as far as before, the jobs that still run are
+# among those that ran before, so none is slower. With idling every order is feasible and its dual too, which gives a
+# certificate.
 #
 # **Certificate**: u, w >= 0 prove sum_j (e_j u_j + r_j w_j) for an order if sum_j w_j <= n and, for every e,
 # sum_{j active in e} u_j v_je + sum_{s_j > e} w_j <= the number of ends after e. Both right sides are >= 1, so multipliers
 # of the solver are made feasible in exact arithmetic by one division; the least value over all orders bounds the optimum.
 #
-# **Guarantee**: exact, to the tolerance of the LP solver. **Complexity**: one LP of 2n columns and rows an order, many of
-# them side by side in one call of the solver: some 0.15 ms each; milliseconds more with the certificate.
+# **Guarantee**: exact, to the tolerance of the LP solver. **Complexity**: one LP of 2n columns and rows an order, many
+# of them in one call of the solver: some 0.15 ms each; milliseconds more with the certificate.
 # **Reference**: own method; the certificate is LP duality.
 
 EventOrder = tuple[int, ...]  # the job of every event: first its start, then its end
 Slowdowns = Callable[[list[int]], Mapping[int, Fraction] | None]
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-SIDE_BY_SIDE = 100  # orders in one call of the solver: five times as fast as one by one
+SIDE_BY_SIDE = 100  # orders in one call of the solver, which is five times as fast as one call each
 
 
 @dataclass(frozen=True)

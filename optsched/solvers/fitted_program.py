@@ -29,12 +29,12 @@ from optsched.solvers.outcome import Outcome
 from optsched.solvers.session import Session
 
 FIT = 12
-LEFT = (4, FIT)  # bits of A that is left as it is
-MOST = 2.0**20  # of A in these units: rows of a caller's own may be beyond it, and then nothing is believed
-SAFETY = 2  # a factor of the doubt
+LEFT = (4, FIT)  # range of bits of A in which units stay unchanged
+MOST = 2.0**20  # of A in these units: rows of the caller may exceed it, and then no bound is trusted
+SAFETY = 2  # factor of the doubt
 FINE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-NEAR = 2.0**-40  # of a row's terms: nearer to its bounds it is looked at in fractions
-ROUNDED = 2.0**-46  # of a row's terms: sums and constants in float64 may be off by as much
+NEAR = 2.0**-40  # relative to a row's terms: a row this close to its bounds is checked in fractions
+ROUNDED = 2.0**-46  # relative to a row's terms: error of sums and constants in float64
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from optsched.registry import near_matches
 from optsched.solvers.session import Session
 
 OBJECTIVE = "with another objective"
-SHOWN = 6  # parts of a conflict that a line names
+SHOWN = 6  # largest number of parts of a conflict in a message
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class Formulated:
         model = self.model
         self._rows = [(row, _body(row)) for row in _rows_of(model)]
         self._variables = []
-        if not is_cvxpy(model):  # what CVXPY knows of a variable is said once
+        if not is_cvxpy(model):  # CVXPY's variables cannot change their bounds
             from pyomo.environ import Var
 
             self._variables = [(each, _range(each)) for each in model.component_data_objects(Var)]
@@ -166,7 +166,7 @@ class Formulated:
 
     @property
     def _own(self) -> set[int]:
-        return {id(row) for row, _ in self._rows}  # not kept: the copy of a model has copies of the rows
+        return {id(row) for row, _ in self._rows}  # computed on each call: a copy of the model has copies of the rows
 
     def name(self, part: Any) -> str:
         """Return the name of a row or column with job ids and seconds: ``once[job 7]``, ``capacity[12 s]``.
@@ -262,10 +262,10 @@ def conflict_in_words(session: Session, name: Callable[[Any], str]) -> str:
         ``name(part)`` is the name of a row or column.
     """
     program, rows, columns = session.program, tuple[int, ...](), tuple[int, ...]()
-    with contextlib.suppress(OptschedError):  # HiGHS may find none; that the program is infeasible stays
+    with contextlib.suppress(OptschedError):  # HiGHS may find no conflict; the program is infeasible all the same
         rows, columns = session.iis()
     parts = [name(program.rows[i]) for i in rows] + [f"the bounds of {name(program.columns[j])}" for j in columns]
-    # of families with many members a few are enough; the caller's own row is no such
+    # show parts of small families first: a row of the caller is one of few
     family = [part.partition("[")[0] for part in parts]
     parts = [part for _, part in sorted(zip(family, parts, strict=True), key=lambda each: family.count(each[0]))]
     more = [f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else []

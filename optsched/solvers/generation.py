@@ -27,7 +27,7 @@ class PooledJobs(NamedTuple):
     pool_gpus: Ints
 
 
-FEW = 100  # jobs: some ten thousandths of a second each in plain Python, and that times their square
+FEW = 100  # jobs: in plain Python each takes some ten thousandths of a second, times their square
 
 
 class Costs(NamedTuple):
@@ -62,8 +62,8 @@ def objective_value(start: Floats, duration: Floats, costs: Costs) -> float:
 
 @njit
 def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
-    # a breakpoint at `when`, inside segment `at`
-    # loops, not slices: an assignment between slices takes the compiler seconds
+    # make a breakpoint at `when`, inside segment `at`
+    # loops instead of slices: an assignment between slices takes the compiler seconds
     for k in range(count, at, -1):
         times[k] = times[k - 1]
         for p in range(free.shape[1]):
@@ -242,8 +242,8 @@ def generate_parallel(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints)
 # The value of an order is that of its serial generation. Work is bounded by a budget of profile segments looked at, not
 # by seconds, so the result is the same on every machine.
 
-INTERPRETED = 200_000  # profile segments: two seconds of plain Python
-KICKS = 50  # descents, times n^2
+INTERPRETED = 200_000  # profile segments, which take plain Python two seconds
+KICKS = 50  # largest number of descents, times n^2
 
 
 @njit
@@ -306,7 +306,7 @@ def next_random(state: Ints, below: int) -> int:
 
 @njit
 def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Costs) -> tuple[float, int]:
-    # first improvement over all insertions and all swaps, round and round until none helps
+    # first improvement over all insertions and all swaps, repeated until none improves
     n = order.size
     start = np.empty(n)
     taken = np.empty((n, jobs.pool_gpus.size), dtype=np.int64)
@@ -328,7 +328,7 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
     return value, work
 
 
-# nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED, nogil=True)
 def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: PooledJobs, costs: Costs) -> float:
     """Improve ``order`` in place by iterated local search, and return its value.

@@ -63,7 +63,7 @@ def _least(jobs: Iterable[tuple[int, int]], machines: int) -> dict[Loads, int]:
         following: dict[Loads, int] = {}
         for loads, paid in least.items():
             for i in range(machines):
-                if i == 0 or loads[i] != loads[i - 1]:  # of machines with the same load, one
+                if i == 0 or loads[i] != loads[i - 1]:  # try one of the machines with the same load
                     after = tuple(sorted((*loads[:i], loads[i] + length, *loads[i + 1 :])))
                     cost = paid + weight * (loads[i] + length)
                     if cost < following.get(after, cost + 1):

@@ -32,13 +32,13 @@ class Size:
     nonzeros: int = 0
 
 
-ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
-WHOLE = 1e-9  # a bound of an integer column this close to an integer is that integer
-# HiGHS's tolerance where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. No finer
-# one for integers: a row that is off by this moves an integer as far, and HiGHS then takes solutions for none.
+ROUNDING = 1e-5  # an integer column this close to an integer counts as that integer (HiGHS's own tolerance is 1e-6)
+WHOLE = 1e-9  # a bound of an integer column this close to an integer counts as that integer
+# Tolerance for HiGHS where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. It
+# is no finer for integers: a row that is off by this moves an integer by as much, and HiGHS then rejects solutions.
 FEASIBILITY = 1e-9
-COARSE = 1e-6  # its own for integers
-USED = 100  # columns that a solution may use of those that are not 0: as many may be that far from an integer
+COARSE = 1e-6  # HiGHS's own tolerance for integers
+USED = 100  # largest number of nonzero columns in a solution, each of which may be that far from an integer
 
 
 @dataclass
@@ -329,7 +329,7 @@ def whole_bounds(lower: Floats, upper: Floats, integrality: Bools) -> tuple[Floa
         return lower, upper
     rounded = []
     for bound, inwards in ((lower, np.ceil), (upper, np.floor)):
-        with np.errstate(invalid="ignore"):  # the distance of inf from inf
+        with np.errstate(invalid="ignore"):  # inf - inf
             nearest = np.round(bound)
             near = np.abs(bound - nearest) <= np.maximum(WHOLE, 2 * np.spacing(np.abs(bound)))
         whole = np.where(near, nearest, inwards(bound)) + 0.0  # no -0.0

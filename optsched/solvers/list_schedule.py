@@ -36,13 +36,12 @@ from optsched.solvers.generation import (
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
-# the search begins from so many orders with that share of the budget, then goes on from the best
+# the search begins from STARTS orders with the part SHARE of the budget, then continues from the best
 STARTS, SHARE = 6, 0.6
-# Annealing: from one temperature down to the other, in mean costs of a mean duration, n^2 times so many moves each
-# time.
+# Annealing: the temperature falls from HOT to COLD, in mean costs of a mean duration; MOVES n^2 moves each time.
 HOT, COLD, MOVES, STATES, STRETCH = 3.0, 0.05, 1000, 2_000_000, 2_000_000_000
-FEW = 12  # jobs that descents order, which need no compiler
-SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
+FEW = 12  # jobs up to which descents, which need no compilation, order the jobs
+SMALL = 2000  # jobs up to which orders that cost O(n^2) are made
 NEVER = 1e300  # a key larger than any time
 
 
@@ -310,7 +309,7 @@ def best_list_schedule(
     for label, (start, _) in [found[v] for v in sorted(found)[:STARTS]]:
         if deadline.passed:
             break
-        generated = problem.generate(np.argsort(start, kind="stable"))  # what waits may fit earlier
+        generated = problem.generate(np.argsort(start, kind="stable"))  # waiting jobs may fit earlier
         found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
     value = min(found)
     name, best = found[value]
@@ -365,16 +364,16 @@ def _annealed(
 
 # Simulated annealing over orders of starts on one pool of GPUs, compiled: millions of moves a second.
 #
-# **Decoding.** In an order of starts every job begins as soon as its GPUs are free, and not before the job ahead of it;
-# every schedule is that of its own order, so an optimum is among them. All that counts of the jobs placed so far is
-# when each GPU is free: a sorted vector, kept behind every position. A move is therefore looked at from the first
-# position that it changes. **Early end.** Later vectors never give earlier starts. Behind the changed positions a move
-# is over as soon as its vector is nowhere earlier than before and what it has lost by then is more than may be lost, or
-# the vector is what it was: after 10 to 30 jobs, however many follow. **Reference** Kirkpatrick, Gelatt and Vecchi,
-# Science 220 (1983); the decoding is the project's own.
+# **Decoding.** In an order of starts every job begins as soon as its GPUs are free, and not before the job ahead of it.
+# Every schedule is that of its own order, so an optimum is among them. The state of the jobs placed so far is the time
+# at which each GPU is free: a sorted vector, kept for every position. A move is therefore evaluated from the first
+# position that it changes. **Early end.** Later vectors never give earlier starts. Behind the changed positions the
+# evaluation ends in two cases. Either the vector is nowhere earlier than before and the loss so far is more than the
+# limit, or the vector is equal to the old one. This takes 10 to 30 jobs, however many follow. **Reference**
+# Kirkpatrick, Gelatt and Vecchi, Science 220 (1983); the decoding is the project's own.
 
-FINE = 1 << 22  # values of a random real number
-REACH = 15.0  # positions that a job moves, on average
+FINE = 1 << 22  # number of different random reals
+REACH = 15.0  # mean distance of a move, in positions
 
 
 @njit(interpreted=False)
@@ -436,7 +435,7 @@ def anneal(
     first, last, current, limit = 0, n - 1, np.inf, np.inf
     source, target, swap = 0, 0, False
     for step in range(steps + 1):
-        if step:  # the first round looks at the order as it is
+        if step:  # the first round evaluates the order unchanged
             source = next_random(seed, n)
             distance = 1 + int(-math.log((1 + next_random(seed, FINE)) / FINE) * REACH)
             target = source + distance if next_random(seed, 2) else source - distance

@@ -125,10 +125,10 @@ def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> 
 
 
 ROUNDS = 12
-ROWS = 3000  # new rows a round
-BUILDING = 2e-6  # seconds a nonzero, before the LP can begin
-POLISHED = 3_000_000  # nonzeros of the LP that makes the last certificate
-STALLED = 0.02  # of the gap: cuts that gain less in a round are not worth another
+ROWS = 3000  # largest number of new rows a round
+BUILDING = 2e-6  # seconds a nonzero to build the LP
+POLISHED = 3_000_000  # largest number of nonzeros of the LP for the last certificate
+STALLED = 0.02  # part of the gap: if the cuts of a round gain less, the rounds end
 TOLERANCE = 1e-6  # relative: an LP's optimum and reduced costs are floats
 
 
@@ -182,7 +182,7 @@ def thin(
     """
     cutoff = float(upper - step) if step is not None else float(upper)
     slack = TOLERANCE * max(1.0, abs(cutoff))
-    families = {jobs.gpus.tobytes(): RowFamily(jobs.gpus, jobs.instance.cluster.gpus)}  # GPUs held, at most G of them
+    families = {jobs.gpus.tobytes(): RowFamily(jobs.gpus, jobs.instance.cluster.gpus)}  # GPUs held, at most G
     bound, gained, certificate = -np.inf, np.inf, None
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
@@ -260,24 +260,24 @@ def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
     )
 
 
-# The time-indexed program of rigid gangs as arrays, with only the columns and rows that are still of interest.
+# The time-indexed program of rigid gangs as arrays, with only the columns and rows that still matter.
 #
-# The formulation is that of `optsched.models.rigid_time_indexed`, whose arrays these are when all columns and only the
-# plain rows are kept; here columns that no better schedule can use are left out, and rows that cut off fractional
-# solutions are added. Times are slots of a grid: ``origin + k unit`` seconds.
+# The formulation is that of `optsched.models.rigid_time_indexed`: with all columns and only the plain rows the arrays
+# are the same. Columns that no better schedule can use are left out, and rows that cut off fractional solutions are
+# added. Times are slots of a grid: ``origin + k unit`` seconds.
 #
-# **Cuts** say more about gangs than their GPUs: lifted knapsack rows, separated slot by slot (`violated_rows`). For a gang
-# size e let ``u_j = floor(g_j / e)`` for gangs of at least e, and 1 for one smaller job k (0 for the others). If
-# e floor(G / e) + g_k > G, jobs that fit together have at most ``floor(G / e)`` of it: k only fits beside fewer of the large
-# ones. The plain row lets 7/8 of an 8-GPU gang run beside a 1-GPU job; with e = 8 this row does not. On the rigid instances
-# of 12 to 20 jobs on 8 GPUs these rows close three quarters or more of the gap of the LP bound. Reference: lifted covers,
-# Balas, Math. Program. 8 (1975); Wolsey, Math. Program. 8 (1975).
+# **Cuts** are lifted knapsack rows, separated slot by slot (`violated_rows`). For a gang size e let ``u_j = floor(g_j /
+# e)`` for gangs of at least e, and 1 for one smaller job k (0 for the others). If e floor(G / e) + g_k > G, jobs that
+# fit together have at most ``floor(G / e)`` of it: k fits only with fewer of the large ones. The plain row allows 7/8
+# of an 8-GPU gang together with a 1-GPU job; with e = 8 this row does not. On the rigid instances of 12 to 20 jobs on 8
+# GPUs these rows close three quarters or more of the gap of the LP bound. Reference: lifted covers, Balas, Math.
+# Program. 8 (1975); Wolsey, Math. Program. 8 (1975).
 
-VIOLATED = 1e-4  # of a row's capacity unit: less is numerical noise of the LP
-# Vertices of these LPs mostly have duals with small denominators; then the bound loses nothing at all.
+VIOLATED = 1e-4  # in units of a row's capacity: smaller violations are numerical noise of the LP
+# Vertices of these LPs mostly have duals with small denominators; then rounding loses nothing.
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 24, 60, 120, 360, 840, 2520, 27720)
 NEARLY, FINE = 1e-6, 1 << 24
-MOST_BITS = 61  # of an integer price
+MOST_BITS = 61  # largest number of bits of an integer price
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ class StartProgram:
         """
         n, length = jobs.release.size, jobs.length[job]
         horizon = int((start + length).max(initial=0)) + 1
-        columns = np.repeat(np.arange(start.size), length)  # of every slot that a column covers
+        columns = np.repeat(np.arange(start.size), length)  # the column and the slot of every nonzero
         slots = np.arange(columns.size) - np.repeat(np.cumsum(length) - length - start, length)
         possible = np.zeros((n, horizon + 1), dtype=np.int32)
         np.add.at(possible, (job, start), 1)
@@ -382,7 +382,7 @@ class StartProgram:
         once = sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
         blocks, kept_family, kept_slot, capacity = [once], [], [], []
         for f, family in enumerate(families):
-            # slots whose row is not implied by the columns that are left
+            # slots whose row is not implied by the remaining columns
             total = family.width @ (np.cumsum(possible, axis=1)[:, :horizon] > 0)
             rows = np.flatnonzero(total > family.capacity)
             rows = rows if family.slots is None else np.intersect1d(rows, family.slots)

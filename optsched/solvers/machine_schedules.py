@@ -23,7 +23,7 @@ from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Ints
 from optsched.solvers.generation import copy_to, next_random
 
-FAR = 1 << 60  # dearer than any path
+FAR = 1 << 60  # larger than the cost of any path
 
 
 @njit(interpreted=False)
@@ -220,7 +220,7 @@ def split(length: Ints, weight: Ints, one: int, two: int, machine: Ints, least: 
 
 @njit(interpreted=False)
 def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least: Ints, choice: Bools) -> int:
-    # all pairs of machines of which one has changed, until none gains; returns what the jobs cost then
+    # split all pairs of machines of which one has changed, until none gains; return the total cost
     m, gains, total = stale.shape[0], True, 0
     trial = machine.copy()
     while gains:
@@ -275,7 +275,7 @@ def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int
     best, trial = FAR, machine.copy()
     for _ in range(kicks):
         found = _split_pairs(length, weight, trial, stale, least, choice)
-        if found <= best:  # a schedule that is as good is kept: it leads on
+        if found <= best:  # an equally good schedule replaces the best one, so that the search can leave plateaus
             best = found
             copy_to(machine, trial)
         if best <= target:

@@ -75,7 +75,7 @@ def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> t
     mapping: dict[int, Mode] = {}
     empty = [there(place(j, instance.cluster.node_gpus))[1] if patient else np.inf for j in range(n)]
     rank = np.argsort(order).tolist()
-    coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next one last
+    coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next job last
     free, waiting, running = instance.cluster.node_gpus.copy(), list[int](), list[tuple[float, int]]()
     while coming or waiting:
         now = min([end for end, _ in running[:1]] + [arrival[j] for j in coming[-1:]])
@@ -107,7 +107,7 @@ def _by_modes(modes: MappedModes) -> Place:
         fits = np.flatnonzero((held <= free).all(axis=1))
         if fits.size == 0:
             return None
-        # of equally fast ones the one that leaves least on the nodes it uses
+        # of equally fast modes, the one that leaves the fewest free GPUs on the nodes it uses
         spare = np.where(held[fits] > 0, free - held[fits], 0).sum(axis=1)
         b = own.start + int(fits[np.lexsort((spare, modes.seconds[own][fits]))[0]])
         return modes.mapping[b], float(modes.seconds[b])

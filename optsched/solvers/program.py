@@ -291,9 +291,9 @@ def _as_made(made: Formulated, formulation: Formulation, time_limit: float | Non
     found = begin(made.instance, made.objective, model=formulation.name, deadline=deadline, horizon=horizon).run()
     if found.schedule is None or found.value_exact is None:
         return found
-    with contextlib.suppress(InputError):  # moved to the left it fits the windows of the model
+    with contextlib.suppress(InputError):  # moved to the left, it fits the windows of the model
         there(formulation.warm_start)(made.model, found.schedule.relative)
-        if is_cvxpy(made.model):  # which knows its value when it is told all of a solution
+        if is_cvxpy(made.model):  # CVXPY computes its value once all variables have values
             program = compile(made.model)
             program.load(program.values()[0])
     latest = latest_completions(made.instance.relative, made.objective, float(found.value_exact - found.clock_part))
@@ -377,9 +377,9 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
                 raise InputError("invalid", field=f"{where}, a constant", value=math.nan, legal="a finite number")
     try:
         model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
-    except (cp.error.SolverError, ValueError) as error:  # ValueError: of an infinite coefficient
+    except (cp.error.SolverError, ValueError) as error:  # ValueError: for an infinite coefficient
         raise OptschedError(f"Clarabel: {made.of.name}: {str(error).splitlines()[0]}") from None
-    # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
+    # optimal up to the solver's tolerances; if it did not reach them, the result is only a solution
     known = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}
     known |= {cp.INFEASIBLE: "infeasible", cp.UNBOUNDED: "unbounded"}
     status = known.get(model.status)
@@ -392,7 +392,8 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
         found.value = float(model.value)
     if status == "optimal":
         found.duals = _prices(made, model)
-        sign = 1.0 if isinstance(model.objective, cp.Maximize) else -1.0  # CVXPY's are >= 0 of a <= in both senses
+        # CVXPY's duals of a <= are >= 0 in both senses
+        sign = 1.0 if isinstance(model.objective, cp.Maximize) else -1.0
         for row in made.added(model.constraints):
             values = sign * np.asarray(row.dual_value, dtype=np.float64).reshape(-1, order="F")
             found.duals |= {made.name((row, k)): value for k, value in enumerate(values.tolist())}
@@ -455,12 +456,11 @@ def _horizon_matters(made: Formulated, changed: list[str], solution: Solution) -
     return _by_horizon(made) if OBJECTIVE in changed or bool(late.any()) else ""
 
 
-# `solve_by_columns`: the programs of Hadar's packing, `hadar-primal`, `hadar-dual` and `hadar-packing`, without a list of
-# schedules.
+# `solve_by_columns`: Hadar's programs `hadar-primal`, `hadar-dual` and `hadar-packing`, without a list of schedules.
 
-LISTED = 100_000  # schedules at most: with more, columns are faster than the whole program
-SMALL = 4_000  # jobs times rounds: the LP to its end
-CLOSED = 1e-9  # relative: an LP's interval that is a point
+LISTED = 100_000  # largest number of schedules: with more, columns are faster than the whole program
+SMALL = 4_000  # jobs times rounds up to which the LP is solved to its end
+CLOSED = 1e-9  # relative: an LP's interval this small counts as a point
 
 
 def solve_by_columns(

@@ -32,13 +32,13 @@ from optsched.models.hadar_rounds import ENOUGH, Mode, RoundProblem
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.column_generation import PricedColumns
 
-BITS = 40  # of the largest utility: with prices no larger, sums over rounds and devices fit 63
+BITS = 40  # of the largest utility: if no price is larger, sums over rounds and devices fit into 63 bits
 UNITS = 16  # of a round in the fastest mode, at first
 MOST_UNITS = 4096  # of a job
-LONG = 48  # rounds that a job needs at least: of more, a part of one round is little
-INTERPRETED = 300  # rounds times jobs: a pricing takes hundredths of a second as Python
-NEVER = 1 << 61  # dearer than anything
-SAFE = 2.0**-40  # of the largest sum met: what floats may have rounded
+LONG = 48  # rounds that a long job needs at least: a part of one round is then small
+INTERPRETED = 300  # rounds times jobs: a pricing takes hundredths of a second in plain Python
+NEVER = 1 << 61  # larger than any cost
+SAFE = 2.0**-40  # relative to the largest sum: rounding of floats
 
 
 class DeviceCells:
@@ -176,8 +176,8 @@ class RoundColumns:
         )
 
     def _count(self, j: int) -> None:
-        # Exact in the fastest mode, so that a job of one type has no rounding at all; of all scales up to the one that is
-        # allowed the one that rounds the other modes least.
+        # The units are exact in the fastest mode, so that a job of one type has no rounding at all. Of all scales up to
+        # the allowed one, take the one that rounds the other modes least.
         a, b = self.start[j], self.start[j + 1]
         if a == b:
             return
@@ -225,7 +225,8 @@ class RoundColumns:
         for j in np.flatnonzero(payoff).tolist():
             rounds = np.flatnonzero(taken[j] >= 0)
             column = RoundColumn(j, rounds, self.start[j] + taken[j, rounds])
-            if float(self.iterations[column.modes].sum()) < float(self.needed[j]):  # units say done, iterations do not
+            # the units are done, the iterations are not
+            if float(self.iterations[column.modes].sum()) < float(self.needed[j]):
                 rounds_of_job = float(self.needed[j] / self.iterations[self.start[j]])
                 if not self.long[j] and 2 * self.fine[j] * rounds_of_job <= MOST_UNITS:
                     self.fine[j] *= 2
@@ -407,7 +408,7 @@ def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, nee
         if not long[j]:
             continue
         best, until = 0, -1
-        for read in range(2):  # once to find the end, and once more up to it, to see what is taken
+        for read in range(2):  # first to find the end, then again up to it, to record what is taken
             pieces, total, paid, largest = 0, 0.0, 0.0, 0.0
             for t in range(arrival[j], T if read == 0 else until + 1):
                 if read == 0 and worth[j, t] <= best:
@@ -453,7 +454,8 @@ def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, nee
             if until < 0:
                 break
         payoff[j] = best
-        for i in range(pieces if until >= 0 else 0):  # modes in the order of falling speed: the least is the fastest
+        # modes are sorted by falling speed: the least number is the fastest
+        for i in range(pieces if until >= 0 else 0):
             if taken[j, at[i]] < 0 or mode[i] < taken[j, at[i]]:
                 taken[j, at[i]] = mode[i]
 

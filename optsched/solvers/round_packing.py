@@ -34,14 +34,15 @@ from optsched.solvers.session import Progress, Session
 
 BLOCKS = (64, 16, 4, 1)
 COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the last one, and the last
-# Rounds of pricing of a level before the last one, and of the last: of few jobs in many rounds no end is near.
+# Rounds of pricing of a level before the last one, and of the last: with few jobs in many rounds the LP converges
+# slowly.
 MOST_PRICED = 150, 50
-KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
-FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
-# Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
+KEPT = 4  # columns a row for the next level, those of the best reduced cost
+FEW_COLUMNS, NODES = 3_000, 2_000  # largest program that HiGHS solves, too
+# Diving: in each step the columns of a share of nearly 1 become schedules, and the part FIXED of the remaining jobs.
 NEARLY, SOME, FIXED, MOST_STEPS = 1 - 1e-6, 1e-6, 0.3, 60
-DIVES = 2, 6  # rounds of pricing a step, of one dive after another,
-NEAR = 1e-2  # until a choice is that near to the bound
+DIVES = 2, 6  # rounds of pricing a step, for one dive after another
+NEAR = 1e-2  # relative: the dives end when a choice is this close to the bound
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from optsched.solvers.round_columns import RoundColumns
 Cell = tuple[int, int, int]  # machine, type, devices
 Placed = tuple[
     tuple[tuple[int, tuple[Cell, ...]], ...], ...
-]  # of every job: (round, cells), rising; () where it is left out
+]  # for every job (round, cells), rising; () if it is left out
 
 
 class RoundPlaces:
@@ -36,11 +36,11 @@ class RoundPlaces:
             cell[where] = q
         mode_group = np.array([-1 if mode.group is None else mode.group for mode in columns.modes], dtype=np.int64)
         in_group = (mode_group[:, None] < 0) | (mode_group[:, None] == columns.cells.group[None, :])
-        most = np.pad(columns.most, ((0, 0), (0, 1)))  # the last of no cell
+        most = np.pad(columns.most, ((0, 0), (0, 1)))  # the last column is for types that no cell has
         suits = most[:, cell] > 0  # [modes, groups, types]
         self.open: Bools = suits[:, columns.cells.group] & in_group[:, :, None]  # [modes, machines, types]
         self.alone = mode_group >= 0
-        self.apart = int(problem.together is not None)  # gangs not on one machine are on two
+        self.apart = int(problem.together is not None)  # gangs not on one machine are on at least two
 
     def placed(self) -> Placed:
         """Return the current schedules."""
@@ -75,7 +75,7 @@ class RoundPlaces:
                     self.add(j, t, cells)
 
     def _spread(self, j: int, held: Ints) -> bool:
-        # the fastest mode that has such devices says whether they are on one machine
+        # the fastest mode that has such devices tells whether they are on one machine
         own = range(int(self.columns.start[j]), int(self.columns.start[j + 1]))
         return not next(self.alone[m] for m in own if bool((held <= self.columns.most[m]).all()))
 
@@ -153,7 +153,7 @@ class RoundPlaces:
 
     def _earlier(self, j: int) -> bool:
         """Move the job to an earlier end if there is one, and return whether it moved."""
-        columns = self.columns  # a job that never ends has the number of rounds as its end
+        columns = self.columns  # a job that never ends counts as ending after the last round
         before = self.taken[j][-1][0] if self.taken[j] else columns.problem.rounds
         part = slice(int(columns.start[j]), int(columns.start[j + 1]))
         needed, first = float(columns.needed[j]), int(columns.problem.arrival[j])
@@ -173,7 +173,7 @@ class RoundPlaces:
         return True
 
     def _some(self, t: int, mode: int, machine: int, count: int) -> tuple[Cell, ...]:
-        # devices of a mode that are free, on the machine or, without one, on the fullest machines
+        # take free devices of a mode, on the machine or, without one, on the fullest machines
         found = list[Cell]()
         machines = [machine] if machine >= 0 else np.argsort(self.free[t].sum(axis=1), kind="stable").tolist()
         most = count - (0 if machine >= 0 else self.apart)
@@ -230,7 +230,7 @@ def _first_end(
                 break
     if done < needed:
         return taken[:0]
-    kept = 0  # without what it does not need, the last round stays
+    kept = 0  # drop rounds that it does not need; the last round stays
     for i in range(count):
         if i < count - 1 and done - iterations[taken[i, 1]] >= needed:
             done -= iterations[taken[i, 1]]

@@ -247,7 +247,7 @@ def _counted(q: int, graph: Graph, before: Bools, earliest: Ints, latest: Ints) 
         inside = earliest[j] <= graph.start[v] <= latest[j]
         may[v, 0], may[v, 1] = inside and not before[q, j], inside and not before[j, q]
     sink = nodes - 1
-    # reach[v, b]: on a path on which q has been visited b times, counting v
+    # reach[v, b]: v is on a path on which q has been visited b times, v included
     reach, done = np.zeros((nodes, 2), dtype=np.bool_), np.zeros((nodes, 2), dtype=np.bool_)
     reach[0, 0] = True
     done[sink, 1] = True

@@ -15,8 +15,8 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.generation import copy_to
 
 NOTHING = 1e18  # no path
-QUANTUM = 4096.0  # multipliers are multiples of its inverse
-ARCS = 300_000  # of a shortest path, between two looks at the clock: a tenth of a second
+QUANTUM = 4096.0  # multipliers are multiples of 1 / QUANTUM
+ARCS = 300_000  # arcs of a shortest path between two checks of the time: a tenth of a second
 
 
 class Jobs(NamedTuple):
@@ -84,7 +84,7 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
     return int(found)
 
 
-# nogil: a call may take many seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take many seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=False, nogil=True)
 def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
     """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
@@ -256,7 +256,7 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
         False if the orders contradict each other: the smallest best sequence does not start within these windows.
     """
     n, horizon, before, length = jobs.length.size, jobs.cost.shape[1] - 1, jobs.before, jobs.length
-    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow: no completion is looked at twice
+    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow, so each completion is looked at once
     while True:
         changed = False
         for i in range(n):
@@ -309,7 +309,7 @@ def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: flo
     upper
         Value of the incumbent; multipliers stay within four times that.
     """
-    # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
+    # Where successive subgradients nearly cancel the step is long: measurements show that this leaves plateaus.
     square = 0.0
     for k in range(u.size):
         direction[k] = 1 - visits[k] + 0.7 * direction[k]

@@ -14,7 +14,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.generation import move_job, next_random
 from optsched.solvers.sequence_paths import Jobs
 
-KICKS = 20  # descents a job: a handful of jobs has no more sequences to find
+KICKS = 20  # descents a job: a few jobs have few sequences
 
 
 @njit(interpreted=False)
@@ -48,7 +48,7 @@ def _gain(
     while k < n:
         j = order[_moved(k, source, target, swap)] if k <= last else order[k]
         now = max(now, jobs.release[j])
-        if k > last and now == start[k]:  # from here on nobody begins at another time
+        if k > last and now == start[k]:  # from here on all jobs begin at the same times as before
             break
         new += jobs.cost[j, now]
         now += jobs.length[j]
@@ -84,7 +84,7 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
     return work
 
 
-# nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=False, nogil=True)
 def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs: Jobs) -> float:
     """Search from ``order`` and return the value of the best sequence found.
@@ -116,7 +116,7 @@ def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs:
         for _ in range(3 + next_random(state, 3)):
             move_job(trial, next_random(state, n), next_random(state, n), False)
         work += _descend(trial, budget - work, jobs, start, paid, (state[0] >> 8) % n)
-        if paid[n] <= best:  # plateaus are crossed
+        if paid[n] <= best:  # equal values are accepted, so that the search crosses plateaus
             best = paid[n]
             order[:] = trial
         else:

@@ -29,15 +29,17 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import FEASIBILITY, LinearProgram, whole_bounds
 from optsched.solvers.outcome import Outcome, round_bound
 
-THREADS = 1  # everywhere: results are then deterministic, and HiGHS's global scheduler is never asked for two numbers
-IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too much in
-AGREES = 1e-6  # relative: what HiGHS says a solution is worth, and what it is
-# `Session.solve_finely`, powers of two: the largest term of a reduced cost, and how much smaller the least is that counts.
+# for all sessions: results are then deterministic, and HiGHS's global scheduler never gets two different numbers
+THREADS = 1
+IIS_STRATEGY = 4  # irreducible; the default, 0, finds only conflicts between a row's own bounds, 2 leaves too many rows
+AGREES = 1e-6  # relative difference between the value that HiGHS reports and the value of its solution
+# `Session.solve_finely`, powers of two: the largest term of a reduced cost, and its ratio to the least that counts.
 LARGEST, DIGITS = 20, 40
 DUAL, PRIMAL = 1, 4  # HiGHS's simplex_strategy
-PLAIN = (1.0, 2.0**20)  # largest cost coefficients that HiGHS takes as they are; others become about 2**9
+# range of the largest cost coefficient that HiGHS gets unscaled; others are scaled to about 2**9
+PLAIN = (1.0, 2.0**20)
 
-OPEN = "unbounded or infeasible"  # HiGHS may leave it there; `Session.solve` finds out
+OPEN = "unbounded or infeasible"  # HiGHS may end with this; `Session.solve` decides which
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kInfeasible: "infeasible",
@@ -207,7 +209,7 @@ class Session:
             Numbers of the columns, i64[k]; None: all.
         """
         if self.is_mip:
-            integer = np.zeros(self.highs.getNumCol(), dtype=bool)  # columns that were added are continuous
+            integer = np.zeros(self.highs.getNumCol(), dtype=bool)  # added columns are continuous
             integer[: len(self.program.c)] = self.program.integrality
             lower, upper = whole_bounds(lower, upper, integer if columns is None else integer[columns])
         self._change("changeColsBounds", self.highs.getNumCol(), columns, lower, upper)
@@ -338,7 +340,7 @@ class Session:
         return ended
 
     def _ended(self, deadline: Deadline, node_limit: int | None) -> str | None:
-        # the seconds of a limit count for all LP solves of one HiGHS together, but for each MIP anew
+        # a time limit counts for all LP solves of one HiGHS together, but for each MIP separately
         past = 0.0 if self.is_mip else self.highs.getRunTime()
         nodes = highspy.kHighsIInf if node_limit is None else int(node_limit)
         self.set_options(time_limit=past + deadline.left, mip_max_nodes=nodes)
@@ -352,8 +354,9 @@ class Session:
         x, known = self._start
         integer = self.program.integrality
         if not known[integer].all() or bool(np.any(np.abs(x - np.round(x))[integer] > FEASIBILITY)):
-            # HiGHS completes a start by a MIP of its own, in which what is known is fixed, and its callbacks then tell the
-            # bounds of that one. So it does this first, while nobody listens; no node of the program itself is searched.
+            # HiGHS completes a start by a MIP of its own in which the known values are fixed, and its callbacks then
+            # report the bounds of that MIP. So this runs first, without callbacks; no node of the program itself is
+            # searched.
             self._set_solution(x, known)
             with contextlib.suppress(OptschedError):
                 self._run(deadline, node_limit=0)
@@ -412,20 +415,21 @@ class Session:
         info = self.highs.getInfo()
         x = None if status == "unbounded" else self._feasible()
         value = None if x is None else self._value(float(info.objective_function_value))
-        if not self.highs.getNumCol():  # HiGHS says "empty", whatever the rows
+        if not self.highs.getNumCol():  # HiGHS reports "empty", whatever the rows are
             rows = self.highs.getLp()
             held = np.all(np.less_equal(rows.row_lower_, 0.0) & np.greater_equal(rows.row_upper_, 0.0))
             status, x, value = ("optimal", np.zeros(0), self.program.offset) if held else ("infeasible", None, None)
         if self.is_mip and x is not None:
-            # HiGHS 1.16.0, given a start or solving on from its last solution, may return a worse point, often the start
-            # itself, beside a value that is another one's: then none of what it says is taken for a proof.
+            # HiGHS 1.16.0, given a start or continuing from its last solution, may return a worse point, often the
+            # start itself, together with the value of another point. Then none of its results counts as a proof.
             reported, terms = float(info.objective_function_value), self._cost * x
             if abs(reported - float(terms.sum())) > AGREES * (1.0 + float(np.abs(terms).sum())):
                 raise OptschedError(
                     f"HiGHS: {reported:.12g} is not the value of its solution, {float(terms.sum()):.12g}"
                 )
         bound: float | None = None
-        # of an LP HiGHS says 0.0, of an infeasible program 0.0 or an infinity, before the first bound of a MIP an infinity
+        # HiGHS reports 0.0 for an LP, 0.0 or an infinity for an infeasible program, an infinity before a MIP's first
+        # bound
         if self.is_mip and status in ("optimal", "limit") and math.isfinite(info.mip_dual_bound):
             in_its_scale = None if step is None else Fraction(step) * Fraction(self._scale)
             bound = self._value(round_bound(float(info.mip_dual_bound), in_its_scale, 0.0, self.program.sense))
@@ -479,13 +483,13 @@ class Session:
             status = finer.status if finer.status == "limit" else status
         self._rescale(math.ldexp(1.0, -power))
         self._call("setBasis", basis)
-        return replace(outcome, status=status, bound=None)  # the coarse one has a value, and proves nothing
+        return replace(outcome, status=status, bound=None)  # the coarse optimum has a value, and proves nothing
 
     def _rescale(self, factor: float) -> None:
         self._scale, self._cost = self._scale * factor, self._cost * factor
         self._change("changeColsCost", self._cost.size, None, self._cost)
 
-    # --- what an LP knows ----------------------------------------------------------------------------------------
+    # --- results of an LP ------------------------------------------------------------------------------------------
 
     def duals(self) -> Floats:
         """Return row duals d value / d right-hand side, in the model's sense (min: ``>=`` rows >= 0, ``<=`` rows <= 0)."""

@@ -33,8 +33,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_search import EventOrders, LeastOrder
 
-MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
-NEAR = 1e-8  # of the flow time: a start of the LP this near to an event is at the event
+MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, including impossible ones: (2n)! / 2^n for each choice
+NEAR = 1e-8  # relative to the flow time: a start of the LP this close to an event counts as at the event
 NAME = "sharing-orders"
 
 
@@ -148,13 +148,13 @@ def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:
     return found
 
 
-# Where a job may start beside those that run: every choice of GPUs, but of choices that are alike only one.
+# Choices of GPUs for a job, given the running jobs: every choice, but only one of several choices that are alike.
 #
-# GPUs of a node with the same jobs on them are alike: exchanging them changes no job's speed, now or later. So are nodes of
-# one kind (GPUs, memory, type, who may use them) that hold the same jobs in the same way.
+# GPUs of a node with the same jobs on them are alike: exchanging them changes no job's speed, now or later. Nodes of
+# one kind (GPUs, memory, type, jobs that may use them) that hold the same jobs in the same way are alike, too.
 
 Residents = tuple[tuple[int, ...], ...]  # jobs on every GPU
-Cells = list[list[list[int]]]  # of every node, its sets of alike GPUs
+Cells = list[list[list[int]]]  # for every node, its sets of alike GPUs
 
 
 class SharedPlaces:

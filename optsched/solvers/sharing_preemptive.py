@@ -33,7 +33,7 @@ from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
 MOST = 5
-Event = tuple[int, bool]  # job, is it a completion
+Event = tuple[int, bool]  # job, and whether the event is its completion
 Piece = tuple[float, tuple[int, ...]]  # seconds, jobs that run
 
 
@@ -99,8 +99,8 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
         found = _program(events, alone, release, xi)
         if found is not None and (best is None or found.value < best.value):
             best = found
-    assert best is not None  # in any order of the jobs, one after the other
-    # the solver's tolerances are absolute: it sees the longest job as 1, and time from the first arrival
+    assert best is not None  # some order is feasible: any jobs one after the other
+    # the solver's tolerances are absolute: it gets the longest job as 1, and time from the first arrival
     pieces = tuple(
         (seconds * unit + (instance.epoch if k == 0 else 0.0), who) for k, (seconds, who) in enumerate(best.pieces)
     )
@@ -108,7 +108,7 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
 
 
 def _orders(release: np.ndarray) -> Iterator[list[Event]]:
-    # Every order in which releases rise and a job completes after its release.
+    # Yield every order in which releases rise and a job completes after its release.
     rising = np.argsort(release, kind="stable").tolist()
     n = len(rising)
 
@@ -126,7 +126,7 @@ def _orders(release: np.ndarray) -> Iterator[list[Event]]:
 
 
 def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np.ndarray) -> PreemptiveSharing | None:
-    from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+    from scipy.optimize import linprog  # imported here because the import takes longer than most runs
 
     # Columns: t of the 2n events, then d of every interval and state.
     n, count = alone.size, len(events)

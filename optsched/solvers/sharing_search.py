@@ -147,7 +147,7 @@ class _Search(EventSearch):
             j, behind = waits[0], waits[1:]
             if self.twin[j] not in passed:
                 for option, gang in self.places.of(j, on, [each[0] for each in self.held]):
-                    self.held[j] = option, gang  # what those behind it must fit beside
+                    self.held[j] = option, gang  # the jobs behind it must fit together with it
                     start = j, self.number(self.jobs.seconds(j, option, gang)), option, gang
                     yield from grow(behind, joined(on, j, gang), (*starts, start), passed)
             yield from grow(behind, on, starts, passed | {j})

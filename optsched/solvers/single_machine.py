@@ -66,16 +66,17 @@ from optsched.solvers.sequence_paths import (
 )
 from optsched.solvers.sequence_search import improve_sequence
 
-EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
-PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
-STILL = 1e-3  # factor of steps at which an ascent has come to its end
-SOME, LITTLE = 25, 0.03  # it has on a graph, too, when so many steps close no more than this part of the gap
+EXACT = 2.0**37  # value x slots: multipliers are at most 4 values, a path has at most one job a slot
+PLAIN, RULES, CHILD = 2000, 200, 30  # largest number of steps of an ascent: without rules, with them, and within a node
+STILL = 1e-3  # factor of steps at which an ascent ends
+SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
-CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
-SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
-FIRST, LATER = 1.0, 0.3  # length of the first step of an ascent, part of the gap: of a graph, after a job was counted
-TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the share of the graph that they may double
-EDGES = 20_000_000  # of a graph: some 700 MB
+CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks of the time: a tenth of a second
+SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
+# length of the first step of an ascent, as a part of the gap: on a new graph, and after a job was counted
+FIRST, LATER = 1.0, 0.3
+TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
+EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def prove_single_machine(
     progress
         Function called with (value, bound, stages) after every stage.
     """
-    # of two jobs the shorter, or the one whose costs grow more, can be shown to be the first: it has the smaller number
+    # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
     sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
     place = np.argsort(sort)
     machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
@@ -259,7 +260,7 @@ class _Proof:
             windows = alive.sum(axis=1)
             if windows.max() == 1:
                 self._try(np.argsort(np.argmax(alive, axis=1), kind="stable"))  # at least as good as the only schedule
-            else:  # a node for later, to be split at the middle start of a long job that paths miss or repeat
+            else:  # keep a node for later; it is split at the middle start of a long job that paths miss or repeat
                 job = int(np.argmax(np.where(windows > 1, self.missed * self.machine.length + 1e-6 * windows, -1.0)))
                 window = np.flatnonzero(alive[job])
                 self.nodes.append(_Node(self.current, alive, u, job, int(window[(window.size - 1) // 2])))
@@ -271,7 +272,7 @@ class _Proof:
         self.deadline.check()
         if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
-        self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
+        self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
         if self.ascend(pairs, u, iterations, 1.0):
             return True
@@ -306,7 +307,7 @@ class _Proof:
         """
         counted = np.zeros(u.size, dtype=bool)
         while not self.full and paths.edges <= EDGES // 2 and not counted.all():
-            # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
+            # gain by cost: how often paths miss or repeat the job, and which part of the graph doubles
             share = paths.doubled()
             gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
             best = np.argsort(-gain, kind="stable")[:TOGETHER]
@@ -342,7 +343,7 @@ class _Proof:
             value = paths.cheapest(trial) + total
             if value > self.upper - 1:
                 return True
-            if np.all(paths.visits == 1):  # the cheapest path is a schedule: the best of these
+            if np.all(paths.visits == 1):  # the cheapest path is a schedule: the best one of this node
                 self.improve(paths.starts)
                 return True
             missed += (paths.visits - 1) ** 2
@@ -371,7 +372,7 @@ class _Proof:
 
     def branch(self) -> None:
         """Split the node of the smallest bound into its two children."""
-        node = self.nodes[-1]  # which stays, so that its bound counts, until both are opened
+        node = self.nodes[-1]  # the node stays in the list until both children are opened, so that its bound counts
         for early in (True, False):
             alive = node.alive.copy()
             window = slice(node.time + 1, None) if early else slice(0, node.time + 1)

@@ -18,7 +18,7 @@ from optsched.problem.table import Table
 from optsched.simulation.metrics import jobs_table, segments_table
 from optsched.solvers.linear_program import Size
 
-if TYPE_CHECKING:  # it comes with HiGHS
+if TYPE_CHECKING:  # importing it imports HiGHS
     from optsched.solvers.session import Progress
 
 
@@ -101,7 +101,7 @@ class Solution:
         if self.schedule is None:
             return self
         schedule = replace(self.schedule, policy=self.text)
-        # what was computed stays what was computed: a copy of the clock's times has only what the clock can hold
+        # the relative schedule stays exact: a copy made from times on the clock would have rounded times
         schedule.__dict__["relative"] = replace(self.schedule.relative, policy=self.text)
         return replace(self, schedule=schedule)
 
@@ -163,7 +163,7 @@ class Solution:
         difference = self.value_exact - other
         if self.gain:
             difference = -difference
-        if self.meaning:  # a program may maximise, and of two solvers' optima either may be larger
+        if self.meaning:  # a program may maximise, and either of two solvers' optima may be larger
             difference = abs(difference)
         if difference <= 0:
             return 0.0

@@ -29,9 +29,9 @@ from optsched.speeds.duration import communicating, seconds_alone
 
 __all__ = ["Solution", "model_names", "solve"]
 
-FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
-FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
-LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+FIRST_BUDGET = 3_000_000  # local search before all methods: some hundredths of a second
+FIRST_BUDGET_CUBED = 100  # at most this times n^3: ten jobs have few orders
+LIST_BUDGET = 60_000_000  # if no exact method fits, all the effort goes into the schedule
 ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
 NONE_FITS = "no exact method fits the size of this instance: this is the best list schedule with the best certificate"
@@ -39,8 +39,9 @@ ALONE = (
     "the optimum over schedules in which jobs hold their GPUs alone; the model sharing-branching lets jobs share GPUs"
 )
 CONTENTION = "jobs contend for the network, which no method models"
-_LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
-NONZEROS, BUILT = 5_000_000, 300_000  # of a formulation that is chosen without being named; built in a second
+_LOG = logging.getLogger(__name__)  # the message of a failed method, for developers
+# largest formulation that is chosen without being named; nonzeros built in a second
+NONZEROS, BUILT = 5_000_000, 300_000
 # In the order in which they are tried; the first that applies is taken.
 PREFERRED = (
     "mode-branching",
@@ -53,7 +54,7 @@ PREFERRED = (
     "gang-modes",
     "disjunctive",
 )
-PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # for whom a named one of them fails
+PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # fallbacks if a named one of them fails
 
 
 def model_names() -> list[str]:
@@ -216,7 +217,7 @@ def begin(
 
 def _run(state: SolveState, named: Method | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    # a list schedule, the best certificate of theorems, a little local search; where numbers fail, without it
+    # make a list schedule, the best certificate of theorems, and a little local search; continue without one that fails
     budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
     for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
         try:
@@ -234,7 +235,7 @@ def _run(state: SolveState, named: Method | None) -> Solution:
         return _solution(state, "list", MethodReport("list schedule", note=EARLY))
     method = named or _choose(state, PREFERRED)
     if method is None:
-        # no exact method fits: a longer search from below and above
+        # no exact method fits: search longer for schedules and bounds
         state.search(LIST_BUDGET)
         if not state.late:
             half = state.deadline.share(0.5)
@@ -259,7 +260,7 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
     failed = [method.name]
     following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
     left = [name for name in following if name != method.name]
-    open_: tuple[str, MethodReport] | None = None  # the first that tolerances have left open
+    open_: tuple[str, MethodReport] | None = None  # the first method that tolerances left open
     while True:
         state.begin(method.name)
         try:
@@ -314,7 +315,7 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
     if state.closed and status != "infeasible":
         status = "optimal"
     bound, note = state.value if status == "optimal" else state.bound, report.note
-    if status == "optimal":  # one of a class; where jobs may share, the usual one is not the largest
+    if status == "optimal":  # the optimum is one of a class; if jobs may share, the usual class is not the largest
         usual = state.instance.interference is not None and state.schedule_class == EXCLUSIVE
         note = ALONE if usual else ""
     if failed:

@@ -36,16 +36,16 @@ from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
 from optsched.speeds.duration import fixed_durations
 
-# What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
-# time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
-# stake (`SolveState.at_stake`, never of a clock).
+# Rounding of float64, if it does not represent all times exactly: this number of units in the last place of every
+# completion time, at least the number of jobs, since a time is a sum of durations. If values lie on no grid: this part
+# of what is at stake (`SolveState.at_stake`, never of a clock time).
 ULPS, CLOSE = 16, 1e-9
 PLACED = "the speed of its jobs depends on their placement"
-JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
-MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
-FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
-FLOAT = 2.0**-40  # of a value: what a solver's sums in float64 may be off
-DOUBTFUL = 1e-7  # of what is at stake: a bound on no grid gives way to a doubt that is more
+JUDGED = 2000.0  # jobs of a schedule that the referee checks in a second, in fractions and on a busy machine
+MOST_REPORTS = 1000  # reports kept for `Solution.trace`; beyond it every second one is dropped
+FINEST = 1e-6  # relative to what is at stake: a finer grid of values does not improve a float bound
+FLOAT = 2.0**-40  # relative to a value: error of a solver's sums in float64
+DOUBTFUL = 1e-7  # relative to what is at stake: a bound on no grid is lowered by its doubt if that is larger
 
 
 def common_step(parts: Iterable[Fraction]) -> Fraction:
@@ -84,14 +84,14 @@ class SolveState:
         self.schedule_class, self.epoch = schedule_class, epoch
         self.began, self._waited = time.perf_counter(), waiting_of_this_thread()
         self._compiled, self.deadline = self._waited(), deadline
-        self.method = "list"  # whose turn it is
+        self.method = "list"  # the method that runs
         self.schedule: Schedule | None = None
         self.value: Fraction | None = None
         self.bound: Fraction | None = None
         self.bound_by = "certificate"
         self.certificate: Certificate | None = None
-        self.refuted: dict[str, str] = {}  # methods whose bound a schedule refutes: what happened, in a sentence
-        self._before: tuple[Fraction | None, str] = (None, "certificate")  # the bound, when the method began
+        self.refuted: dict[str, str] = {}  # method -> a sentence on the schedule that refutes its bound
+        self._before: tuple[Fraction | None, str] = (None, "certificate")  # the bound before the method began
         self._progress, self.trace = progress, list[Progress]()
 
     # --- time and progress ---------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class SolveState:
         gap = abs(value - bound) / abs(value) if value else 0.0
         event = Progress(value, bound, gap, nodes, self.seconds)
         if len(self.trace) > 1 and self.trace[-1].interval == event.interval == self.trace[-2].interval:
-            self.trace.pop()  # nothing new: of a level, its first and its last report
+            self.trace.pop()  # the interval is unchanged: keep only its first and its last report
         self.trace.append(event)
         if len(self.trace) > MOST_REPORTS:
             del self.trace[1:-1:2]
@@ -181,7 +181,7 @@ class SolveState:
             return False
         if self.bound >= self.value:
             return True
-        # all times are in float64, and values so far apart that a method computing in it tells them apart
+        # all times are exact in float64, and values are so far apart that float64 can distinguish them
         least = Fraction(FLOAT) * abs(self.value) + self.rounding_of_times
         exact = self.grid is not None and self.grid.exact and self.finest_step is not None and self.finest_step > least
         return not exact and self.value - self.bound <= self._rounding
@@ -296,7 +296,7 @@ class SolveState:
         """
         if self.method in self.refuted:
             return
-        if isinstance(bound, float) and not math.isfinite(bound):  # a solver that was stopped before it had one
+        if isinstance(bound, float) and not math.isfinite(bound):  # the solver was stopped before it had a bound
             return
         if isinstance(bound, float) or doubt:
             bound = self._on_grid(Fraction(bound), doubt)
@@ -304,15 +304,15 @@ class SolveState:
             if not up_to_value and bound > self.value + max(self._rounding, doubt):
                 self._refute(bound)
                 return
-            bound = self.value  # what is above is rounding
+            bound = self.value  # the difference is rounding
         if self.bound is None or bound > self.bound:
             self.bound, self.bound_by = bound, by
             if tell:
                 self.report()
 
     def _on_grid(self, bound: Fraction, doubt: Fraction) -> Fraction:
-        # The least value on the grid that a solver's float still proves: it gives way 1e-6 of what is at stake, where steps
-        # can tell, else its own doubt and what float64 leaves open.
+        # Return the least value on the grid that a solver's float still proves. The float is first lowered by 1e-6 of
+        # what is at stake, if steps are larger, else by its own doubt and the rounding of float64.
         step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times + doubt
         if step is None and doubt:
             finer = Fraction(FLOAT) * abs(bound) + self.rounding_of_times + doubt
@@ -323,7 +323,7 @@ class SolveState:
         return bound - doubt if doubt > Fraction(DOUBTFUL) * self.at_stake else bound
 
     def _refute(self, bound: Fraction) -> None:
-        # A schedule is better than what the method calls a bound: the bound of before stands.
+        # A schedule is better than the method's bound: restore the earlier bound.
         self.refuted[self.method] = (
             f"{self.method} claimed a bound of {float(bound):.15g}, more than the {float(there(self.value)):.15g} "
             "of a schedule, so none of its bounds is kept"
@@ -402,7 +402,7 @@ class SolveState:
         If speed depends on the placement: that of all modes, with the longest duration of every job.
         """
         if self.instance.n == 0 or self.schedule_class == SHARING:
-            return None  # a job beside another one ends at no multiple of anything
+            return None  # a job that shares GPUs ends on no grid
         try:
             if not self.placed:
                 return time_grid(self.instance)
@@ -437,7 +437,7 @@ class SolveState:
         parts = [cost.slope * common_step((unit, origin - cost.kink)) for cost in self.costs]
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
-        step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
+        step = common_step(parts) or Fraction(1)  # no job pays for time: all values are the same
         return step if self.grid.exact or step > 4 * self.rounding_of_times else None
 
     @cached_property
@@ -494,4 +494,4 @@ class SolveState:
                 combinatorial_bound(self.instance, self.goal.name, self.schedule_class, deadline=self.deadline)
             )
         except InputError:
-            return  # no such bound is registered: other bounds must do
+            return  # no such bound is registered: other bounds are used

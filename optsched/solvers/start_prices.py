@@ -37,8 +37,8 @@ from optsched.solvers.solve_state import CLOSE, SolveState
 from optsched.speeds.duration import fixed_durations
 
 MOVE, FORGETS, KEEPS, CALM = 0.3, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
-TOGETHER = 50  # steps between two looks at the clock
-BEYOND, MOST_BITS = 1 << 60, 16  # of a start that is given up; fine enough for prices
+TOGETHER = 50  # steps between two checks of the time
+BEYOND, MOST_BITS = 1 << 60, 16  # cost of a start that is given up; largest number of bits of prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,14 +256,15 @@ def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-de
     return found
 
 
-# Units in which gangs are searched: of times, of slots that prices have, and of values.
+# Units of the search over gangs: of times, of slots for prices, and of values.
 #
-# Where times and values have common units that float64 holds, these. Else times are rounded down to 2^-50 of the whole time,
-# and costs to 2^-42 of what a schedule costs more than it must: then a schedule stays one, and costs no more. What is proved
-# of the rounded problem holds, and an optimum is one but for `CLOSE` of what is at stake.
+# If times and values have common units that float64 represents, these are the units. Else times are rounded down to
+# 2^-50 of the whole time, and costs to 2^-42 of what a schedule costs beyond the minimum. A schedule then remains
+# feasible, and costs no more. A bound of the rounded problem holds, and an optimum is exact up to `CLOSE` of what is at
+# stake.
 
-MOST_SLOTS = 10_000  # more cost time and gain little
-LARGEST, VALUES = 1 << 44, 42  # a value in steps; bits of one where steps are made up
+MOST_SLOTS = 10_000  # more slots cost time and gain little
+LARGEST, VALUES = 1 << 44, 42  # largest value in steps; bits of a value if the step is chosen here
 EXACT = 2.0**53
 
 
@@ -333,7 +334,7 @@ class Clock:
         step = Fraction(2) ** math.frexp(float(max((value - zero) / 2**VALUES, margin / 2**10)))[1]
         rise = np.array([float(cost.slope * grid.unit / step) for cost in state.costs])
         base = np.array([float(cost.slope * wait / step) for cost, wait in zip(state.costs, late, strict=True)])
-        # a unit more: floor(t) - floor(r) may be that much more than t - r; the rest is for rounding of floats
+        # one unit more: floor(t) - floor(r) may exceed t - r by that; the rest is for rounding of floats
         return cls(grid, step, zero, margin, rise, base * (1 + 2.0**-50) - rise - 2)
 
     @property
@@ -362,7 +363,7 @@ def alike(state: SolveState, order: Ints) -> Ints:
     for k, j in enumerate(order.tolist()):
         cost = state.costs[j]
         length = float(duration[j])
-        if cost.kink <= Fraction(float(arrival[j])) + Fraction(length):  # pays as much a second from then on
+        if cost.kink <= Fraction(float(arrival[j])) + Fraction(length):  # from then on it pays the same amount a second
             kind = length, int(state.instance.gpus[j]), cost.slope
             found[k], last[kind] = last.get(kind, -1), k
     return found

@@ -37,9 +37,9 @@ from optsched.speeds.duration import seconds_alone
 
 Row = tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]  # job, start, end, work, cells
 CLASS, METHOD = "gang", "utility-rounds"
-FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; so many times as many after that, and no more than these
-SHORT = 64  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
-PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
+FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; factor of their number after that; largest number
+SHORT = 64  # rounds in the time that a short job takes alone; a quarter of the jobs is shorter
+PROVED = 200_000  # jobs x rounds x types: a verifier checks them one by one
 NOTE = "the best schedule in rounds and the best certificate; no method proves an optimum of total utility"
 
 
@@ -74,9 +74,7 @@ class UtilitySolve:
             enough = float(np.quantile(seconds_alone(relative), 0.25)) / SHORT
             seconds = math.inf
             while count <= MOST and seconds > enough and not (self.best and self.deadline.passed):
-                rounds = rounds_of(
-                    relative, round=rounds_of(relative, rounds=1).seconds / count
-                )  # enough for everybody
+                rounds = rounds_of(relative, round=rounds_of(relative, rounds=1).seconds / count)  # enough for all jobs
                 problem = round_problem(relative, rounds.seconds * rounds.rounds / count, count)
                 self._try(problem)
                 count, seconds = count * FINER, problem.seconds
@@ -87,7 +85,8 @@ class UtilitySolve:
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
         self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
         if self.certificate is not None and problem.n * problem.rounds * problem.types <= PROVED:
-            # what the packing's prices prove: prices by type, of a second; all devices of a round cost what they cost there
+            # The certificate of the packing's prices: prices by type and second, such that all devices of a round cost
+            # the same.
             moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
             worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
             prices: Floats = worth / np.maximum(problem.devices.sum(axis=0) * problem.seconds, problem.seconds)
@@ -162,7 +161,8 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
         for t, cells in rounds:
             alone = problem.together is not None and len({h for h, _, _ in cells}) == 1
             table = problem.together if alone and problem.together is not None else problem.speed
-            rate = float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)  # the slowest type rules
+            # the slowest type determines the speed
+            rate = float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)
             last = left <= rate * length / ENOUGH
             done, end = (
                 (left, min(t * length + left / rate, (t + 1) * length)) if last else (rate * length, (t + 1) * length)
@@ -189,7 +189,8 @@ def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> li
 
     A job that ends within a round leaves its GPUs at once.
     """
-    free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}  # from when on, GPU by GPU
+    # times from which each GPU is free
+    free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}
     ended, found = list(arrival), list[Row]()
     for j, start, end, work, cells in sorted(rows, key=lambda row: row[1]):
         begin = max(ended[j], *(sorted(free[h, r])[k - 1] for h, r, k in cells))

@@ -26,7 +26,7 @@ from optsched.solvers.method import MethodReport, add_method, there
 from optsched.solvers.solve_state import SolveState
 
 NAME = "cp-sat"
-LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
+LARGEST = 2**50  # largest sum of costs: the solver works in 64-bit integers
 _WORKER = Path(__file__).with_name("cpsat_worker.py")
 
 
@@ -44,7 +44,7 @@ def _problem(state: SolveState) -> dict[str, Any]:
     """Return the instance in integers: times in slots, costs in steps."""
     grid, step = there(state.grid), there(state.step)
     horizon = int(grid.release.max() + grid.duration.sum())
-    slope, kink, base = [], [], []  # base: of a maximum; of a sum it is a constant
+    slope, kink, base = [], [], []  # base: only for a maximum; in a sum it is a constant
     for cost in state.costs:
         # slope (origin + unit C - kink) / step: the slope in steps a slot, the kink in steps
         slope.append(_integer(cost.slope * grid.unit / step))

@@ -23,8 +23,8 @@ from optsched.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOpti
 from optsched.solvers.solve_state import SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
-FIRST_NODES = 2_000  # of the search for an incumbent of the program
-NODES = 400_000  # of the search itself: about a minute and a half
+FIRST_NODES = 2_000  # nodes of the search for an incumbent of the program
+NODES = 400_000  # nodes of the search itself: about a minute and a half
 
 
 def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] = lambda _: None) -> str | None:

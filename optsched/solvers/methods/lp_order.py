@@ -23,7 +23,7 @@ from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
 
-DIGITS = 12  # of 15 that a float has
+DIGITS = 12  # significant digits, of the 15 of a float
 
 
 @dataclass(frozen=True)

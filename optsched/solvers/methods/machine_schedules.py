@@ -93,25 +93,25 @@ def _run(state: SolveState) -> MethodReport:
 add_method(NAME, _applies, _run)
 
 
-# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches say when a job starts at the
-# latest.
+# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches limit the start of a job.
 #
 # The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals
-# price the paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and all that
-# follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
-# **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose start varies most
-# in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule. **Complexity** O(n H) for a
-# pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid interval at any time.
+# price the paths of `optsched.solvers.machine_schedules`. **Exactness** Prices are multiples of 1 / scale, and
+# everything after them is computed in integers. So no bound depends on the solver's tolerances; the solver only
+# proposes prices. **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose
+# start varies most in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule.
+# **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a
+# valid interval at any time.
 
-SMOOTH = 0.7  # of the best prices so far
-COLUMNS = 10  # paths a pricing
-ROUNDS = 20  # of pricing between two eliminations
-KICKS, MORE_KICKS = 10, 20  # of the local search, at a time
-PATHS = 3000  # that are kept from node to node, the last found first
-CLOSE = 0.2  # units of cost between the LP and its bound
-SCALES = 10  # bits of a price behind the point, at most
+SMOOTH = 0.7  # weight of the best prices so far
+COLUMNS = 10  # paths that a pricing returns
+ROUNDS = 20  # pricings between two eliminations
+KICKS, MORE_KICKS = 10, 20  # kicks of one call of the local search
+PATHS = 3000  # paths kept from node to node, the latest first
+CLOSE = 0.2  # gap between the LP and its bound at which to stop, in units of cost
+SCALES = 10  # largest number of fractional bits of a price
 LARGE = 1 << 58
-NOTHING = 1e-6  # of a column's value, or a mean start
+NOTHING = 1e-6  # tolerance for a column's value and a mean start
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,8 @@ class MachineBranching:
                 self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
         ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
-        # at first a job costs what the best schedule would save without it: its cost, and its length of all that comes after
+        # The first price of a job is what the best schedule would save without it: its cost, and its length for all
+        # jobs after it.
         weight, length = self.jobs.weight, self.jobs.length
         after = np.zeros(self.jobs.n)
         for i in range(self.jobs.machines):
@@ -313,7 +314,7 @@ class MachineBranching:
                 break
             self._thin(best_price, best, open_start)
             if self._fit(known[used > NOTHING], open_start).all():
-                break  # else the LP rests on paths that have been closed meanwhile: without them it is higher
+                break  # else the LP uses paths that have been closed meanwhile; without them its value is higher
         start = self._starts(known).astype(np.float64)
         mean = used @ start
         spread = used @ start**2 - mean**2
@@ -323,7 +324,7 @@ class MachineBranching:
 
     def _fit(self, paths: Bools, open_start: Bools) -> Bools:
         """Return which paths use open starts only, bool[k]."""
-        start = np.minimum(self._starts(paths), self.jobs.horizon)  # where nothing starts
+        start = np.minimum(self._starts(paths), self.jobs.horizon)  # H where no job starts
         return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
 
     def _starts(self, paths: Bools) -> Ints:
@@ -368,9 +369,9 @@ class MachineBranching:
 @dataclass(order=True)
 class _Node:
     bound: int
-    depth: int  # negative: of equal bounds the deepest first
+    depth: int  # negative, so that the deepest of equal bounds comes first
     ticket: int
-    bits: bytes = field(compare=False)  # of its open starts
+    bits: bytes = field(compare=False)  # its open starts
     price: Floats = field(compare=False)
 
 

@@ -35,8 +35,8 @@ from optsched.solvers.solve_state import SolveState
 
 NAME = "mode-branching"
 JOBS = 12
-NODES = 200_000  # between two looks at the clock
-ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
+NODES = 200_000  # nodes between two checks of the time
+ROUNDING = 1e-11  # relative to what is at stake: sums of times that lie on no grid depend on their order
 
 
 def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, seconds: Floats) -> Problem:
@@ -78,7 +78,8 @@ def _run(state: SolveState) -> MethodReport:
     modes, known = there(state.modes), there(state.value)
     problem = problem_of(state.instance, state.goal, modes.offset, modes.held, modes.seconds)
     seen, done = 0, False
-    # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
+    # If values have a step, they differ by far more than rounding. Else a value that is lower by less than this is no
+    # better.
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
     stack = empty_stack(state.instance.n, modes.job.size, float(known))
     while not done and not state.late:
@@ -123,7 +124,7 @@ class Stack(NamedTuple):
     mode: Ints
     start: Floats
     paid: Floats
-    children: Ints  # how many are left, i64[n]
+    children: Ints  # number of children that are left, i64[n]
     child: Ints  # i64[n, B]
     child_start: Floats
     child_least: Floats
@@ -166,7 +167,8 @@ def _add(p: Problem, first: float, second: float) -> float:
 
 @njit(interpreted=False)
 def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> int:
-    # Free GPUs of every node from the last start on: times[i] and what is free from then until the next; their number.
+    # Compute the free GPUs of every node from the last start on, free[i] from times[i] to the next; return their
+    # number.
     now, nodes = s.start[k - 1] if k else -np.inf, p.capacity.size
     for v in range(nodes):
         free[0, v] = p.capacity[v]
@@ -177,7 +179,7 @@ def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> in
         ends[i] = s.start[i] + p.seconds[s.mode[i]]
         if ends[i] <= now:
             continue
-        at = running  # in order of their ends; loops, because forms of numpy take seconds to compile
+        at = running  # sort by end; loops, because the array operations of numpy take seconds to compile
         while at > 0 and ends[order[at - 1]] > ends[i]:
             order[at] = order[at - 1]
             at -= 1
@@ -198,7 +200,7 @@ def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> in
 
 @njit(interpreted=False)
 def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, count: int) -> float:
-    # What is free only grows, so a mode that fits once fits from then on.
+    # Free GPUs only grow, so a mode that fits once fits from then on.
     for i in range(count):
         fits = True
         for v in range(p.capacity.size):
@@ -210,7 +212,7 @@ def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, cou
 
 @njit(interpreted=False)
 def _twins(p: Problem, free: Ints, count: int) -> Bools:
-    # [u, v], u < v: alike nodes with the same GPUs free at all times to come
+    # [u, v], u < v: alike nodes with the same free GPUs at all later times
     n = p.capacity.size
     same = np.zeros((n, n), dtype=np.bool_)
     for u in range(n):
@@ -232,7 +234,7 @@ def _mirrored(p: Problem, b: int, twins: Bools) -> bool:
 
 @njit(interpreted=False)
 def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
-    # The children of the node with k jobs placed that can still be better, best last.
+    # Find the children that can still be better of the node with k jobs placed, best last.
     n, nodes = p.release.size, p.capacity.size
     times, free = np.empty(k + 1), np.zeros((k + 1, nodes), dtype=np.int64)
     count = _free_profile(p, s, k, times, free)
@@ -266,7 +268,7 @@ def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
 
 @njit(interpreted=False)
 def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
-    # sorted by bound, then start, both falling: the last child is looked at first
+    # sorted by bound, then start, both falling: the last child is explored first
     i = s.children[k]
     while i > 0 and (
         s.child_least[k, i - 1] < bound or (s.child_least[k, i - 1] == bound and s.child_start[k, i - 1] < start)
@@ -315,7 +317,7 @@ def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tupl
         _expand(p, s, 0, placed, margin)
     while seen < nodes:
         k = s.level[0]
-        # children are sorted by their bound: when the best of them is hopeless, all are
+        # children are sorted by bound: if the best of them cannot be better, none can
         if s.children[k] == 0 or s.child_least[k, s.children[k] - 1] >= s.best[0] - margin:
             if k == 0:
                 return True, seen

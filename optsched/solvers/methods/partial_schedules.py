@@ -23,26 +23,27 @@ from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs,
 
 # Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.
 #
-# **States** (S, v, cost): the jobs S have started, in the order of their starts; v_1 <= ... <= v_G says when every GPU is
-# free for the others. The next job j starts at e_j = max(r_j, v_{g_j}), and no GPU is free earlier for those behind it.
-# Every left-shifted schedule is that of its own order. Level k has the states with |S| = k.
-# **What is left out**: of two states with the same S one with no less cost and no earlier GPU; a next job before whose
-# start another one could run and be over (moved there, that one costs no more and starts earlier); of jobs that are alike
-# but for their arrival, the later one before the other; starts that are not open, and states whose bound (over the jobs
-# that are left on the GPUs that are free: `optsched.solvers.start_prices`) is above a limit: schedules that are not as
-# good as wanted. By induction over levels, some state of every level has a completion of optimal cost if that is within
-# the limit: take the one with the smallest sum of starts, and of these the one with jobs that are alike in turn.
-# **Width**: a level keeps the states with the least bounds, at most so many. If none was left out for that, the result is
-# the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
-# is the schedule of a beam search.
-# **Times** of states are in fine units, prices those of slots of as many units as need be: a schedule stays one when all its
-# times are rounded down, and costs no more (`optsched.solvers.start_prices`).
+# **States** (S, v, cost): the jobs S have started, in the order of their starts; v_1 <= ... <= v_G are the times at
+# which the GPUs are free for the other jobs. The next job j starts at e_j = max(r_j, v_{g_j}), and for the jobs behind
+# it no GPU is free earlier. Every left-shifted schedule is that of its own order. Level k has the states with |S| = k.
+# **Pruning** leaves out: of two states with the same S one with no less cost and no earlier GPU; a next job before
+# whose start another one could run and end (moved there, that one costs no more and starts earlier); of jobs that are
+# alike but for their arrival, the later one before the other; starts that are not open; and states whose bound (over
+# the remaining jobs on the free GPUs: `optsched.solvers.start_prices`) is above a limit, whose schedules are too
+# expensive. By induction over levels, some state of every level has a completion of optimal cost if that is within the
+# limit: take the one with the smallest sum of starts, and of these the one with jobs that are alike in turn.
+# **Width**: a level keeps a limited number of states, those with the least bounds. If none was left out for that, the
+# result is the optimum, or no schedule is within the limit. Else no schedule is below the least bound of those left
+# out, and the result is the schedule of a beam search.
+# **Times** of states are in fine units, prices in slots of as many units as necessary: a schedule remains feasible when
+# all its times are rounded down, and costs no more (`optsched.solvers.start_prices`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
-# **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
-# and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
+# **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming:
+# Bautista and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
 
-WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200  # jobs of a word of S; bits of a hash; states compared with
-TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at hand, times the width
+# jobs in a word of S; bits of a hash; number of states with which a state is compared
+WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200
+TOGETHER, SPARE = 512, 2  # states between two checks of the time; room for children, times the width
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
-    order, at = [], 0  # of the first state of the last level
+    order, at = [], 0  # begin at the first state of the last level
     for parent, job in reversed(path):
         order.append(int(job[at]))
         at = int(parent[at])
@@ -187,7 +188,8 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
     mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
     for q in range(gone.shape[0]):
         left, over, next_ = 0, BEYOND, 0
-        while next_ < release.size and release[next_] < over:  # those behind arrive when another job could be over
+        # jobs behind these arrive when another job could already be complete
+        while next_ < release.size and release[next_] < over:
             if not (gone[q, next_ // WORD] >> (next_ % WORD)) & 1:
                 waiting[left], earliest[left] = next_, max(release[next_], free[q, gpus[next_] - 1])
                 over = min(over, earliest[left] + length[next_])
@@ -232,7 +234,7 @@ def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after)
     soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
     for x in range(waiting.size + jobs - next_):
         i = waiting[x] if x < waiting.size else next_ + x - waiting.size
-        if x >= waiting.size and release[i] >= free[-1]:  # from here on nobody has to wait
+        if x >= waiting.size and release[i] >= free[-1]:  # from here on no job has to wait
             soonest, bound = min(soonest, release[i]), bound + later[i]
             break
         if i != gone:
@@ -314,12 +316,13 @@ def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
 
 
 NAME = "partial-schedules"
-CELLS, GPUS = 4_000_000, 128  # jobs times slots; in units of all gangs
-STEPS = (300, 2000, 2000, 2000)  # of ascents, between which starts are given up
-SMALL, LEFT = 8, 0.9  # jobs that need no prices; of the starts: another ascent for so few would not pay
-FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level; times those of the pass before; of all that it keeps
-WIDE, AGAIN = 16_000, 300  # states beyond which a limit between bound and value proves more; steps of ascent below it
-BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # of the local search, times n^2, but no more than this part of the time
+CELLS, GPUS = 4_000_000, 128  # jobs times slots; GPUs in units of all gangs
+STEPS = (300, 2000, 2000, 2000)  # steps of the ascents; between them starts are given up
+SMALL, LEFT = 8, 0.9  # jobs that need no prices; part of the starts: giving up fewer does not justify another ascent
+FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level at first; factor of the next pass; memory of all levels
+# states beyond which a limit between bound and value proves more; steps of the ascent below it
+WIDE, AGAIN = 16_000, 300
+BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # budget of the local search, times n^2, and its largest part of the time
 
 
 def _applies(state: SolveState) -> str | None:
@@ -328,7 +331,7 @@ def _applies(state: SolveState) -> str | None:
     if state.value is None:
         return "there is no schedule to begin with"
     n = state.instance.n
-    # jobs take a unit of time each: slots are as many, or thousands, and to count them takes fractions
+    # each job takes at least one unit of time, so there are at least n slots; counting them exactly takes fractions
     if n**2 > CELLS:
         return f"{n} jobs are too many"
     clock = Clock.of(state)
@@ -347,14 +350,14 @@ class Search:
         release, length, gpus = (a[order] for a in (clock.grid.release, clock.grid.duration, state.instance.gpus))
         self.times = Times(release, length, clock.shift, clock.rise[order], clock.base[order], alike(state, order))
         unit, slot = int(np.gcd.reduce(gpus)), np.arange(clock.slots)
-        # a start within a slot costs no less than at its beginning, or on arrival
+        # a start within a slot costs at least as much as at its beginning, or on arrival
         cost = self.times.cost(np.maximum(slot << clock.shift, release[:, None]))
         release, length = release >> clock.shift, length >> clock.shift
-        open_: Bools = cost <= self.limit + 1  # in a schedule that is no worse than the incumbent
+        open_: Bools = cost <= self.limit + 1  # starts of schedules that are no worse than the incumbent
         open_ &= (slot >= release[:, None]) & (slot + length[:, None] < slot.size)
         last = int(np.flatnonzero(open_.any(axis=0))[-1]) + 1
         total = state.instance.cluster.gpus // unit
-        # one layout: compiled once
+        # one memory layout, so that the loops are compiled once
         cost, open_ = np.ascontiguousarray(cost[:, :last]), np.ascontiguousarray(open_[:, :last])
         self.jobs = StartJobs(release, length, gpus // unit, total, cost, open_)
         self.passes = 0
@@ -373,7 +376,7 @@ class Search:
             The bound in steps.
         """
         bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
-        if finest is not None:  # from the least value of all on, values are multiples of it
+        if finest is not None:  # from the least possible value on, values are multiples of it
             bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
         self.state.raise_bound(bound, "solver", tell=False, up_to_value=True)
         self.state.report(self.passes)

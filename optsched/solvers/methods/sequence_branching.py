@@ -57,7 +57,7 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
         rise = c.slope * grid.unit / step
         start = c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step
         if abs(int(rise)) * horizon + abs(int(start)) >= BEYOND:
-            # such a weight counts from a due date on; whatever is beyond the incumbent's value is as good as infinite
+            # such a weight counts from a due date on; a cost beyond the incumbent's value is as good as infinite
             cost[j] = [min(max(int(rise) * s + int(start), 0), BEYOND) for s in range(horizon + 1)]
         else:
             cost[j] = np.maximum(int(rise) * slot + int(start), 0)
@@ -135,7 +135,7 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
     value(low)
     amount = np.maximum(np.round((path[:-1] - path[1:]) * QUANTUM), 0.0)
     quantum = step / int(QUANTUM)
-    # steps of decimal times, such as 0.1 as float64 has it, have numerators that no 64 bits hold when multiplied
+    # steps of decimal times, such as 0.1 in float64, have numerators whose products do not fit 64 bits
     price = integers([int(units) * quantum.numerator for units in amount.tolist()])
     row = PriceRow(np.ones(length.size, dtype=np.int64), price)
     return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, quantum.denominator, (row,))
