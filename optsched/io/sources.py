@@ -1,6 +1,6 @@
-"""What a SOURCE is: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
+"""Reader of a SOURCE: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
 
-``load`` is the one door through which jobs come in; `optsched.load` and every command that reads a SOURCE use it.
+All jobs come in through ``load``: `optsched.load` and every command that reads a SOURCE use it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """What `load` is asked for beside the source."""
+    """Options of `load`."""
 
     cluster: Cluster | str | None = None
     limit: int | None = None
@@ -82,35 +82,55 @@ def load(
     job_level: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> Instance:
-    """The instance that ``source`` names.
+    r"""Return the instance that ``source`` names.
 
     Parameters
     ----------
-    source : an instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
+    source
+        An instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
         ``#fragment`` for dialects that hold many instances in a file.
-    cluster : where the jobs run; required for a trace that does not bring a cluster. It replaces the cluster of an
-        instance file or a classical instance, whose proven optimum is then dropped.
-    limit : only the first jobs by (arrival, position).
-    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``, or as
-        text, ``"arrival=submitted,..."``.
-    skip_bad : leave out rows of a trace that are invalid. An instance file is read whole or not at all.
-    throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
-        form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
-    interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
-        (`optsched.speeds.interference_sources`), or the thing itself. It replaces that of an instance file, whose proven
-        optimum is then dropped. Default: what the source states.
-    contention : what all-reduces at once on a network interface cost each other: a file that ``optsched fit contention``
-        wrote, or the thing itself. It replaces what the source states, as ``interference`` does.
-    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, a file that
-        ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace those of
-        an instance file that have the same names.
-    job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
-    say : hears a line about every rule by which a rate was derived, about models whose interference nobody measured, and
-        about what a trace says of its jobs and no instance can (without it that is a warning).
+    cluster
+        Cluster on which the jobs run; required for a trace that does not bring a cluster. It replaces the cluster
+        of an instance file or a classical instance, whose proven optimum is then dropped.
+    limit
+        Only the first jobs by (arrival, position).
+    columns
+        Columns of a log of your own (dialect ``csv``) by field: ``{"arrival": "submitted", ...}``, or as text,
+        ``"arrival=submitted,..."``.
+    skip_bad
+        Leave out rows of a trace that are invalid. An instance file is read completely or not at all.
+    throughputs
+        Iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
+        form. Default: the built-in table if it applies.
+    strict_throughputs
+        Reject rates that are not in the table.
+    interference
+        Slow-down of two jobs on one GPU: a number >= 1, the name of a table or a file
+        (`optsched.speeds.interference_sources`), or the object itself. It replaces that of an instance file, whose
+        proven optimum is then dropped. Default: that of the source.
+    contention
+        Slow-down of simultaneous all-reduces on a network interface: a file that ``optsched fit contention`` wrote,
+        or the object itself. It replaces that of the source, as ``interference`` does.
+    profiles
+        Scaling of iterations, for a trace of the dialect ``pollux``: a folder of its measurements, a file that
+        ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace
+        those of an instance file that have the same names.
+    job_level
+        Turn jobs with tasks into whole jobs (`optsched.at_job_level`), for policies that do not support tasks.
+    say
+        Function that gets a line about every rule by which a rate was derived, about models whose interference was
+        not measured, and about properties of a trace's jobs that an instance cannot have (without ``say`` that is a
+        warning).
 
-    Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
-    cluster, or an option that does not apply.
+    Raises
+    ------
+    RowErrors
+        With all bad rows of the file.
+    InputError
+        If there is no such file, name or dialect (with near matches), no cluster, or an option does not apply.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.load("rigid-10-1")
     Instance('rigid-10-1', 10 jobs, 1x8)
@@ -138,7 +158,15 @@ READERS.register("load")(load)
 
 
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
-    """As `load`, and says how many rows were left out."""
+    """Load an instance as `load` does, and count the rows that were left out.
+
+    Parameters
+    ----------
+    source
+        The source.
+    request
+        Options of `load`.
+    """
     loaded = _load(source, request)
     if request.say is not None:
         for line in not_modelled(loaded.instance):
@@ -285,7 +313,18 @@ def _instance_of(text: str) -> Instance:
 
 
 def check_there(source: str) -> None:
-    """`InputError` for a source that is neither a file or folder that exists nor a shipped instance; nothing is read."""
+    """Check that a source is a file or folder that exists, or a shipped instance, without reading it.
+
+    Parameters
+    ----------
+    source
+        The source.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
     prefix, colon, place = source.partition(":")
     if colon and DIALECTS.canonical(prefix) in DIALECTS:
         there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
@@ -295,13 +334,19 @@ def check_there(source: str) -> None:
 
 
 def made(known: LibraryEntry) -> Instance:
-    """An instance of the library from its recipe, seed and parameters, without what is known of its optimum."""
+    """Return an instance of the library made from its recipe, seed and parameters, without its known optimum.
+
+    Parameters
+    ----------
+    known
+        Entry of the instance.
+    """
     instance = generate(known.recipe, known.seed, **parameters_of(known.parameters))
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
 
 
 def _as_trace(path: Path) -> str:
-    """What to type for a table of text with a header; "" where the file does not look like one."""
+    """Return the SOURCE to type for a table of text with a header, or "" if the file does not look like one."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             first = lines.readline(LONGEST_HEADER).strip()

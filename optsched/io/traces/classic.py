@@ -49,7 +49,13 @@ _JOB_FIELDS = ("p", "r", "w", "d", "size")
 
 @dialect("classic", fragment="ID of the instance", brings_cluster=True)
 def read(request: TraceRequest) -> TraceRead:
-    """Classical instances with proven optima: a JSON list; #ID says which."""
+    """Classical instances with proven optima: a JSON list; #ID says which.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     entries, digest = _entries(request)
     if request.fragment not in entries:
         raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))

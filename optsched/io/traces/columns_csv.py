@@ -1,4 +1,4 @@
-"""Dialect ``csv``: anybody's own log; the user says which column holds what.
+"""Dialect ``csv``: your own log; you say which column holds which field.
 
 A text file with a header, separated by comma, semicolon, tab or bar (the header's likeliest), quotes allowed::
 
@@ -13,13 +13,13 @@ own names must be the fields' names.
 ==========  ==========  ======================================================================================
 field       needed      unit
 ==========  ==========  ======================================================================================
-arrival     yes         seconds >= 0, kept as they stand; or a date-time (2024-05-01 08:00:00, also with T, a
+arrival     yes         seconds >= 0, kept unchanged; or a date-time (2024-05-01 08:00:00, also with T, a
                         fraction, all or none with an offset), or Unix seconds (>= 1e9): then counted from the earliest job;
                         one that is not on the clock of the others is a bad row (`optsched.io.traces.one_clock`)
 gpus        yes         integer >= 1
 duration    yes, or     seconds > 0
-iterations  with        number > 0; with a duration and without a profile data that nothing reads, 0 is not known
-profile     profile     name of the rate profile that says how long an iteration takes
+iterations  with        number > 0; with a duration and without a profile it is information only, 0 is unknown
+profile     profile     name of the rate profile that gives the seconds of an iteration
 id                      text, unique; else jobs are numbered from 1, in the order of the file
 weight                  number >= 0; an empty field is 1
 due                     on the clock of ``arrival``; an empty field is no due date
@@ -76,7 +76,13 @@ _LIKE_A_DATE_TIME = "(?i)" + "|".join((*_DATES, r"^\d{8}T\d{4}"))
 
 @dialect("csv", takes_columns=True)
 def read(request: TraceRequest) -> TraceRead:
-    """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
+    """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     rows = Rows(read_text_table(request.path, separator=None))
     columns = _columns(rows, request.columns)
     _require_numbers(rows, columns)
@@ -133,14 +139,20 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def guessed_columns(there: Sequence[str]) -> dict[str, str]:
-    """Field -> the column that is likely to be it, by its name; fields that no column looks like are left out."""
+    """Return the column that is likely to hold each field, by its name; fields without such a column are left out.
+
+    Parameters
+    ----------
+    there
+        Names of the columns.
+    """
     plain = {"".join(filter(str.isalpha, name.lower())): name for name in reversed(there)}
     found = {field: [plain[each] for each in names.split() if each in plain] for field, names in KNOWN_AS.items()}
     return {field: names[0] for field, names in found.items() if names}
 
 
 def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
-    """`InputError` where a column that must hold numbers, or times, holds none at all: another one is meant."""
+    """Raise `InputError` if a column that must hold numbers, or times, holds none at all: another one must be meant."""
 
     def holds_numbers(column: str) -> bool:
         return bool(rows.text(column, required=False).cast(pl.Float64, strict=False).is_finite().any())

@@ -74,12 +74,31 @@ class GangLaw:
         return float(self.counts @ self.shares)
 
     def draw(self, rng: np.random.Generator, n: int) -> Ints:
-        """Independent counts, i64[n]."""
+        """Draw independent counts, i64[n].
+
+        Parameters
+        ----------
+        rng
+            Random generator.
+        n
+            Number of counts.
+        """
         upper = np.cumsum(self.shares)
         return self.counts[np.searchsorted(upper / upper[-1], rng.random(n), side="right")]
 
     def at_most(self, gpus: int) -> GangLaw:
-        """The law given that the gang fits on ``gpus`` GPUs; `InputError` when it never does."""
+        """Return the law under the condition that the gang fits.
+
+        Parameters
+        ----------
+        gpus
+            Number of GPUs.
+
+        Raises
+        ------
+        InputError
+            If no gang fits.
+        """
         fits = self.counts <= gpus
         if not fits.any():
             legal = f"a law with counts <= {gpus}, the cluster's GPUs"
@@ -88,7 +107,18 @@ class GangLaw:
 
 
 def duration_law(text: str) -> DurationLaw:
-    """The law that ``text`` names; `InputError` with near matches when there is none."""
+    """Return the law of durations that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        The law, ``NAME[:key=value,...]``.
+
+    Raises
+    ------
+    InputError
+        If there is no such law; the message has near matches.
+    """
     name, given = _parse(text, DURATION, list(_DURATIONS))
     keys, build = _DURATIONS[name]
     values = _values(text, DURATION, keys, given)
@@ -100,7 +130,18 @@ def duration_law(text: str) -> DurationLaw:
 
 
 def gang_law(text: str) -> GangLaw:
-    """The law of GPU counts that ``text`` names; `InputError` with near matches when there is none."""
+    """Return the law of GPU counts that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        The law, ``NAME[:key=value,...]``.
+
+    Raises
+    ------
+    InputError
+        If there is no such law; the message has near matches.
+    """
     name, given = _parse(text, GANG, ["weights", "uniform", "constant", *_NAMED_GANGS])
     if name in _NAMED_GANGS:
         _values(text, GANG, {}, given)

@@ -40,7 +40,13 @@ UNSOLVED = {40: {19}, 50: {11, 12, 14, 19, 36, 44, 66, 87, 88, 111}}  # to OR-Li
 
 @dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True)
 def read(request: TraceRequest) -> TraceRead:
-    """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40."""
+    """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     text, digest = read_utf8(request.path)
     if request.fragment is None:
         raise request.no_instance("#k", "#k, k an integer from 1")

@@ -67,7 +67,15 @@ Row = dict[str, Any]
     penalty=non_negative(PENALTY, "eta / b: what every other transfer on an interface costs on top of its share"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share."""
+    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
     links, groups = {"nic_bandwidth": values["nic"], "intra_bandwidth": values["intra"]}, values["cluster"].nodes
     where = Cluster(tuple(replace(group, gpu_memory=MEMORY.get(group.gpu, 16e9), **links) for group in groups))
