@@ -126,9 +126,9 @@ class Windows:
     @property
     def must_precede(self) -> Bools:
         """Matrix bool[n, n]: at [i, j] whether i must precede j, because i would start too late after j."""
-        found = (self.release + self.duration)[None, :] > self.latest[:, None]
-        np.fill_diagonal(found, False)
-        return found
+        precedes = (self.release + self.duration)[None, :] > self.latest[:, None]
+        np.fill_diagonal(precedes, False)
+        return precedes
 
     @property
     def big(self) -> Floats:

@@ -149,9 +149,9 @@ def latest_completions(release: Sequence[float], alone: Sequence[float], value: 
         If no schedule can have this value.
     """
     least = [r + a for r, a in zip(release, alone, strict=True)]
-    known = one_at_a_time(release, alone) if value is None else value
-    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
+    reference = one_at_a_time(release, alone) if value is None else value
+    if not math.isfinite(reference) or reference < sum(least) * (1 - SLACK):
         legal = f"sum C_j of a schedule, at least {sum(least)!r}"
         raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    spare = max(known - sum(least), 0.0) + SLACK * sum(alone) + ULPS * math.ulp(known)
-    return [own + spare for own in least]
+    spare = max(reference - sum(least), 0.0) + SLACK * sum(alone) + ULPS * math.ulp(reference)
+    return [earliest + spare for earliest in least]

@@ -142,8 +142,8 @@ def schedule(model: Any) -> SharedSchedule:
     start, gangs = [float(model.t[q].value) * model.unit for q in at], first_gangs(jobs)
     span = max(float(model.t[q].value) for q in model.events) * model.unit
     start = on_events(jobs, start, gangs, options, NEAR * span)
-    found = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
-    return found.on_clock(model.given.instance)
+    shared = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
+    return shared.on_clock(model.given.instance)
 
 
 def _states(jobs: SharedJobs) -> list[State]:

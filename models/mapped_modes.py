@@ -54,16 +54,16 @@ def modes_of_classes(instance: Instance) -> list[list[Mode]]:
     modes = []
     for gpus, eligible in zip(instance.class_gpus.tolist(), instance.class_eligible, strict=True):
         nodes = np.flatnonzero(eligible)
-        found = list(islice(splits(gpus, nodes.tolist(), sizes[nodes].tolist()), MODES + 1))
-        if not found:
+        class_modes = list(islice(splits(gpus, nodes.tolist(), sizes[nodes].tolist()), MODES + 1))
+        if not class_modes:
             raise InputError(f"no placement of a gang of {gpus} GPUs on {nodes.size} nodes", field="gpus")
-        if len(found) > MODES:
+        if len(class_modes) > MODES:
             raise InputError(
                 f"a gang of {gpus} GPUs has more than {MODES} placements on {nodes.size} nodes",
                 field="gpus",
                 legal="smaller gangs or fewer nodes, or rigid-time-indexed, which counts",
             )
-        modes.append(found)
+        modes.append(class_modes)
     return modes
 
 
@@ -157,9 +157,9 @@ class MappedModes:
         job, mapping, pace = [], [], []
         for j, kind in enumerate(instance.job_class.tolist()):
             for vector in vectors[kind]:
-                found, seconds = timing.of(j, vector)
+                fastest, seconds = timing.of(j, vector)
                 job.append(j)
-                mapping.append(found)
+                mapping.append(fastest)
                 pace.append(seconds)
         jobs = np.array(job, dtype=np.int64)
         return cls._in(instance, jobs, mapping, instance.work[jobs] * np.array(pace))
@@ -178,9 +178,11 @@ class MappedModes:
         InputError
             If the modes are too many, or a duration depends on the placement.
         """
-        own = [modes_of_classes(instance)[kind] for kind in instance.job_class.tolist()]
-        jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in own])
-        return cls._in(instance, jobs, [mode for modes in own for mode in modes], fixed_durations(instance)[jobs])
+        modes_of_job = [modes_of_classes(instance)[kind] for kind in instance.job_class.tolist()]
+        jobs = np.repeat(np.arange(instance.n), [len(modes) for modes in modes_of_job])
+        return cls._in(
+            instance, jobs, [mode for modes in modes_of_job for mode in modes], fixed_durations(instance)[jobs]
+        )
 
     @classmethod
     def _in(cls, instance: Instance, job: Ints, mapping: list[Mode], seconds: Floats) -> MappedModes:
@@ -275,9 +277,9 @@ class _Timing:
         placed = sorted(vector, key=lambda part: (network.intra[part[0]], network.cross[part[0]], part[1]))
         alike = tuple((float(network.intra[v]), float(network.cross[v]), count) for v, count in placed)
         if (name, alike) not in self._known:
-            found, alpha = best_mapping(self._instance.profiles[name], network, tuple(placed))
+            fastest, alpha = best_mapping(self._instance.profiles[name], network, tuple(placed))
             place = {v: i for i, (v, _) in enumerate(placed)}
-            self._known[name, alike] = tuple((place[v], count) for v, count in found), alpha
+            self._known[name, alike] = tuple((place[v], count) for v, count in fastest), alpha
         parts, alpha = self._known[name, alike]
         return tuple((placed[i][0], count) for i, count in parts), alpha
 
@@ -296,10 +298,10 @@ def mappings(replicas: tuple[int, ...], vector: Mode) -> Iterator[Mode]:
         yield ()
         return
     nodes, room = [v for v, _ in vector], [count for _, count in vector]
-    for here in splits(replicas[0], nodes, room):
-        taken = dict(here)
+    for first in splits(replicas[0], nodes, room):
+        taken = dict(first)
         for rest in mappings(replicas[1:], tuple((v, count - taken.get(v, 0)) for v, count in vector)):
-            yield here + rest
+            yield first + rest
 
 
 def best_mapping(profile: Profile, network: Network, vector: Mode) -> tuple[Mode, float]:

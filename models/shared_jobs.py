@@ -87,11 +87,11 @@ class SharedJobs:
             tuple(cluster.node_memory.tolist()),
             tuple(v for v, count in enumerate(cluster.node_gpus.tolist()) for _ in range(count)),
         )
-        kept = tuple(tuple(_useful(jobs, j)) for j in range(jobs.n))
-        for j, options in enumerate(kept):
+        useful = tuple(tuple(_useful(jobs, j)) for j in range(jobs.n))
+        for j, options in enumerate(useful):
             if not options:
                 raise InputError(f"job {instance.ids[j]!r} fits on no GPU", field="gpu_memory")
-        return replace(jobs, options=kept)
+        return replace(jobs, options=useful)
 
     @property
     def n(self) -> int:
@@ -172,12 +172,12 @@ class SharedJobs:
         least = []
         for j, size in enumerate(self.gang):
             nodes = [v for v, suits in enumerate(self.suits[j]) if suits]
-            own = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
+            gpus_of_node = {v: [g for g, node in enumerate(self.gpu_node) if node == v] for v in nodes}
             gangs = []  # one gang for every set of nodes over which the job may be spread
-            for chosen in (some for k in range(1, min(size, len(nodes)) + 1) for some in combinations(nodes, k)):
-                rest = [g for v in chosen for g in own[v][1:]]
+            for chosen in (subset for k in range(1, min(size, len(nodes)) + 1) for subset in combinations(nodes, k)):
+                rest = [g for v in chosen for g in gpus_of_node[v][1:]]
                 if len(chosen) + len(rest) >= size:
-                    gangs.append(tuple(sorted([own[v][0] for v in chosen] + rest[: size - len(chosen)])))
+                    gangs.append(tuple(sorted([gpus_of_node[v][0] for v in chosen] + rest[: size - len(chosen)])))
             least.append(min(self.seconds(j, o, gang) for o in self.options[j] for gang in gangs))
         return tuple(least)
 
@@ -218,7 +218,7 @@ class SharedJobs:
 
 def _useful(jobs: SharedJobs, j: int) -> list[int]:
     """Return the options that fit somewhere; a slower one must leave memory for a partner for which no faster one does."""
-    kept: list[int] = []
+    useful: list[int] = []
     seen: list[set[tuple[int, int, float]]] = []
     for o in jobs.options[j]:
         rooms = {
@@ -235,9 +235,9 @@ def _useful(jobs: SharedJobs, j: int) -> list[int]:
             if jobs.memory(j, o) + jobs.memory(k, p) <= m
         } | {(j, -1, m) for m in rooms}
         if not any(partners <= before for before in seen):
-            kept.append(o)
+            useful.append(o)
             seen.append(partners)
-    return kept
+    return useful
 
 
 def on_events(
@@ -320,10 +320,10 @@ def _completions(
 
     def slow(running: set[int]) -> dict[int, Number]:
         for g in sorted({g for j in running for g in gangs[j]}):
-            here = [j for j in sorted(running) if g in gangs[j]]
-            if not may_be_on(jobs, here, g, options):
+            sharers = [j for j in sorted(running) if g in gangs[j]]
+            if not may_be_on(jobs, sharers, g, options):
                 legal = "at most two jobs that may share, with memory for both"
-                raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=here, legal=legal)
+                raise InputError(f"GPU {g} cannot hold these jobs", field="jobs", value=sharers, legal=legal)
         meets = {j: [k for k in running if k != j and not set(gangs[j]).isdisjoint(gangs[k])] for j in running}
         return {j: number(jobs.slowdown(j, others)) for j, others in meets.items()}
 

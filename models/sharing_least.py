@@ -90,22 +90,22 @@ def srpt_stay(work: list[tuple[Number, Number]]) -> Number:
         return 0
     zero = work[0][0] * 0
     total, now, k = zero, work[0][0], 0
-    here: list[tuple[Number, Number]] = []  # (seconds left, seconds since its release)
-    while here or k < len(work):
-        if not here:
+    waiting: list[tuple[Number, Number]] = []  # (seconds left, seconds since its release)
+    while waiting or k < len(work):
+        if not waiting:
             now = work[k][0]
         while k < len(work) and work[k][0] <= now:
-            here.append((work[k][1], zero))
+            waiting.append((work[k][1], zero))
             k += 1
-        here.sort(reverse=True)
-        left, stayed = here.pop()
+        waiting.sort(reverse=True)
+        left, stayed = waiting.pop()
         step = left if k == len(work) else min(left, work[k][0] - now)
-        here = [(p, stay + step) for p, stay in here]
+        waiting = [(p, stay + step) for p, stay in waiting]
         if step >= left:
             total += stayed + step
             now += step
         else:
-            here.append((left - step, stayed + step))
+            waiting.append((left - step, stayed + step))
             now = work[k][0]
     return total
 
@@ -117,24 +117,24 @@ def _mean_busy_times(work: list[tuple[Number, Number]]) -> Number:
     """
     zero = work[0][0] * 0
     total, now, k = zero, work[0][0], 0
-    here: list[list[Number]] = []  # [-p, left, time since its release]
-    while here or k < len(work):
-        if not here:
+    waiting: list[list[Number]] = []  # [-p, left, time since its release]
+    while waiting or k < len(work):
+        if not waiting:
             now = work[k][0]
         while k < len(work) and work[k][0] <= now:
-            here.append([-work[k][1], work[k][1], zero])
+            waiting.append([-work[k][1], work[k][1], zero])
             k += 1
-        here.sort(key=lambda job: job[0])
-        job = here[-1]
+        waiting.sort(key=lambda job: job[0])
+        job = waiting[-1]
         # seconds are added up, not computed from two clock times: for a late job that would lose p to rounding
         step = job[1] if k == len(work) else min(job[1], work[k][0] - now)
         total += step * (job[2] + step / 2) / -job[0]
         ends = step >= job[1]
         job[1] -= step
-        for other in here:
+        for other in waiting:
             other[2] += step
         if ends:
-            here.pop()
+            waiting.pop()
             now += step
         else:
             now = work[k][0]

@@ -114,9 +114,9 @@ class StartColumns:
         """
         begin = np.maximum(self.first, slot - self.duration + 1)
         end = np.minimum(self.last, slot)
-        here = np.flatnonzero(begin <= end) if blocks is None else blocks[begin[blocks] <= end[blocks]]
-        shift = (self.offset[:-1] - self.first)[here]
-        ranges = zip((begin[here] + shift).tolist(), (end[here] + shift + 1).tolist(), strict=True)
+        running = np.flatnonzero(begin <= end) if blocks is None else blocks[begin[blocks] <= end[blocks]]
+        shift = (self.offset[:-1] - self.first)[running]
+        ranges = zip((begin[running] + shift).tolist(), (end[running] + shift + 1).tolist(), strict=True)
         return list(chain.from_iterable(items[a:b] for a, b in ranges))
 
     def crowded(self, held: Ints, capacity: int) -> list[int]:

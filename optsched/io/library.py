@@ -149,7 +149,9 @@ class BestKnown:
         return value
 
     def certain(self, schedule: Schedule) -> Fraction | None:
-        """Return the value that a schedule certainly reaches without the referee's tolerance (`optsched.check.certain_times`).
+        """Return the value that a schedule certainly reaches (`optsched.check.certain_times`).
+
+        It is the value without the referee's tolerance.
 
         Parameters
         ----------
@@ -402,9 +404,10 @@ def read_schedule(path: Path, instance: Instance) -> Schedule:
 class Submission:
     """Result of the comparison of a file with the library.
 
-    ``kind``: "schedule" or "certificate". ``violations``: the reasons why it does not hold, if any. ``value``: its exact value;
-    ``known``: the library's value of that kind (for bounds the certified one). ``improves``: it is better than that, by more
-    than the referee's tolerance. ``closes``: it makes value and bound equal. ``verdict``: all of that in a sentence.
+    ``kind``: "schedule" or "certificate". ``violations``: the reasons why it does not hold, if any. ``value``: its
+    exact value; ``known``: the library's value of that kind (for bounds the certified one). ``improves``: it is better
+    than that, by more than the referee's tolerance. ``closes``: it makes value and bound equal. ``verdict``: all of
+    that in a sentence.
     """
 
     entry: LibraryEntry

@@ -69,8 +69,8 @@ class PricedColumns:
         parts
             The parts.
         """
-        A = sp.csc_array(sp.hstack([each.A for each in parts], format="csc"))
-        return cls(np.concatenate([each.value for each in parts]), A)
+        A = sp.csc_array(sp.hstack([part.A for part in parts], format="csc"))
+        return cls(np.concatenate([part.value for part in parts]), A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,37 +155,37 @@ def generate_columns(
     >>> round(generated.value, 6), round(generated.bound, 6)
     (2.833333, 2.833333)
     """
-    found, began = [start or PricedColumns(np.zeros(0), sp.csc_array((len(lower), 0)))], time.perf_counter()
-    program = LinearProgram.from_arrays(found[0].value, found[0].A, lower, upper, sense=sense)
+    parts, began = [start or PricedColumns(np.zeros(0), sp.csc_array((len(lower), 0)))], time.perf_counter()
+    program = LinearProgram.from_arrays(parts[0].value, parts[0].A, lower, upper, sense=sense)
     session = Session(program, options=OPTIONS)
-    value, x, own = _optimum(session, lower, upper)
-    bound, rounds, exhausted, part = -sense * math.inf, 0, False, smoothing
-    best = mixed = own if duals is None else duals
+    value, x, master_duals = _optimum(session, lower, upper)
+    bound, rounds, exhausted, weight = -sense * math.inf, 0, False, smoothing
+    best = mixed = master_duals if duals is None else duals
     while True:
         # price, keep the better bound, add the columns that improve the master, solve it, mix again
-        at_own = mixed is own
+        at_own = mixed is master_duals
         priced = price(mixed)
         rounds += 1
         if sense * (priced.bound - bound) > 0:
             bound, best = float(priced.bound), mixed
-        reduced = sense * (priced.value - priced.A.T @ own)
+        reduced = sense * (priced.value - priced.A.T @ master_duals)
         good = np.flatnonzero(reduced < -SMALL * np.maximum(1.0, np.abs(priced.value)))
         if good.size:
-            found.append(priced.some(good))
-            session.add_columns(found[-1].value, found[-1].A)
-            value, x, own = _optimum(session, lower, upper)
-            part = smoothing
+            parts.append(priced.some(good))
+            session.add_columns(parts[-1].value, parts[-1].A)
+            value, x, master_duals = _optimum(session, lower, upper)
+            weight = smoothing
         elif at_own:
             exhausted = True
         else:
-            part = part / 2 if part > 0.1 else 0.0
-        mixed = part * best + (1 - part) * own if part else own
+            weight = weight / 2 if weight > 0.1 else 0.0
+        mixed = weight * best + (1 - weight) * master_duals if weight else master_duals
         gap = abs(value - bound) / max(abs(value), 1e-300)
         if progress is not None:
             progress(Progress(value, bound, gap, rounds, time.perf_counter() - began))
         finished = gap <= tolerance or sense * (bound - value) >= 0 or exhausted
         if finished or rounds >= most_rounds or deadline.passed:
-            return Generated(value, bound, best, x, PricedColumns.joined(found), rounds, finished)
+            return Generated(value, bound, best, x, PricedColumns.joined(parts), rounds, finished)
 
 
 def _optimum(session: Session, lower: Floats, upper: Floats) -> tuple[float, Floats, Floats]:

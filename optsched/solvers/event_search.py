@@ -221,7 +221,7 @@ class EventSearch(ABC):
         then = self.release[self.order[at.come]] if coming and step == coming[0] else at.now + step
         come = self._come(then, at.come)
         waits = (*(j for j in at.waits if j not in begun), *self.order[at.come : come])
-        on = tuple(tuple(j for j in here if j in rest) for here in on) if ended else on
+        on = tuple(tuple(j for j in residents if j in rest) for residents in on) if ended else on
         stayed = sum((then - self.release[j] for j in ended), self.zero)
         return Moment(then, rest, waits, come, at.paid + stayed, on), ended
 

@@ -61,11 +61,11 @@ def _least(jobs: Iterable[tuple[int, int]], machines: int) -> dict[Loads, int]:
     least: dict[Loads, int] = {(0,) * machines: 0}
     for length, weight in jobs:
         following: dict[Loads, int] = {}
-        for loads, paid in least.items():
+        for loads, cost_so_far in least.items():
             for i in range(machines):
                 if i == 0 or loads[i] != loads[i - 1]:  # try one of the machines with the same load
                     after = tuple(sorted((*loads[:i], loads[i] + length, *loads[i + 1 :])))
-                    cost = paid + weight * (loads[i] + length)
+                    cost = cost_so_far + weight * (loads[i] + length)
                     if cost < following.get(after, cost + 1):
                         following[after] = cost
         least = following

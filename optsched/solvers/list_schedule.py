@@ -299,23 +299,23 @@ def best_list_schedule(
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem.jobs, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
-    found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
+    schedules: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
     for label, order in tried:
         for parallel in (False, True):
-            if found and deadline.passed:
+            if schedules and deadline.passed:
                 break
             generated = problem.generate(order, parallel)
-            found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
-    for label, (start, _) in [found[v] for v in sorted(found)[:STARTS]]:
+            schedules.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
+    for label, (start, _) in [schedules[v] for v in sorted(schedules)[:STARTS]]:
         if deadline.passed:
             break
         generated = problem.generate(np.argsort(start, kind="stable"))  # waiting jobs may fit earlier
-        found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
-    value = min(found)
-    name, best = found[value]
+        schedules.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
+    value = min(schedules)
+    name, best = schedules[value]
     if value <= target or budget <= 0:
         return problem.schedule(*best, name).on_clock(instance)
-    begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
+    begin = [np.argsort(schedules[v][1][0], kind="stable") for v in sorted(schedules)[:STARTS]]
     gpus = problem.jobs.pool_gpus
     quick = gpus.size == 1 and not cost.maximum and instance.n > FEW and instance.n * int(gpus[0]) <= STATES
     quick = quick and budget > INTERPRETED
@@ -445,7 +445,7 @@ def anneal(
             first, last = min(source, target), max(source, target)
             limit = current - temperature * math.log((1 + next_random(seed, FINE)) / FINE)
             move_job(order, source, target, swap)
-        k, found = first, np.inf
+        k, total = first, np.inf
         for g in range(free.shape[1]):
             new_free[k, g] = free[k, g]
         new_begun[k], new_paid[k] = begun[k], paid[k]
@@ -458,12 +458,12 @@ def anneal(
             new_begun[k + 1], new_paid[k + 1] = start, new_paid[k] + costs.base[j] + costs.slope[j] * late
             k += 1
             if k > last and step:
-                found = new_paid[k] + current - paid[k]
+                total = new_paid[k] + current - paid[k]
                 not_earlier, not_later = _compare(new_free[k], start, free[k], begun[k])
-                if not_earlier and (not_later or found > limit):
+                if not_earlier and (not_later or total > limit):
                     break
-        found = new_paid[n] if k == n else found
-        if found > limit:
+        total = new_paid[n] if k == n else total
+        if total > limit:
             move_job(order, target, source, swap)
             continue
         for at in range(first + 1, k + 1):
@@ -471,8 +471,8 @@ def anneal(
             for g in range(free.shape[1]):
                 free[at, g] = new_free[at, g]
         for at in range(k + 1, n + 1):
-            paid[at] += found - current
-        current = found
+            paid[at] += total - current
+        current = total
         if current < value:
             value = current
             copy_to(best, order)

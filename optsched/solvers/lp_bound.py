@@ -82,14 +82,14 @@ def lp_bound(
     if goal.maximum or instance.n == 0:
         return None
     if schedule is not None:
-        known = schedule.relative
+        incumbent = schedule.relative
     elif speed_depends_on_placement(counted):
-        known = best_placed_schedule(counted, goal.name)
+        incumbent = best_placed_schedule(counted, goal.name)
     else:
-        known = best_list_schedule(counted, goal.name, budget=0)
-    upper = goal.exact_of(counted, known.completion.tolist())
+        incumbent = best_list_schedule(counted, goal.name, budget=0)
+    upper = goal.exact_of(counted, incumbent.completion.tolist())
     latest = latest_completions(counted, goal.name, float(upper))
-    latest = np.minimum(latest, float(known.completion.max()) + float(seconds_alone(counted).max()))
+    latest = np.minimum(latest, float(incumbent.completion.max()) + float(seconds_alone(counted).max()))
     chosen = _grid(counted, goal.name, latest, nonzeros)
     if chosen is None:
         return None
@@ -197,8 +197,8 @@ def thin(
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
             return Thinned(program, bound, certificate, False)
         active = _active(program, session.duals())
-        found = program.certificate(session.duals())
-        certificate = found if certificate is None or found.value > certificate.value else certificate
+        proved = program.certificate(session.duals())
+        certificate = proved if certificate is None or proved.value > certificate.value else certificate
         gained, bound = outcome.value - bound, max(bound, outcome.value)
         if on_bound is not None:
             on_bound(bound)
@@ -213,9 +213,9 @@ def thin(
             break
         for family in new:
             key = family.width.tobytes()
-            known = families.get(key)
-            if known is not None and known.slots is not None and family.slots is not None:
-                family = replace(family, slots=np.union1d(known.slots, family.slots))
+            family_before = families.get(key)
+            if family_before is not None and family_before.slots is not None and family.slots is not None:
+                family = replace(family, slots=np.union1d(family_before.slots, family.slots))
             families[key] = family
     program = StartProgram.build(jobs, job, start, list(families.values()))
     return Thinned(program, bound, certificate, True, active)
@@ -505,7 +505,7 @@ def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFami
         Largest number of rows.
     """
     gpus, total = jobs.gpus, jobs.instance.cluster.gpus
-    found: list[tuple[float, int, int, int]] = []
+    violations: list[tuple[float, int, int, int]] = []
     for e in np.unique(gpus[gpus > 1]).tolist():
         units, rest = total // e, total % e
         lifted = np.flatnonzero((gpus < e) & (gpus > rest))
@@ -516,10 +516,10 @@ def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFami
         else:
             k = np.full(in_process.shape[1], -1)
         for t in np.flatnonzero(activity > units + VIOLATED).tolist():
-            found.append((float(activity[t]) - units, e, int(k[t]), t))
-    found.sort(reverse=True)
+            violations.append((float(activity[t]) - units, e, int(k[t]), t))
+    violations.sort(reverse=True)
     slots: dict[tuple[int, int], list[int]] = {}
-    for _, e, job, t in found[:most]:
+    for _, e, job, t in violations[:most]:
         slots.setdefault((e, job), []).append(t)
     families = []
     for (e, job), at in sorted(slots.items()):

@@ -274,9 +274,9 @@ def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int
     stale = np.ones((machines, machines), dtype=np.bool_)
     best, trial = FAR, machine.copy()
     for _ in range(kicks):
-        found = _split_pairs(length, weight, trial, stale, least, choice)
-        if found <= best:  # an equally good schedule replaces the best one, so that the search can leave plateaus
-            best = found
+        cost = _split_pairs(length, weight, trial, stale, least, choice)
+        if cost <= best:  # an equally good schedule replaces the best one, so that the search can leave plateaus
+            best = cost
             copy_to(machine, trial)
         if best <= target:
             break

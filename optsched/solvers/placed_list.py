@@ -64,8 +64,8 @@ def best_placed_schedule(
             if value < least:
                 best, least = (name, start, seconds, mapping), value
     name, start, seconds, mapping = there(best)
-    found = Schedule.from_starts(counted, start, node_counts=mapping, duration=seconds, policy=name)
-    return found.on_clock(instance)
+    schedule = Schedule.from_starts(counted, start, node_counts=mapping, duration=seconds, policy=name)
+    return schedule.on_clock(instance)
 
 
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
@@ -84,19 +84,19 @@ def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> t
         while running and running[0][0] <= now:
             for v, count in mapping[heappop(running)[1]]:
                 free[v] += count
-        left, kept = int(free.sum()), []
+        left, still_waiting = int(free.sum()), []
         for position in waiting:
             j = int(order[position])
-            found = place(j, free) if gpus[j] <= left else None
-            if found is None or found[1] > empty[j]:
-                kept.append(position)
+            placement = place(j, free) if gpus[j] <= left else None
+            if placement is None or placement[1] > empty[j]:
+                still_waiting.append(position)
                 continue
-            start[j], seconds[j], mapping[j] = now, found[1], found[0]
-            heappush(running, (now + found[1], j))
-            for v, count in found[0]:
+            start[j], seconds[j], mapping[j] = now, placement[1], placement[0]
+            heappush(running, (now + placement[1], j))
+            for v, count in placement[0]:
                 free[v] -= count
             left -= gpus[j]
-        waiting = kept
+        waiting = still_waiting
     return start, seconds, mapping
 
 

@@ -98,7 +98,7 @@ def cell_modes(problem: RoundProblem, cells: DeviceCells, j: int) -> list[CellMo
     j
         Number of the job.
     """
-    found: list[CellMode] = []
+    candidates: list[CellMode] = []
     seen: set[tuple[float, int]] = set()
     for mode in problem.modes[j]:
         group = None if mode.machine is None else int(cells.group[mode.machine])
@@ -108,12 +108,12 @@ def cell_modes(problem: RoundProblem, cells: DeviceCells, j: int) -> list[CellMo
         apart = group is None and problem.together is not None  # then it is not on one machine
         most = cells.held(mode, int(problem.tasks[j]) - apart)
         if most.sum() >= problem.tasks[j]:
-            found.append(CellMode(problem.iterations(j, mode), np.minimum(most, problem.tasks[j]), group))
-    kept: list[CellMode] = []
-    for one in sorted(found, key=lambda each: (-each.iterations, each.group is None)):
-        if not any(better.beats(one) for better in kept):
-            kept.append(one)
-    return kept
+            candidates.append(CellMode(problem.iterations(j, mode), np.minimum(most, problem.tasks[j]), group))
+    unbeaten: list[CellMode] = []
+    for one in sorted(candidates, key=lambda each: (-each.iterations, each.group is None)):
+        if not any(better.beats(one) for better in unbeaten):
+            unbeaten.append(one)
+    return unbeaten
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +221,7 @@ class RoundColumns:
         jobs = self.problem.arrival, self.problem.tasks.copy(), self.start, self.most, self.free
         _best_schedules(price, self.worth, *jobs, self.units, np.where(self.active, self.done, 0), payoff, taken)
         _best_parts(price, self.worth, *jobs, self.iterations, self.needed, self.long & self.active, payoff, taken)
-        found = []
+        columns = []
         for j in np.flatnonzero(payoff).tolist():
             rounds = np.flatnonzero(taken[j] >= 0)
             column = RoundColumn(j, rounds, self.start[j] + taken[j, rounds])
@@ -235,8 +235,8 @@ class RoundColumns:
                 if mended is None:
                     continue
                 column = mended
-            found.append(column)
-        return payoff, found
+            columns.append(column)
+        return payoff, columns
 
     def _mended(self, column: RoundColumn, price: Ints) -> RoundColumn | None:
         """Return the column with faster modes or more rounds, the cheapest work first; None: no work is left."""
@@ -318,8 +318,8 @@ class RoundColumns:
             Duals of the master, f64[rows].
         """
         prices = self.integers(duals[: self.rows - self.problem.n])
-        payoff, found = self.best(prices)
-        return PricedColumns(*self.arrays(found, prices), bound=float(self.bound(prices, payoff)))
+        payoff, columns = self.best(prices)
+        return PricedColumns(*self.arrays(columns, prices), bound=float(self.bound(prices, payoff)))
 
     def arrays(self, columns: list[RoundColumn], price: Ints) -> tuple[Floats, sp.csc_array]:
         """Return columns as arrays for the master; a mode takes its cells by price.

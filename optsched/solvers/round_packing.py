@@ -92,30 +92,38 @@ def pack_rounds(
     began = time.perf_counter()
     columns = RoundColumns(problem)
     first = deadline.share(0.5) if integer else deadline
-    found, duals = _levels(columns, tolerance, first, progress)
+    generated, duals = _levels(columns, tolerance, first, progress)
     prices = columns.integers(duals[: columns.rows - problem.n])
     payoff, _ = columns.best(prices)
     bound = columns.bound(prices, payoff)
     choices = [RoundPlaces(columns)]
     if integer:
-        if found.columns.value.size <= FEW_COLUMNS:
-            choices.append(_branch(columns, found, deadline))
+        if generated.columns.value.size <= FEW_COLUMNS:
+            choices.append(_branch(columns, generated, deadline))
         for pricing in DIVES:
-            choices.append(_dive(columns, found, duals, pricing, deadline))
+            choices.append(_dive(columns, generated, duals, pricing, deadline))
             if deadline.passed or max(map(RoundPlaces.value, choices)) >= (1 - NEAR) * bound:
                 break
     best = max(choices, key=RoundPlaces.value)
     placed, value = best.placed(), best.value()
     if progress is not None and integer:
         gap = (float(bound) - value) / value if value else math.inf
-        progress(Progress(value, float(bound), gap, found.rounds, time.perf_counter() - began))
+        progress(Progress(value, float(bound), gap, generated.rounds, time.perf_counter() - began))
     per_machine = np.zeros((problem.rounds, problem.machines, problem.types))
     for q, (g, r) in enumerate(columns.cells.where):
         of_cell = np.ldexp(prices[:, q].astype(np.float64), -columns.scale)
         per_machine[:, columns.cells.group == g, r] = of_cell[:, None]
     gained = np.ldexp(payoff.astype(np.float64), -columns.scale)
     return RoundPacking(
-        problem, found.value, bound, per_machine, gained, found.columns.value.size, found.rounds, placed, value
+        problem,
+        generated.value,
+        bound,
+        per_machine,
+        gained,
+        generated.columns.value.size,
+        generated.rounds,
+        placed,
+        value,
     )
 
 
@@ -134,7 +142,7 @@ def _levels(
             asked.append(columns.price(np.asarray(sums.T @ y)))
             return replace(asked[-1], A=sp.csc_array(sums @ asked[-1].A))
 
-        found = generate_columns(
+        generated = generate_columns(
             price,
             np.full(upper.size, -math.inf),
             upper,
@@ -149,11 +157,11 @@ def _levels(
             if block == 1 or progress is None
             else lambda event: progress(replace(event, incumbent=math.nan, gap=math.inf)),
         )
-        rounds += found.rounds
-        if found.bound <= bound:
-            bound, duals = found.bound, np.asarray(sums.T @ found.duals)
+        rounds += generated.rounds
+        if generated.bound <= bound:
+            bound, duals = generated.bound, np.asarray(sums.T @ generated.duals)
         if block == 1:
-            return replace(found, bound=bound, duals=duals, rounds=rounds), duals
+            return replace(generated, bound=bound, duals=duals, rounds=rounds), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
 

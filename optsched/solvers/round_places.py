@@ -92,17 +92,17 @@ class RoundPlaces:
             left = np.where(fits, self.free[t].sum(axis=1), np.iinfo(np.int64).max)
             return tuple((int(left.argmin()), r, count) for _, r, count in want)
         room = np.full(group.size, int(held.sum()) - self.apart)
-        found = list[Cell]()
+        placed_cells = list[Cell]()
         for g, r, count in want:
             for h in sorted(np.flatnonzero(group == g).tolist(), key=lambda h: int(self.free[t, h, r])):
                 part = min(count, int(self.free[t, h, r]), int(room[h]))
                 if part:
-                    found.append((h, r, part))
+                    placed_cells.append((h, r, part))
                     count -= part
                     room[h] -= part
             if count:
                 return None
-        return tuple(found)
+        return tuple(placed_cells)
 
     def add(self, j: int, t: int, cells: tuple[Cell, ...]) -> None:
         """Give these devices to the job in a round.
@@ -174,7 +174,7 @@ class RoundPlaces:
 
     def _some(self, t: int, mode: int, machine: int, count: int) -> tuple[Cell, ...]:
         # take free devices of a mode, on the machine or, without one, on the fullest machines
-        found = list[Cell]()
+        placed_cells = list[Cell]()
         machines = [machine] if machine >= 0 else np.argsort(self.free[t].sum(axis=1), kind="stable").tolist()
         most = count - (0 if machine >= 0 else self.apart)
         for h in machines:
@@ -182,10 +182,10 @@ class RoundPlaces:
             for r in np.flatnonzero(self.open[mode, h] & (self.free[t, h] > 0)).tolist():
                 part = min(count, here, int(self.free[t, h, r]))
                 if part:
-                    found.append((h, r, part))
+                    placed_cells.append((h, r, part))
                     count -= part
                     here -= part
-        return tuple(found)
+        return tuple(placed_cells)
 
 
 @njit

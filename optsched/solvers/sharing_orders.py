@@ -117,11 +117,11 @@ def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False)
     if not 1 <= jobs.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=jobs.n, legal=f"1 to {MOST}")
     every = choices(jobs)
-    found = [shared_orders(jobs, gangs, options).least(certify=certify) for gangs, options in every]
-    best = min(range(len(found)), key=lambda k: found[k].value)
-    value, order, start = found[best].value, found[best].order, found[best].start
-    bound = min((each.bound for each in found if each.bound is not None), default=None)
-    orders = sum(each.orders for each in found)
+    optima = [shared_orders(jobs, gangs, options).least(certify=certify) for gangs, options in every]
+    best = min(range(len(optima)), key=lambda k: optima[k].value)
+    value, order, start = optima[best].value, optima[best].order, optima[best].start
+    bound = min((optimum.bound for optimum in optima if optimum.bound is not None), default=None)
+    orders = sum(optimum.orders for optimum in optima)
     return SharedOrderOptimum(value, order, start, orders, bound, jobs, *every[best]).on_clock(given)
 
 
@@ -141,11 +141,11 @@ def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:
     assignments = [first_gangs(jobs)] if one_gang_set(jobs) is None else SharedPlaces(jobs).assignments()
     most = MOST_PROGRAMS * 2**jobs.n // math.factorial(2 * jobs.n)
     every = ((gangs, options) for gangs in assignments for options in product(*jobs.options))
-    found = list(islice(every, most + 1))
-    if len(found) > most:
+    chosen = list(islice(every, most + 1))
+    if len(chosen) > most:
         legal = f"at most {most} for {jobs.n} jobs"
-        raise InputError("too many choices of GPUs and sub-batches", field="jobs", value=len(found), legal=legal)
-    return found
+        raise InputError("too many choices of GPUs and sub-batches", field="jobs", value=len(chosen), legal=legal)
+    return chosen
 
 
 # Choices of GPUs for a job, given the running jobs: every choice, but only one of several choices that are alike.
@@ -182,14 +182,14 @@ class SharedPlaces:
         option
             Option of every job that runs.
         """
-        for own in self.jobs.options[j]:
-            options = [*option[:j], own, *option[j + 1 :]]
+        for sub_batch in self.jobs.options[j]:
+            options = [*option[:j], sub_batch, *option[j + 1 :]]
 
             def usable(g: int, options: Sequence[int] = options) -> bool:
                 suits = self.jobs.suits[j][self.jobs.gpu_node[g]]
                 return suits and may_be_on(self.jobs, (*on[g], j), g, options)
 
-            yield from ((own, gang) for gang in self._gangs(j, on, usable))
+            yield from ((sub_batch, gang) for gang in self._gangs(j, on, usable))
 
     def assignments(self) -> Iterator[tuple[Gang, ...]]:
         """Yield GPUs for all jobs at once, whatever the times: one of several choices that are alike."""

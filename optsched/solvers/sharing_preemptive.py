@@ -96,9 +96,9 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
     programs = 0
     for events in _orders(release):
         programs += 1
-        found = _program(events, alone, release, xi)
-        if found is not None and (best is None or found.value < best.value):
-            best = found
+        optimum = _program(events, alone, release, xi)
+        if optimum is not None and (best is None or optimum.value < best.value):
+            best = optimum
     assert best is not None  # some order is feasible: any jobs one after the other
     # the solver's tolerances are absolute: it gets the longest job as 1, and time from the first arrival
     pieces = tuple(
@@ -131,11 +131,11 @@ def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np
     # Columns: t of the 2n events, then d of every interval and state.
     n, count = alone.size, len(events)
     states: list[tuple[int, tuple[int, ...]]] = []
-    there: set[int] = set()
+    present: set[int] = set()
     for q, (j, ends) in enumerate(events[:-1]):
-        there = there - {j} if ends else there | {j}
-        pairs = (pair for pair in combinations(sorted(there), 2) if np.isfinite(xi[pair]))
-        states += [(q, state) for state in [*((k,) for k in sorted(there)), *pairs]]
+        present = present - {j} if ends else present | {j}
+        pairs = (pair for pair in combinations(sorted(present), 2) if np.isfinite(xi[pair]))
+        states += [(q, state) for state in [*((k,) for k in sorted(present)), *pairs]]
     room = np.zeros((count - 1, count + len(states)))
     work = np.zeros((n, count + len(states)))
     for q in range(count - 1):
@@ -147,13 +147,13 @@ def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np
     cost = np.zeros(count + len(states))
     cost[:count] = [float(ends) for _, ends in events]
     bounds = [(0.0, None) if ends else (release[j], release[j]) for j, ends in events] + [(0.0, None)] * len(states)
-    found = linprog(
+    solved = linprog(
         cost, np.vstack([room, -work]), np.concatenate([np.zeros(count - 1), -alone]), bounds=bounds, method="highs"
     )
-    if found.status != 0:
+    if solved.status != 0:
         return None
-    pieces: list[Piece] = [(float(found.x[0]), ())]
+    pieces: list[Piece] = [(float(solved.x[0]), ())]
     for q in range(count - 1):
-        own = [(float(d), s) for d, (at, s) in zip(found.x[count:], states, strict=True) if at == q and d > 0]
-        pieces += [*own, (float(found.x[q + 1] - found.x[q]) - sum(d for d, _ in own), ())]
-    return PreemptiveSharing(float(found.fun), tuple(pieces), 1)
+        own = [(float(d), s) for d, (at, s) in zip(solved.x[count:], states, strict=True) if at == q and d > 0]
+        pieces += [*own, (float(solved.x[q + 1] - solved.x[q]) - sum(d for d, _ in own), ())]
+    return PreemptiveSharing(float(solved.fun), tuple(pieces), 1)

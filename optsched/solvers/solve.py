@@ -274,10 +274,10 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
                 return _solution(state, method.name, report, failed[:-1])
             if method.name not in state.refuted:
                 open_ = open_ or (method.name, report)
-        found = None if state.closed or state.late else _choose(state, left)
-        if found is None:
+        following_method = None if state.closed or state.late else _choose(state, left)
+        if following_method is None:
             break
-        method = found
+        method = following_method
         failed.append(method.name)
         left = left[left.index(method.name) + 1 :]
     if open_ is not None:

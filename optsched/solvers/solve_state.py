@@ -474,10 +474,10 @@ class SolveState:
         deadline = NEVER if self.deadline is NEVER else Deadline(self.deadline.share(part).at - judging)
         if self.schedule is not None:
             orders = [*orders, np.argsort(self.schedule.completion - fixed_durations(self.instance), kind="stable")]
-        found = best_list_schedule(
+        schedule = best_list_schedule(
             self.instance, self.goal.name, budget=budget, target=target, orders=orders, deadline=deadline
         )
-        return self.offer(found)
+        return self.offer(schedule)
 
     def any_schedule(self) -> None:
         """Make a schedule if there is none.

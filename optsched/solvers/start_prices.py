@@ -207,11 +207,11 @@ def _climb(first, last, length, gpus, cost, open_, begin, who, total, own, speed
             best = value
             kept[:] = own
         for j in range(first.size):
-            mine = move * math.sqrt(gpus[j])
+            step = move * math.sqrt(gpus[j])
             for t in range(first[j], last[j] + length[j]):
                 squares[j, t] += FORGETS * (slope[j, t] * slope[j, t] - squares[j, t])
                 speed[j, t] += (1.0 - KEEPS) * (slope[j, t] - speed[j, t])
-                own[j, t] = max(own[j, t] + mine * speed[j, t] / (math.sqrt(squares[j, t]) + CALM), 0.0)
+                own[j, t] = max(own[j, t] + step * speed[j, t] / (math.sqrt(squares[j, t]) + CALM), 0.0)
     return best
 
 
@@ -243,7 +243,7 @@ def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-unt
 
 @njit
 def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-def]
-    found, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
+    paid_from, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
     for t in range(begin.size - 2, -1, -1):
         filled[:] = 0
         for i in range(begin[t], begin[t + 1]):
@@ -252,8 +252,8 @@ def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-de
                 for c in range(total, gpus[j] - 1, -1):
                     filled[c] = max(filled[c], filled[c - gpus[j]] + prices[j, t])
         for c in range(total + 1):
-            found[c, t] = found[c, t + 1] + filled[c]
-    return found
+            paid_from[c, t] = paid_from[c, t + 1] + filled[c]
+    return paid_from
 
 
 # Units of the search over gangs: of times, of slots for prices, and of values.
@@ -358,12 +358,12 @@ def alike(state: SolveState, order: Ints) -> Ints:
     order
         The jobs in order, i64[n]; results are positions in it.
     """
-    found, last = np.full(order.size, -1), dict[tuple[object, ...], int]()
+    before, last = np.full(order.size, -1), dict[tuple[object, ...], int]()
     duration, arrival = fixed_durations(state.instance), state.instance.arrival
     for k, j in enumerate(order.tolist()):
         cost = state.costs[j]
         length = float(duration[j])
         if cost.kink <= Fraction(float(arrival[j])) + Fraction(length):  # from then on it pays the same amount a second
             kind = length, int(state.instance.gpus[j]), cost.slope
-            found[k], last[kind] = last.get(kind, -1), k
-    return found
+            before[k], last[kind] = last.get(kind, -1), k
+    return before

@@ -109,9 +109,11 @@ def best_event_order(problem: TransferProblem, *, certify: bool = False) -> Leas
         legal = f"1 to {MOST_ORDERED}"
         raise InputError("not a number of transfers to enumerate", field="n", value=problem.n, legal=legal)
     epoch = problem.epoch
-    found = transfer_orders(problem.relative).least(certify=certify)
-    bound = None if found.bound is None else found.bound + problem.n * Fraction(epoch)
-    return replace(found, value=found.value + problem.n * epoch, start=found.start + epoch, bound=bound)
+    least_order = transfer_orders(problem.relative).least(certify=certify)
+    bound = None if least_order.bound is None else least_order.bound + problem.n * Fraction(epoch)
+    return replace(
+        least_order, value=least_order.value + problem.n * epoch, start=least_order.start + epoch, bound=bound
+    )
 
 
 def transfer_orders(problem: TransferProblem) -> EventOrders:

@@ -191,11 +191,11 @@ def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> li
     """
     # times from which each GPU is free
     free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}
-    ended, found = list(arrival), list[Row]()
+    ended, moved = list(arrival), list[Row]()
     for j, start, end, work, cells in sorted(rows, key=lambda row: row[1]):
         begin = max(ended[j], *(sorted(free[h, r])[k - 1] for h, r, k in cells))
         ended[j] = begin + (end - start)
         for h, r, k in cells:
             free[h, r] = [ended[j]] * k + sorted(free[h, r])[k:]
-        found.append((j, begin, ended[j], work, cells))
-    return found
+        moved.append((j, begin, ended[j], work, cells))
+    return moved

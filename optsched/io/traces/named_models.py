@@ -89,8 +89,8 @@ def with_speeds(
 def moved(instance: Instance, cluster: Cluster, *, strict: bool, say: Say | None) -> Instance:
     """Return an instance on another cluster.
 
-    Jobs with a throughput table run on GPU types that the table does not have, and whose peak is known, at rates scaled as for
-    a trace (unless ``strict``). Types that the table has without a rate stay closed to them.
+    Jobs with a throughput table run on GPU types that the table does not have, and whose peak is known, at rates scaled
+    as for a trace (unless ``strict``). Types that the table has without a rate stay closed to them.
 
     Parameters
     ----------

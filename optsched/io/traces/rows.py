@@ -212,8 +212,9 @@ class Rows:
     def date_times(self, field: str, *, legal: str | pl.Series = DATE_TIME_LEGAL, required: bool = True) -> pl.Series:
         """Return ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none means UTC.
 
-        All date-times of a file have an offset or none has: most of the first column that is read decide, the others are bad rows.
-        A local clock without offset repeats or skips an hour when summer time changes; this cannot be detected.
+        All date-times of a file have an offset or none has: most of the first column that is read decide, the others
+        are bad rows. A local clock without offset repeats or skips an hour when summer time changes; this cannot be
+        detected.
 
         Parameters
         ----------

@@ -43,14 +43,14 @@ def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] =
 
 
 def _search(state: SolveState, nodes: int) -> SharingOptimum:
-    found = sharing_optimum(state.instance, node_limit=nodes, stop=lambda: state.late)
-    state.offer(found.schedule)
-    return found
+    optimum = sharing_optimum(state.instance, node_limit=nodes, stop=lambda: state.late)
+    state.offer(optimum.schedule)
+    return optimum
 
 
 def _solve_program(state: SolveState) -> MethodReport:
-    found = _search(state, FIRST_NODES)
-    program = compile(model := build(found.jobs, value=found.value))
+    optimum = _search(state, FIRST_NODES)
+    program = compile(model := build(optimum.jobs, value=optimum.value))
     session = Session(program)
     outcome = session.solve(time_limit=state.left)
     if outcome.x is not None:
@@ -65,11 +65,11 @@ def _solve_program(state: SolveState) -> MethodReport:
 def _solve_orders(state: SolveState) -> MethodReport:
     """Solve without a time limit: `choices` bounds the work."""
     _search(state, FIRST_NODES)
-    found = best_shared_order(state.instance, certify=True)
-    state.offer(found.schedule)
-    if found.bound is not None:
-        state.raise_bound(found.bound - _before(state), "solver")
-    return MethodReport(Session.solver, nodes=found.orders)
+    optimum = best_shared_order(state.instance, certify=True)
+    state.offer(optimum.schedule)
+    if optimum.bound is not None:
+        state.raise_bound(optimum.bound - _before(state), "solver")
+    return MethodReport(Session.solver, nodes=optimum.orders)
 
 
 def _before(state: SolveState) -> Fraction:
@@ -79,13 +79,15 @@ def _before(state: SolveState) -> Fraction:
 
 
 def _solve_branching(state: SolveState) -> MethodReport:
-    found = _search(state, NODES)
-    if found.optimal and state.value is not None:
+    optimum = _search(state, NODES)
+    if optimum.optimal and state.value is not None:
         state.raise_bound(state.value, "solver")
-    note = f"the search was stopped after {found.nodes} nodes"
-    if found.complete:
+    note = f"the search was stopped after {optimum.nodes} nodes"
+    if optimum.complete:
         note = "the best schedule that starts jobs at releases and completions; a start between them may be better"
-    return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
+    return MethodReport(
+        "branch and bound", nodes=optimum.nodes, note=note, status="feasible" if optimum.complete else None
+    )
 
 
 add_method(

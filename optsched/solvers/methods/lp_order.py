@@ -96,17 +96,17 @@ class LpSchedule:
     @cached_property
     def of_job(self) -> tuple[tuple[ServedPiece, ...], ...]:
         """Pieces of every job."""
-        found: list[list[ServedPiece]] = [[] for _ in self.seconds]
+        pieces: list[list[ServedPiece]] = [[] for _ in self.seconds]
         for piece in self.pieces:
-            found[piece.job].append(piece)
-        return tuple(map(tuple, found))
+            pieces[piece.job].append(piece)
+        return tuple(map(tuple, pieces))
 
     @cached_property
     def mean_busy(self) -> tuple[Fraction, ...]:
         """Mean busy times M_j in seconds."""
         return tuple(
-            sum(((each.end - each.start) * (each.start + each.end) / 2 for each in mine), Fraction(0)) / p
-            for mine, p in zip(self.of_job, self.seconds, strict=True)
+            sum(((piece.end - piece.start) * (piece.start + piece.end) / 2 for piece in pieces), Fraction(0)) / p
+            for pieces, p in zip(self.of_job, self.seconds, strict=True)
         )
 
     def value(self, weight: Sequence[float]) -> Fraction:
@@ -129,8 +129,8 @@ class LpSchedule:
             The fraction of every job, in (0, 1].
         """
         return tuple(
-            next(each for each in mine if share <= each.after).point(share)
-            for mine, share in zip(self.of_job, alpha, strict=True)
+            next(piece for piece in pieces if share <= piece.after).point(share)
+            for pieces, share in zip(self.of_job, alpha, strict=True)
         )
 
     def one_after_the_other(self, order: Sequence[int]) -> tuple[Fraction, ...]:

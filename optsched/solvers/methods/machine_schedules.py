@@ -70,8 +70,8 @@ def _jobs(state: SolveState) -> tuple[ParallelJobs | None, Ints, Fraction]:
 
 
 def _run(state: SolveState) -> MethodReport:
-    found, order, step = _jobs(state)
-    jobs, grid = there(found), there(state.grid)
+    parallel, order, step = _jobs(state)
+    jobs, grid = there(parallel), there(state.grid)
     origin = Fraction(grid.origin)
     unavoidable = sum((cost.base + cost.slope * (origin - cost.kink) for cost in state.costs), Fraction(0))
 
@@ -185,8 +185,8 @@ class ParallelJobs:
         """
         start = np.zeros(self.n, dtype=np.int64)
         for i in range(self.machines):
-            here = machine == i
-            start[here] = np.cumsum(self.length[here]) - self.length[here]
+            on_machine = machine == i
+            start[on_machine] = np.cumsum(self.length[on_machine]) - self.length[on_machine]
         return start
 
     def cost(self, machine: Ints) -> int:
@@ -249,8 +249,8 @@ class MachineBranching:
         weight, length = self.jobs.weight, self.jobs.length
         after = np.zeros(self.jobs.n)
         for i in range(self.jobs.machines):
-            here = self.machine == i
-            after[here] = weight[here].sum() - np.cumsum(weight[here])
+            on_machine = self.machine == i
+            after[on_machine] = weight[on_machine].sum() - np.cumsum(weight[on_machine])
         first = np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
         nodes = [_Node(self.lower, 0, next(ticket), whole, first)]
         while nodes and not self.closed and not self.deadline.passed:
@@ -277,7 +277,7 @@ class MachineBranching:
         shape = (jobs.n, jobs.horizon + 1)
         bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
         open_start = bits.reshape(shape).astype(bool)
-        best, best_price, asked = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
+        best, best_price, pricings = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
 
         def price(duals: Floats) -> PricedColumns:
             nonlocal best, best_price
@@ -289,7 +289,7 @@ class MachineBranching:
                 if alone:
                     self._raise(node.bound)
             columns = self._columns(paths)
-            if next(asked) % ROUNDS == 0:
+            if next(pricings) % ROUNDS == 0:
                 self._thin(best_price, best, open_start)
             bound = math.inf if node.bound >= self.upper else proved / jobs.scale
             return PricedColumns(columns.value, columns.A, bound)
@@ -297,7 +297,7 @@ class MachineBranching:
         rows = np.append(np.ones(jobs.n), jobs.machines)
         while True:
             fits = self._fit(self.paths, open_start)
-            found = generate_columns(
+            generated = generate_columns(
                 price,
                 rows,
                 rows,
@@ -307,15 +307,15 @@ class MachineBranching:
                 tolerance=CLOSE / max(1, self.upper),
                 deadline=self.deadline,
             )
-            known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
-            self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
-            used = np.maximum(found.x[jobs.n + 1 :], 0.0)
+            paths_of_lp = generated.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
+            self.paths = np.vstack([paths_of_lp[::-1], self.paths[~fits]])[:PATHS]
+            used = np.maximum(generated.x[jobs.n + 1 :], 0.0)
             if node.bound >= self.upper or self.deadline.passed:
                 break
             self._thin(best_price, best, open_start)
-            if self._fit(known[used > NOTHING], open_start).all():
+            if self._fit(paths_of_lp[used > NOTHING], open_start).all():
                 break  # else the LP uses paths that have been closed meanwhile; without them its value is higher
-        start = self._starts(known).astype(np.float64)
+        start = self._starts(paths_of_lp).astype(np.float64)
         mean = used @ start
         spread = used @ start**2 - mean**2
         if node.bound < self.upper:

@@ -75,18 +75,18 @@ def _applies(state: SolveState) -> str | None:
 
 
 def _run(state: SolveState) -> MethodReport:
-    modes, known = there(state.modes), there(state.value)
+    modes, incumbent = there(state.modes), there(state.value)
     problem = problem_of(state.instance, state.goal, modes.offset, modes.held, modes.seconds)
     seen, done = 0, False
     # If values have a step, they differ by far more than rounding. Else a value that is lower by less than this is no
     # better.
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
-    stack = empty_stack(state.instance.n, modes.job.size, float(known))
+    stack = empty_stack(state.instance.n, modes.job.size, float(incumbent))
     while not done and not state.late:
-        found = stack.best[0]
+        value_before = stack.best[0]
         done, nodes = branch(problem, stack, modes.job, margin, NODES)
         seen += nodes
-        if stack.best[0] < found:
+        if stack.best[0] < value_before:
             state.offer(modes.schedule(state.instance, stack.best_mode.copy(), stack.best_start.copy(), NAME))
         state.report(seen)
     size = Size(columns=modes.job.size)

@@ -136,8 +136,8 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             if deadline.passed:
                 least = min(left_out, int(level.bound.min()))
                 return Searched(None, BEYOND, least, False)
-            some = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
-            count, cut = _expand(some, begin, given, after, cut, width, spare, count, table)
+            part = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
+            count, cut = _expand(part, begin, given, after, cut, width, spare, count, table)
         if cut <= limit:
             left_out = min(left_out, cut)
         kept = np.flatnonzero(_undominated(spare.gone[:count], spare.free[:count], spare.cost[:count]))
@@ -185,7 +185,7 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
     dearest = float(BEYOND >> bits)
     waiting, earliest = np.empty(release.size, dtype=np.int64), np.empty(release.size, dtype=np.int64)
-    mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
+    gpu_free, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
     for q in range(gone.shape[0]):
         left, over, next_ = 0, BEYOND, 0
         # jobs behind these arrive when another job could already be complete
@@ -201,27 +201,27 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
                 continue
             if start >= over or start >> shift >= paid.shape[1] or paid[j, start >> shift] == BEYOND:
                 continue
-            _held(free[q], mine, start, gpus[j], length[j])
+            _held(free[q], gpu_free, start, gpus[j], length[j])
             paid_now = min(max(rise[j] * (start - release[j]) + base[j], 0.0), dearest)
             total = cost[q] + (math.floor(paid_now) << bits)
-            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, shift, least, later, after)
+            bound = total + _rest(waiting[:left], next_, j, gpu_free, release, gpus, shift, least, later, after)
             if bound >= cut:
                 continue
             key[:] = gone[q]
             key[j // WORD] |= 1 << (j % WORD)
-            at = _place(key, mine, all_gone, all_free, table)
-            known = table[at]
-            if known < 0:
+            at = _place(key, gpu_free, all_gone, all_free, table)
+            index = table[at]
+            if index < 0:
                 if count == all_cost.size:
                     count, cut = _cut(found, width, table)
                     if bound >= cut:
                         continue
-                    at = _place(key, mine, all_gone, all_free, table)
-                known, table[at] = count, count
-                all_gone[known], all_free[known], all_cost[known] = key, mine, total + 1
+                    at = _place(key, gpu_free, all_gone, all_free, table)
+                index, table[at] = count, count
+                all_gone[index], all_free[index], all_cost[index] = key, gpu_free, total + 1
                 count += 1
-            if total < all_cost[known]:
-                all_cost[known], all_bound[known], parent[known], last_job[known] = total, bound, first + q, j
+            if total < all_cost[index]:
+                all_cost[index], all_bound[index], parent[index], last_job[index] = total, bound, first + q, j
     return count, cut
 
 
@@ -429,11 +429,11 @@ class Search:
         most = BYTES // (8 * (self.jobs.release.size + 3 * self.jobs.total))
         target, proved = self.limit, 0 if bounds is None else bounds.steps
         while bounds is not None and not self.state.late:
-            found = self.search(bounds, target, width)
-            whole = found.finished and found.bound == BEYOND
-            reached = min(target + 1, found.cost >> bounds.bits) if whole else -(-found.bound >> bounds.bits)
+            searched = self.search(bounds, target, width)
+            whole = searched.finished and searched.bound == BEYOND
+            reached = min(target + 1, searched.cost >> bounds.bits) if whole else -(-searched.bound >> bounds.bits)
             self.raise_bound(reached)
-            if self.state.closed or not found.finished or (target >= self.limit if whole else width == most):
+            if self.state.closed or not searched.finished or (target >= self.limit if whole else width == most):
                 return
             width = width if whole else min(WIDER * width, most)
             gain, proved = 2 * gain if whole else reached - proved, max(proved, reached)
@@ -458,11 +458,11 @@ class Search:
             return Searched(None, BEYOND, BEYOND, True)
         own, steps = bounds.prices / 2.0**bounds.bits, AGAIN if jobs.release.size > SMALL else 0
         own = jobs.ascend(own, steps, self.state.deadline)
-        here = jobs.prove(own, bounds.bits)
-        found = search_states(here, self.times, target << here.bits, width, self.state.deadline)
-        if found.order is not None:
-            self.state.offer(list_schedule(self.state.instance, self.order[found.order]))
-        return found
+        bounds_left = jobs.prove(own, bounds.bits)
+        searched = search_states(bounds_left, self.times, target << bounds_left.bits, width, self.state.deadline)
+        if searched.order is not None:
+            self.state.offer(list_schedule(self.state.instance, self.order[searched.order]))
+        return searched
 
 
 def _run(state: SolveState) -> MethodReport:

@@ -73,10 +73,10 @@ def _run(state: SolveState) -> MethodReport:
     # presolve takes seconds even for a thinned program, and the bound is higher without it
     session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
-    known = float(there(state.value))
+    value = float(there(state.value))
 
     def listen(event: Progress) -> None:
-        state.listen(replace(event, bound=min(event.bound, known)))
+        state.listen(replace(event, bound=min(event.bound, value)))
 
     outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=listen)
     if outcome.x is not None:
