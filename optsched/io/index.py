@@ -27,7 +27,7 @@ from optsched.registry import check_known
 
 INDEX, PROOFS = "index.csv", "proofs"
 SEPARATOR = "; "  # between parameters of a recipe, and between methods
-FIXED = (1980, 1, 1, 0, 0, 0)  # the date of every file in an archive: equal content, equal bytes
+FIXED = (1980, 1, 1, 0, 0, 0)  # date of every file in an archive, so that equal content gives equal bytes
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _read() -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
 
 @lru_cache(maxsize=2)
 def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
-    # asked for with every instance of a suite
+    # cached, because it is read with every instance of a suite
     if content.partition(b"\n")[0].rstrip() != ",".join(COLUMNS).encode():
         raise InputError("wrong columns", file=file, row=1, legal=",".join(COLUMNS))
     try:

@@ -30,14 +30,14 @@ from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
 from optsched.registry import known_name
 
-ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # the classes in which nobody is preempted
-# Of the classes of the library those that contain it: a bound for one of them is a bound for it.
+ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # classes without preemption
+# For each class of the library the classes that contain it: a bound for one of them is a bound for it.
 LARGER = {
     "gang-nonpreemptive": ("gang", "forking", "gpu-sharing", "elastic"),
     "gang": ("forking", "gpu-sharing", "elastic"),
     "gpu-sharing-nonpreemptive": ("gpu-sharing",),
 }
-ROUNDING, ROUNDED = Fraction(1, 10**12), " up to rounding"  # relative; and what is said of a proof that rests on it
+ROUNDING, ROUNDED = Fraction(1, 10**12), " up to rounding"  # relative; and the words for a proof that depends on it
 LEGAL = "a schedule (.json, .parquet) or a certificate (.json) of an instance of the library"
 
 
@@ -486,7 +486,8 @@ def _judged_schedule(known: BestKnown, value: Fraction, certain: Fraction | None
     if best is not None and not improves and known.better(value, best):
         how = "is within rounding of, and does not improve,"
     of = _of(known, "value", best)
-    if beyond and (exact or not near(certain, bound)):  # certificates were held against it: it was a search that erred
+    # the certificates were compared before, so the search must be wrong
+    if beyond and (exact or not near(certain, bound)):
         of += f", and REFUTES what {known.entry.bound_by} is said to have proved: {shown(bound or value)}"
     return _submission(known, "schedule", value, best, (improves, closes), f"{how} {of}")
 

@@ -180,7 +180,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
-    if interference is not None and where is not None:  # a slip is reported before a long trace is read
+    if interference is not None and where is not None:  # an error is reported before a long trace is read
         interference = interference_of(interference, where, say=say)
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
@@ -206,7 +206,8 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if table is not None:  # an instance file whose models get the speeds of another table
         read = TraceRead(instance.table, instance.name, cluster=where or instance.cluster)
         strict, others = request.strict_throughputs, instance.profiles
-        with naming_jobs(text) if limit is None else nullcontext():  # of the first jobs only positions are others
+        # with a limit, positions differ from those of the file
+        with naming_jobs(text) if limit is None else nullcontext():
             read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
         if read.throughputs is None:
             raise InputError("no job of this instance runs at the speeds of a table", file=text, field="throughputs")
@@ -221,7 +222,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
-    # Text for a cluster names no memory, and where jobs share GPUs memory alone says how many do.
+    # Text for a cluster has no memory, and if jobs share GPUs only memory limits their number.
     known = {group.gpu_memory for group in instance.cluster.nodes}
     if known == {None} or all(group.gpu_memory is not None for group in cluster.nodes):
         return cluster
@@ -236,7 +237,7 @@ def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None
 
 
 def _require_measured(instance: Instance, file: str) -> None:
-    # The jobs of an instance file may run at rates that were derived when it was made.
+    # The jobs of an instance file may run at rates that were derived when the file was made.
     for name, rows in (instance.throughputs.to_json() if instance.throughputs else {}).items():
         for row in rows:
             if row.get("measured") is False:
@@ -257,7 +258,7 @@ def _load_trace(
     skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
     strict, say = request.strict_throughputs, request.say
-    # jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead
+    # jobs that state a batch size run at scaling profiles, unless a table of throughputs was requested
     if request.profiles is not None or table is None:
         read = with_scalings(read, _profiles(request.profiles), path, say=say)
     read = with_speeds(read, table, path, strict=strict, say=say, skip_bad=skip_bad)
@@ -274,7 +275,7 @@ def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> M
 
 
 def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:
-    # An instance file whose scaling profiles are those of somebody's measurements, which may say nothing of the rest.
+    # The given profiles are measurements, which may have no data for the other fields of the instance's profiles.
     own: Mapping[str, Scaling] = instance.scalings
     if not own.keys() & profiles.keys():
         legal = f"profiles of its names: {', '.join(sorted(own)[:10])}" if own else "jobs that run at scaling profiles"
@@ -298,7 +299,7 @@ def _instance_of(text: str) -> Instance:
     known = names.get(text, names.get(text.lower()))
     if known is None:
         raise _not_a_source(text, list(names))
-    # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
+    # The instance is stored as a file, or made again; then it must have the digest of the one that was proved.
     if known.file:
         with importlib.resources.as_file(instances_folder().joinpath(known.file)) as file:
             return Instance.load(file)
@@ -330,7 +331,7 @@ def check_there(source: str) -> None:
         there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         check_legal(there, "source", source, "a file that exists")
     elif not Path(source).exists() and all(each.name != source.lower() for each in entries()):
-        _instance_of(source)  # says so, with what is legal
+        _instance_of(source)  # raises an error with the legal values
 
 
 def made(known: LibraryEntry) -> Instance:
@@ -359,7 +360,7 @@ def _as_trace(path: Path) -> str:
     fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(there)]
     if fitting:
         return f"{max(fitting, key=lambda name: len(DIALECTS.get(name).header))}:{path} --cluster NODESxGPUS"
-    if not any(name.isidentifier() for name in there):  # numbers: there is no header
+    if not any(name.isidentifier() for name in there):  # only numbers, so there is no header
         return ""
     guessed = guessed_columns(there)
     columns = ",".join(f"{field}={guessed.get(field, '...')}" for field in NEEDED)

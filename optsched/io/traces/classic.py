@@ -98,7 +98,7 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
 
 
 def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
-    # The numbers as text, so that they pass the same checks as the rows of every other file.
+    # Keep the numbers as text, so that they pass the same checks as the rows of every other file.
     times = entry.get("p")
     if not isinstance(times, list) or not times:
         raise InputError("no jobs", file=file, field="p", legal="a list of processing times")

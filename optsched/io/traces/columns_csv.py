@@ -44,7 +44,7 @@ from optsched.io.traces.text_table import read_text_table
 from optsched.registry import check_known
 
 NEEDED = ("arrival", "gpus", "duration")
-# what logs call them, in lower case without other characters than letters; the likeliest first
+# names of columns in logs, in lower case and letters only; the likeliest first
 KNOWN_AS = {
     "arrival": "arrival arrivaltime submit submitted submittime submittedtime submittedat submission submissiontime "
     "submitat queued queuedat enqueued timestamp time",
@@ -87,7 +87,7 @@ def read(request: TraceRequest) -> TraceRead:
     columns = _columns(rows, request.columns)
     _require_numbers(rows, columns)
     text = rows.text(columns["arrival"], required=False)
-    # The clock that more of the fields are in; the others are then bad rows.
+    # Use the clock of most fields; the others are then bad rows.
     numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
     date_times = int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
     arrival = _times(rows, columns["arrival"], date_times, required=True)
@@ -101,7 +101,7 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
         jobs["id"] = rows.unique(columns["id"])
-    else:  # the first job is 1, whatever lines are above it in the file
+    else:  # the first job is 1, whatever its line in the file is
         jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
     for field in ("weight", "gpu_memory", "restart", "checkpoint"):
         if field in columns:
@@ -162,10 +162,10 @@ def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
         if column is None or holds_numbers(column):
             continue
         text = rows.text(column, required=False).drop_nulls()
-        # what looks like a date-time is told by `_times`
+        # `_times` reports what looks like a date-time
         like = seconds_of_date_times(text).is_not_null() | text.str.contains(_LIKE_A_DATE_TIME)
         dates = field == "arrival" and like.any()
-        if len(text) > 1 and not dates:  # of one row it is the row that is told
+        if len(text) > 1 and not dates:  # if there is one row, the row is reported
             where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
             legal = f"a column of numbers: {', '.join(filter(holds_numbers, rows.columns)) or 'there is none'}"
             raise InputError(f"the column holds no number, but words such as {text[0][:40]!r}", **where, legal=legal)

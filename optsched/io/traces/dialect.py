@@ -99,7 +99,7 @@ class TraceRead:
         return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
 
 
-NOT_MODELLED = "not_modelled"  # in the parameters of a recipe
+NOT_MODELLED = "not_modelled"  # key in the parameters of a recipe
 
 
 def not_modelled(instance: Instance) -> list[str]:
@@ -275,7 +275,7 @@ def finish(
     named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     _require_one_clock(rows, columns, named, absolute=bool(from_earliest))
-    for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
+    for name, wrong, limit, message in RULES:  # rules for one field alone; names are checked at the end
         of_file = name != "id" and named.get(name) in rows.columns
         if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
@@ -283,7 +283,7 @@ def finish(
     every = pl.Series([True]).new_from_index(0, rows.count)
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
-        all_told = request.limit is None and not request.skip_bad  # of rows that are bad already, too
+        all_told = request.limit is None and not request.skip_bad  # also rows that are bad already
         judged = every if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
     fitting = rows.good

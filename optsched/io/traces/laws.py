@@ -42,7 +42,7 @@ from optsched.registry import near_matches
 Sampler = Callable[[np.random.Generator, int], Floats]
 MeanAndDraw = tuple[float, Sampler]
 
-DURATION = "law of durations"  # how messages call the two kinds
+DURATION = "law of durations"  # names of the two kinds in messages
 GANG = "law of GPU counts"
 
 PHILLY_GPUS = {1: 76627, 2: 1818, 4: 1870, 8: 1643, 12: 7, 16: 199, 24: 7, 32: 67, 64: 6, 128: 3}
@@ -175,7 +175,7 @@ def _lognormal(text: str, mean: float, sigma: float) -> MeanAndDraw:
 
 def _exponential(text: str, mean: float) -> MeanAndDraw:
     _demand(text, mean > 0, "mean > 0")
-    # uniform on (0, 1): a duration of exactly 0 would be no job
+    # uniform on (0, 1), because a duration must not be 0
     return mean, lambda rng, n: -mean * np.log1p(-np.maximum(rng.random(n), 2.0**-54))
 
 

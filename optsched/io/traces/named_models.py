@@ -116,7 +116,7 @@ def moved(instance: Instance, cluster: Cluster, *, strict: bool, say: Say | None
 
 
 def _needy(read: TraceRead, no_models: list[str]) -> pl.DataFrame:
-    # The jobs whose speed a table must say, with their positions.
+    # The jobs whose speed a table must give, with their positions.
     table = read.table.with_row_index("__row")
     if "profile" not in table.columns:
         return table.head(0)
@@ -126,7 +126,7 @@ def _needy(read: TraceRead, no_models: list[str]) -> pl.DataFrame:
 
 def _problems(read: TraceRead, unknown: pl.DataFrame, table: Throughputs, field: str) -> list[RowProblem]:
     legal = sorted(table.job_types)
-    lines = read.recipe.get("name") == "gavel"  # there a job bears the number of its line
+    lines = read.recipe.get("name") == "gavel"  # there the id of a job is the number of its line
     return [
         RowProblem(
             int(job) if lines else row + 1, field, name, near_matches(name, legal, kind="model"), "unknown model"

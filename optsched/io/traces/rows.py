@@ -14,8 +14,8 @@ from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.io.traces.text_table import TextTable
 from optsched.problem.cluster import Cluster
 
-EXACT_INTEGERS = 2.0**53  # beyond, float64 no longer tells neighbouring integers apart
-SHOWN = 40  # characters of a column name in a message; a file without header has whole commands there
+EXACT_INTEGERS = 2.0**53  # beyond this float64 does not separate neighbouring integers
+SHOWN = 40  # characters of a column name in a message; in a file without header a name may be a whole command
 DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
 _ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
 _ZONED = r":\d{2}.*" + _ZONE
@@ -35,9 +35,9 @@ class Rows:
         self._problems = list({problem.row: problem for problem in table.problems}.values())
         self.good = ~self.line.is_in([problem.row for problem in self._problems])
         self._read = self.good  # rows that have fields
-        self._told: dict[str, pl.Series] = {}  # of a field the rows in which it is bad
-        self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
-        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
+        self._told: dict[str, pl.Series] = {}  # field -> the rows in which it is bad
+        self._clock: tuple[bool, str] | None = None  # whether date-times have an offset, and the legal text then
+        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must be unique
 
     def require(self, wanted: Sequence[str], hint: str = "") -> None:
         """Check that all wanted columns exist.

@@ -138,7 +138,7 @@ def read_text_table(
         line, width, fields = _split_quoted(path, text, separator)
     else:
         line, width, fields = _split_plain(text, separator)
-    if not fields.height:  # blank to people, though not to bytes
+    if not fields.height:  # the file has only blanks
         raise InputError("the file is empty", file=path, legal="at least one row")
     if names is None:
         header = [str(name).strip() for name in fields.row(0)[: width[0]]]
@@ -159,7 +159,7 @@ def read_text_table(
         RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
         for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
     ]
-    # of the header, and of the inside of a quoted record, nothing can be skipped
+    # a bad header, or a bad line inside a quoted record, cannot be skipped
     for row in sorted(set(not_utf8) - set(line.to_list())) if not_utf8 else ():
         raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
     problems += [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
@@ -206,7 +206,7 @@ def _split_plain(text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.Da
 
 
 def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
-    # Quotes may hide separators and line ends, so the standard library's parser takes the records apart.
+    # Quotes may hide separators and line ends, so the standard library's parser splits the records.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     records: list[list[str]] = []
     lines: list[int] = []

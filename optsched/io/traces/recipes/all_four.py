@@ -128,7 +128,7 @@ def _staged(profiles: dict[str, Profile], network: Network, gang: int, seconds: 
 def _tabled(gang: int, seconds: float, u: float, v: float) -> Row:
     name, gang = TYPES[int(u * len(TYPES))], min(gang, WIDEST_MEASURED)
     rate = built_in().get(name, next(iter(MEMORY)), gang)
-    assert rate is not None  # measured for these types and gangs
+    assert rate is not None  # all these types and gangs were measured
     iterations = float(np.ceil(seconds * rate.together))
     return {"gpus": gang, "iterations": iterations, "profile": name, "model": name, "gpu_memory": _bytes(v)}
 

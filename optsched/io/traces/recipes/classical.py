@@ -168,7 +168,7 @@ def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
 
 
 RATES = (1.0, 2.0, 4.0)  # iterations/s of a gang on one node
-WHOLE = 8.0  # iterations are multiples of it: whole seconds at half of the slowest rate
+WHOLE = 8.0  # iterations are multiples of this, which gives whole seconds at half of the slowest rate
 
 
 @recipe(

@@ -120,9 +120,9 @@ def best_paces(names: list[str], profiles: dict[str, Profile], network: Network)
     return np.array([seconds[name] for name in names])
 
 
-CROSS, FASTER = 1.2e9, 4  # bytes/s from node to node for one GPU; inside a node so many times as fast
+CROSS, FASTER = 1.2e9, 4  # bytes/s from node to node for one GPU; factor inside a node
 STEP = 0.125  # s: iteration times are multiples of it
-LIGHT = 1.5  # of the others: the threshold from which A-SRPT calls a job communication heavy
+LIGHT = 1.5  # for the other jobs: the threshold from which A-SRPT calls a job communication heavy
 ROUNDS = 8  # iterations are multiples of it
 
 

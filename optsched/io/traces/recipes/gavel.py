@@ -28,7 +28,7 @@ from optsched.speeds.interference_sources import built_in_interference, measured
 from optsched.speeds.throughput_table import built_in, completed
 
 CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
-REFERENCE = "V100"  # run times are meant there
+REFERENCE = "V100"  # run times are for this type
 DISTRIBUTED = ("ResNet-18", "ResNet-50", "Transformer", "LM")
 HEAVY, HEAVY_SHARE = 5.0, 0.2
 DEADLINES, DEADLINE_SHARES = np.array([1.2, 2.0, 10.0]), (0.33, 0.34, 0.33)

@@ -52,7 +52,7 @@ ONE_OFF = 1.25
 GROUPS_PER_USER = 5
 PARALLELISM = {"data": 0.5, "pipeline": 0.25, "mixed": 0.25}
 KINDS = tuple(PARALLELISM)
-# six of the zoo, named here: the workload stays as it is when the zoo grows
+# six models of the zoo, listed here so that the workload stays the same when the zoo grows
 MODELS = ("vgg19", "resnet152", "inception-v3", "bert-large", "xlnet-large", "gpt")
 
 

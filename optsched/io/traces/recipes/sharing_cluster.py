@@ -145,7 +145,7 @@ def _seconds(model: list[str], gpus: Ints, batch: Ints, scalings: Mapping[str, S
     known: dict[tuple[str, int, int], float] = {}
     rows = list(zip(model, gpus.tolist(), batch.tolist(), strict=True))
     for name, g, b in dict.fromkeys(rows):
-        first, places = scalings[name].sub_batches(b, g)[0], {g > GPUS, g > 1}  # a small gang has the choice
+        first, places = scalings[name].sub_batches(b, g)[0], {g > GPUS, g > 1}  # a small gang can be placed either way
         known[name, g, b] = min(
             iteration_seconds(scalings[name], first.size, first.steps, g, spans) for spans in places
         )
