@@ -4,7 +4,7 @@ The jobs must be one gang set (`one_gang_set`): every two meet on some GPU and n
 jobs share, when, and with which sub-batches.
 
 Sets: jobs j = 1..n; options o of j (its sub-batches); events q = 0..2n-1, each the start or the end of one job, in order of
-time; the interval q lies between the events q and q+1; states S: nobody, {jo}, {jo, kp} for pairs that may share and fit.
+time; the interval q lies between the events q and q+1; states S: no job, {jo}, {jo, kp} for pairs that may share and fit.
 Data: r_j release; e_jo seconds alone; x_jS = xi_{j|k} in {jo, kp}, 1 in {jo}; H_j a latest completion of j, H = max H_j. In
 the program times are in units of max e_jo and count from the first arrival, so that tolerances depend neither on the unit
 of the data nor on their clock; the objective is in seconds, on the clock.
@@ -147,7 +147,7 @@ def schedule(model: Any) -> SharedSchedule:
 
 
 def _states(jobs: SharedJobs) -> list[State]:
-    """Return the states: nobody, every job with every option, and all pairs of them that may share and fit."""
+    """Return the states: no job, every job with every option, and all pairs of them that may share and fit."""
     options = [(j, o) for j, own in enumerate(jobs.options) for o in own]
     room = min(jobs.node_memory)
     pairs = [

@@ -469,7 +469,7 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
         return [] if fits else [Violation("class", f"it is for {stated}, which does not contain {wanted}")]
     if wanted == "task-sharing":
         fits = "tasks" in str(head.get("format"))
-        why = "no file of tasks, which alone say how long a job takes (run -o writes tasks-*.parquet beside schedules)"
+        why = "it is no file of tasks, which has the seconds of each job (run -o writes tasks-*.parquet next to schedules)"
         return [] if fits else [Violation("class", why)]
     flags = [flag for flag in ("sharing", "elastic", "forking") if head.get(flag) is True and flag not in wanted]
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []

@@ -301,7 +301,7 @@ class MachineBranching:
                 price,
                 rows,
                 rows,
-                start=self._columns(self.paths[fits], nobody=True),
+                start=self._columns(self.paths[fits], artificial=True),
                 duals=np.append(node.price, 0.0),
                 smoothing=SMOOTH,
                 tolerance=CLOSE / max(1, self.upper),
@@ -331,15 +331,15 @@ class MachineBranching:
         """Return the start of every job on each path, 0 for others, i64[k, n]."""
         return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
 
-    def _columns(self, paths: Bools, nobody: bool = False) -> PricedColumns:
+    def _columns(self, paths: Bools, artificial: bool = False) -> PricedColumns:
         """Return paths as columns; the rows are the jobs and one that counts machines.
 
-        With ``nobody`` a column for each row comes first.
+        With ``artificial`` a column for each row comes first.
         """
         jobs = self.jobs
         value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
         A = np.vstack([paths.T, np.ones((1, len(paths)))])
-        if nobody:
+        if artificial:
             value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
             A = np.hstack([np.eye(jobs.n + 1), A])
         return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)))

@@ -243,7 +243,7 @@ def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after)
             bound += least[i, start >> shift] if start >> shift < least.shape[1] else BEYOND
             if bound >= BEYOND:
                 return bound
-    if soonest == BEYOND:  # nobody waits
+    if soonest == BEYOND:  # no job waits
         return 0
     for c in range(free.size):
         free[c] = max(free[c], soonest)

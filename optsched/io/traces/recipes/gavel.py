@@ -189,7 +189,7 @@ HOUR = 3600.0
     gpus=gangs("weights:1=7,2=1,4=2", "law of the gangs of models that several GPUs train"),
 )
 def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
-    """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all there at the beginning.
+    """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all released at the beginning.
 
     As in stanford-futuredata/gavel (MIT), the distributions; its own random streams are not reproduced:
 

@@ -171,7 +171,7 @@ MODELS = (
     longest=number(6000, "most seconds on the fastest node"),
 )
 def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
-    """HadarE's mixes: a few jobs of five models on unlike one-GPU nodes, all there at the beginning.
+    """HadarE's mixes: a few jobs of five models on unlike one-GPU nodes, all released at the beginning.
 
     The five models are those generally attributed to the paper: ResNet-18/CIFAR-10, LSTM/Wikitext-2, Transformer/Multi30k,
     an autoencoder/ML-20M and a weather model; so are the nodes: a lab's Titan RTX, T4, T400, RTX 3090 and RTX A2000
