@@ -1,4 +1,4 @@
-"""Formulations: one scheduling problem as one mathematical program a file, found by name in `FORMULATIONS`."""
+"""Formulations: each file is one scheduling problem as one mathematical program, found by name in `FORMULATIONS`."""
 
 from __future__ import annotations
 

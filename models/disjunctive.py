@@ -10,16 +10,16 @@ Variables: r_j <= start[j] <= l_j; before[i, j] = 1 if i precedes j; tardy[j] >=
          start[j] + p_j <= start[i] + (l_j + p_j - r_i) before[i, j]            every open pair            (2)  second
          start[i] + p_i <= start[j]                                             every ordered pair         (3)  fixed
          tardy[j] >= start[j] + p_j - d_j                                       every finite due date      (4)  due
-         largest >= start[j] + p_j, for the largest flow time less r_j          every job                  (5)  finish
+         largest >= start[j] + p_j, minus r_j for the largest flow time         every job                  (5)  finish
 
 Latest starts: run the jobs of an optimal schedule in its order, each as early as it can. After the last release R
-the machine is never idle while work is left, so all is done by R + sum p and l_j = R + sum_{i != j} p_i; a horizon
-given by the caller may lower it. The big M of a row is then the smallest with which the row says nothing when it is
-switched off: start[i] + p_i <= l_i + p_i and start[j] >= r_j. A pair is ordered if the windows [r, l] leave one order
-only (r_j + p_j > l_i: i first), and its row is left out if the windows imply it (l_i + p_i <= r_j).
+the machine is never idle while work is left. Hence all jobs are done by R + sum p, and l_j = R + sum_{i != j} p_i. A
+horizon given by the caller may lower l_j. The big M of a row is the smallest number that makes the row redundant when it
+is switched off: start[i] + p_i <= l_i + p_i and start[j] >= r_j. A pair is ordered if the windows [r, l] leave one order
+only (r_j + p_j > l_i: i first). Its row is left out if the windows imply it (l_i + p_i <= r_j).
 
-Optimum: exact for ``gang-nonpreemptive``. The LP relaxation is weak (it may put all jobs at their releases): this model is
-for small instances with long or real-valued times, where slots are too many.
+Optimum: exact for ``gang-nonpreemptive``. The LP relaxation is weak because it may put all jobs at their releases. Use
+this model for small instances whose times are long or real-valued, where a time grid has too many slots.
 Size: columns n + n (n - 1) / 2, rows n (n - 1), nonzeros 3 n (n - 1), plus 2 n for (4) or (5).
 Reference: Manne, On the job-shop scheduling problem, Operations Research 8 (1960), 219-223.
 """
@@ -50,7 +50,17 @@ ROUNDING = 1e-12  # relative
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: several machines, too large, or nothing that anybody pays for."""
+    """Return why the formulation does not apply, or None.
+
+    Reasons are several machines, a model that is too large, and an objective for which no job pays.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     if objective in REGULAR and get_objective(objective).weighted:
         pays = instance.weight > 0
         if objective == "total_weighted_tardiness":
@@ -61,7 +71,15 @@ def applies(instance: Instance, objective: str) -> str | None:
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros: three in each of (1) and (2), two in each of (4) or (5)."""
+    """Estimate the nonzeros: three in each row of (1) and (2), two in each row of (4) or (5).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return 3 * instance.n * (instance.n - 1) + 2 * instance.n
 
 
@@ -77,11 +95,26 @@ class Windows:
 
     @classmethod
     def of(cls, instance: Instance, horizon: float | Floats | None, cut: bool = True) -> Windows:
-        """The windows of an instance; `InfeasibleError` when a job cannot complete by the horizon."""
+        """Return the windows of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        horizon
+            Latest completion in seconds, one number or f64[n] with one for each job; None: no limit.
+        cut
+            Intersect the horizon with the proved latest starts; without it the horizon replaces them.
+
+        Raises
+        ------
+        InfeasibleError
+            If a job cannot complete by the horizon.
+        """
         origin, duration = float(instance.arrival.min()), fixed_durations(instance)
         release = instance.arrival - origin
         latest = release.max() + duration.sum() - duration
-        latest += ROUNDING * (latest + duration)  # sums in float64: never too early
+        latest += ROUNDING * (latest + duration)  # rounding of sums in float64 never makes them too early
         if horizon is not None:
             by_horizon = np.asarray(horizon) - origin - duration
             latest = np.minimum(latest, by_horizon) if cut else by_horizon
@@ -92,14 +125,14 @@ class Windows:
 
     @property
     def must_precede(self) -> Bools:
-        """[i, j]: j before i would start i too late."""
-        found = (self.release + self.duration)[None, :] > self.latest[:, None]
-        np.fill_diagonal(found, False)
-        return found
+        """Matrix bool[n, n]: at [i, j] whether i must precede j, because i would start too late after j."""
+        precedes = (self.release + self.duration)[None, :] > self.latest[:, None]
+        np.fill_diagonal(precedes, False)
+        return precedes
 
     @property
     def big(self) -> Floats:
-        """[i, j]: the big M of "i before j", l_i + p_i - r_j; at most 0 where the windows imply the order."""
+        """Matrix f64[n, n]: the big M of "i before j", l_i + p_i - r_j; at most 0 where the windows imply the order."""
         return (self.latest + self.duration)[:, None] - self.release[None, :]
 
 
@@ -107,7 +140,31 @@ class Windows:
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
-    """The model; ``model.start[j]`` in seconds after ``model.windows.origin``, ``model.before[i, j]`` for open pairs."""
+    """Build the model with ``model.start[j]`` in seconds after ``model.windows.origin``.
+
+    ``model.before[i, j]`` exists for the open pairs.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Drop integrality.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    InfeasibleError
+        If a job cannot complete by the horizon.
+    """
     require(applies(instance, objective), NAME)
     windows = Windows.of(instance, horizon, cut)
     model = pyo.ConcreteModel(NAME)
@@ -173,14 +230,34 @@ def _maximum(model: Any, windows: Windows, goal: Objective) -> None:
 
 
 def end(model: Any, j: int) -> Any:
-    """C_j in seconds, an expression in ``model.start``."""
+    """Return C_j in seconds, an expression in ``model.start``.
+
+    Parameters
+    ----------
+    model
+        The model.
+    j
+        Number of the job.
+    """
     return model.start[j] + float(model.windows.origin + model.windows.duration[j])
 
 
 def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
-    """The schedule of an integer solution: the jobs in the order that ``before`` gives, each as early as it can.
+    """Return the schedule of an integer solution: jobs in the order that ``before`` gives, each as early as it can.
 
-    ``kept``: no job before its ``start``.
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    instance
+        Jobs and cluster.
+    kept
+        Start no job before its ``start`` in the model.
+
+    Raises
+    ------
+    InputError
+        If the values in the model do not order all jobs.
     """
     n, windows = instance.n, model.windows
     before = windows.must_precede.copy()
@@ -191,14 +268,30 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
     position = before.sum(axis=0)
     if not np.array_equal(np.sort(position), np.arange(n)):
         raise InputError(
-            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+            "the model has no integer solution that starts every job once: solve it first, without relaxation",
+            value=model.name,
         )
     begin = np.array([variable.value for variable in model.start.values()]) if kept else None
     return schedule_in_order(instance, np.argsort(position), NAME, begin)
 
 
 def warm_start(model: Any, given: Schedule, *, kept: bool = False) -> None:
-    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables; ``kept``: as it stands."""
+    """Put the order of a non-preemptive schedule on all variables, with each job as early as it can.
+
+    Parameters
+    ----------
+    model
+        The model.
+    given
+        The schedule.
+    kept
+        Start no job before its start in the schedule.
+
+    Raises
+    ------
+    InputError
+        If the schedule ends after the horizon of the model.
+    """
     windows: Windows = model.windows
     order, begin = order_of(given), starts_of(given) - windows.origin if kept else None
     start = starts_in_order(order, windows.release, windows.duration, begin)

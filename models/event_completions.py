@@ -1,6 +1,6 @@
-"""The ends of jobs that slow each other down, for given starts: what judges every exact method of such jobs.
+"""Completion times of jobs that slow each other down, for given starts: the check of every exact method for such jobs.
 
-Plain Python over any kind of numbers, so that fractions stay fractions; it shares nothing with the searches.
+The code is plain Python over any kind of numbers, so fractions stay fractions. It shares no code with the searches.
 """
 
 from __future__ import annotations
@@ -20,9 +20,19 @@ Number = Any  # float or Fraction
 def event_completions(
     begin: Mapping[int, Number], work: Mapping[int, Number], slow: Callable[[set[int]], Mapping[int, Number]]
 ) -> dict[int, Number]:
-    """C_j of jobs that start at ``begin[j]`` >= 0 and need ``work[j]``, of which ``slow(running)[j]`` seconds do one unit.
+    """Return C_j of jobs that start at ``begin[j]`` and slow each other down.
 
-    2 n calls of ``slow``, and O(n^2) beside.
+    Calls ``slow`` 2 n times and takes O(n^2) time in addition.
+
+    Parameters
+    ----------
+    begin
+        Start of every job, at least 0.
+    work
+        Work of every job, in units of work.
+    slow
+        ``slow(running)[j]`` is the number of seconds that one unit of work of job j takes while the jobs
+        ``running`` run.
     """
     left, upcoming = dict(work), sorted(begin, key=lambda j: begin[j], reverse=True)
     running: set[int] = set()
@@ -45,10 +55,23 @@ def event_completions(
 
 
 def transfer_completions(problem: TransferProblem, start: Sequence[Any], *, exact: bool = False) -> list[Any]:
-    """C_j of every transfer when transfer j starts at ``start[j]``, seconds; fractions with ``exact``.
+    """Return C_j in seconds of every transfer when transfer j starts at ``start[j]``.
 
-    O(n^2 + n S) for n transfers on S links in all. Every started transfer moves all the time at its rate. Raises
-    `InputError` for a start before its release.
+    Every started transfer moves all the time at its rate. O(n^2 + n S) for n transfers that use S links in total.
+
+    Parameters
+    ----------
+    problem
+        Transfers and links.
+    start
+        Start of every transfer, in seconds.
+    exact
+        Compute in fractions.
+
+    Raises
+    ------
+    InputError
+        If a transfer starts before its release.
     """
     number = Fraction if exact else float
     for j, (s, r) in enumerate(zip(start, problem.release.tolist(), strict=True)):

@@ -1,8 +1,8 @@
-"""What mixed-integer programs with event slots share: jobs that run once, without interruption, and slow each other down.
+"""Core of the mixed-integer programs with event slots: jobs that run once, without interruption, and slow each other down.
 
 Sets: jobs j = 1..n; events q = 0..2n-1, each the start or the end of one job, in order of time; the interval q lies between
 the events q and q+1. Data, in units of the longest time alone and counted from the first arrival, so that tolerances depend
-neither on the unit of the data nor on their clock: r_j release; e_j least seconds alone; H_j a latest completion, H the
+neither on the unit of the data nor on their clock: r_j release; e_j least seconds alone; H_j a latest completion of j, H the
 latest of all.
 Variables: t_q >= 0 time of event q; s_jq, f_jq = 1 if q is the start, the end of j; C_j in [r_j + e_j, H_j].
 
@@ -12,10 +12,11 @@ Variables: t_q >= 0 time of event q; s_jq, f_jq = 1 if q is the start, the end o
          t_q >= r_j s_jq                                                      every j, q          released
          C_j >= t_q - (H - r_j - e_j) (1 - f_jq)                              every j, q          ended
 
-What happens between two events is each formulation's own: `link_contention`, `gpu_sharing`.
+The formulations `link_contention` and `gpu_sharing` add the rows for the intervals between events.
 
-Latest completions: in a schedule of value V or better C_j <= V - sum_{i != j} (r_i + e_i). V is the value of the schedule of
-one job at a time, the shortest released one next, unless a better one is known.
+Latest completions: in a schedule of value V or better C_j <= V - sum_{i != j} (r_i + e_i). V is the value of a known
+schedule. Without one, V is the value of the schedule that runs one job at a time and always takes the shortest released
+job next.
 """
 
 from __future__ import annotations
@@ -28,17 +29,31 @@ import pyomo.environ as pyo
 
 from optsched.errors import InputError
 
-SLACK = 1e-6  # relative; a known value is a float that was added up elsewhere, and must not cut itself off
-ULPS = 16  # for the same reason, of the value
+SLACK = 1e-6  # relative; a known value is a float from another sum, and rounding must not exclude its own schedule
+ULPS = 16  # the same for the value, in units in the last place
 
 
 def event_model(
     name: str, release: Sequence[float], alone: Sequence[float], unit: float, part: float, value: float | None
 ) -> pyo.ConcreteModel:
-    """The model without what happens between events: ``jobs``, ``events``, ``intervals``, ``horizon`` H, ``unit``.
+    """Build the part of the model that does not depend on the intervals between events.
 
-    ``release`` and ``alone`` in seconds from the first arrival; ``part``: what the log's clock adds to sum C_j; ``value``:
-    sum C_j of a known schedule, on that clock.
+    The model has ``jobs``, ``events``, ``intervals``, ``horizon`` (H) and ``unit``.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    release
+        Releases, in seconds from the first arrival.
+    alone
+        Least seconds that each job takes alone.
+    unit
+        Unit of time of the model, in seconds.
+    part
+        Part of sum C_j that the clock of the log adds, in seconds.
+    value
+        sum C_j of a known schedule on the clock of the log, in seconds; None: none is known.
     """
     H = [at / unit for at in latest_completions(release, alone, None if value is None else value - part)]
     r, e = [at / unit for at in release], [seconds / unit for seconds in alone]
@@ -71,17 +86,41 @@ def event_model(
 
 
 def begun(m: Any, j: int, q: int) -> Any:
-    """Is j active in interval q: its starts less its ends up to event q."""
+    """Return the expression that is 1 if job j is active in interval q: its starts minus its ends up to event q.
+
+    Parameters
+    ----------
+    m
+        The model.
+    j
+        Number of the job.
+    q
+        Number of the interval.
+    """
     return sum(m.s[j, before] - m.f[j, before] for before in range(q + 1))
 
 
 def start_events(m: Any) -> list[int]:
-    """The event at which every job starts, from the values loaded in the model."""
+    """Return the event at which every job starts, from the values loaded in the model.
+
+    Parameters
+    ----------
+    m
+        The model, with values loaded.
+    """
     return [max(m.events, key=lambda q: m.s[j, q].value) for j in m.jobs]
 
 
 def one_at_a_time(release: Sequence[float], alone: Sequence[float]) -> float:
-    """sum C_j of the schedule that runs one job at a time, the shortest released one next."""
+    """Return sum C_j of the schedule that runs one job at a time and takes the shortest released job next.
+
+    Parameters
+    ----------
+    release
+        Releases in seconds.
+    alone
+        Seconds that each job takes alone.
+    """
     now, total, left = 0.0, 0.0, set(range(len(release)))
     while left:
         now = max(now, min(release[j] for j in left))
@@ -93,14 +132,26 @@ def one_at_a_time(release: Sequence[float], alone: Sequence[float]) -> float:
 
 
 def latest_completions(release: Sequence[float], alone: Sequence[float], value: float | None = None) -> list[float]:
-    """H_j: no schedule of value ``value`` (default: `one_at_a_time`) or better ends j later, seconds.
+    """Return H_j in seconds: no schedule with the given value or a better one ends job j later.
 
-    Raises `InputError` for a value that no schedule has.
+    Parameters
+    ----------
+    release
+        Releases in seconds.
+    alone
+        Seconds that each job takes alone.
+    value
+        sum C_j of a known schedule in seconds; None: the value of `one_at_a_time`.
+
+    Raises
+    ------
+    InputError
+        If no schedule can have this value.
     """
     least = [r + a for r, a in zip(release, alone, strict=True)]
-    known = one_at_a_time(release, alone) if value is None else value
-    if not math.isfinite(known) or known < sum(least) * (1 - SLACK):
+    reference = one_at_a_time(release, alone) if value is None else value
+    if not math.isfinite(reference) or reference < sum(least) * (1 - SLACK):
         legal = f"sum C_j of a schedule, at least {sum(least)!r}"
         raise InputError("no schedule has this value", field="value", value=value, legal=legal)
-    spare = max(known - sum(least), 0.0) + SLACK * sum(alone) + ULPS * math.ulp(known)
-    return [own + spare for own in least]
+    spare = max(reference - sum(least), 0.0) + SLACK * sum(alone) + ULPS * math.ulp(reference)
+    return [earliest + spare for earliest in least]

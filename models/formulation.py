@@ -1,4 +1,4 @@
-"""`Formulation`: what a file of this folder offers, and the registry that finds it by name."""
+"""`Formulation`, the type of what each file of this folder offers, and the registry that finds it by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPLETION = frozenset({"total_completion_time", "total_flow_time"})
 WEIGHTED_COMPLETION = COMPLETION | {"total_weighted_completion_time", "total_weighted_flow_time"}
 REGULAR = WEIGHTED_COMPLETION | {"makespan", "max_flow_time", "total_weighted_tardiness"}  # nondecreasing in every C_j
 
-NONZEROS = 50_000_000  # above it a model no longer fits in a few GB while it is being built
+NONZEROS = 50_000_000  # a larger model does not fit in a few GB while it is built
 
 
 @dataclass(frozen=True)
@@ -28,27 +28,28 @@ class Formulation:
     name : registered name, the command line's ``--model``.
     graham : the problem in three-field notation.
     objectives : names of the objectives it can minimise.
-    schedule_class : the class of schedules its optimum (or bound) holds for.
-    exact : does it solve the scheduling problem itself? A relaxation only gives a bound.
-    applies : ``applies(instance, objective)`` is None, or one sentence why the formulation does not apply.
+    schedule_class : the class of schedules for which its optimum (or bound) holds.
+    exact : whether it solves the scheduling problem itself; a relaxation gives only a bound.
+    applies : ``applies(instance, objective)`` is None, or one sentence that says why the formulation does not apply.
     build : ``build(instance, objective, *, horizon=None, relax=False, cut=True)`` makes the `pyomo.ConcreteModel` or
-        `cvxpy.Problem` whose objective value **is** the objective named, in seconds (constants included).
-        ``horizon``: latest completion allowed, in seconds, one number or f64[n] one a job; the optimum is then that
-        over schedules that end by then, and it is the caller's part to know that it is enough
-        (`optsched.models.latest_starts.latest_completions` says so for a known value). Without it every formulation
-        uses one that provably keeps an optimal schedule. ``relax`` drops integrality.
-        Without ``cut`` no start that ends by the horizon is left out as needless (default horizon: all jobs one after
-        another after the last release): for a model that is to get constraints of one's own.
-    size : ``size(instance, objective)`` estimates the nonzeros before anything is built.
+        `cvxpy.Problem`. Its objective value **is** the named objective, in seconds (constants included).
+        ``horizon`` is the latest completion allowed, in seconds: one number, or f64[n] with one for each job. The optimum is
+        then that over schedules that end by the horizon, and the caller must know that the horizon is late enough
+        (`optsched.models.latest_starts.latest_completions` gives one for a known value). Without it every formulation
+        uses a horizon that provably keeps an optimal schedule. ``relax`` drops integrality.
+        With ``cut`` false no start that ends by the horizon is left out as needless (default horizon: all jobs one after
+        another after the last release). Use it for a model to which you add your own constraints.
+    size : ``size(instance, objective)`` estimates the nonzeros before a model is built.
     schedule : ``schedule(model, instance)`` reads the schedule from the values loaded in the model; None: relaxation.
-    warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables, jobs
-        moved to the left as far as they go first (which never makes a regular objective worse); None: relaxation.
-        `InputError` where the schedule does not fit the horizon.
-    in_seconds : do rows hold times as they are, not slots of a grid? ``schedule`` and ``warm_start`` then take the order of
-        the jobs from what they are given, and times from ``instance`` and the model; ``schedule(..., kept=True)`` lets no
-        job start before its time in the model, ``warm_start(..., kept=True)`` none before its start in the schedule.
-    sets : of a family of rows by name, what its index stands for, a letter each: j a job, t a slot of ``model.grid``, v a
-        node, k a position, a dot what stays a number. What is not here keeps its index as a name.
+    warm_start : ``warm_start(model, schedule)`` puts a feasible non-preemptive schedule on **all** variables. It first moves
+        the jobs to the left as far as they go, which never makes a regular objective worse. None: relaxation.
+        Raises `InputError` where the schedule does not fit the horizon.
+    in_seconds : whether rows hold times in seconds instead of slots of a grid. ``schedule`` and ``warm_start`` then take
+        only the order of the jobs from their argument, and times from ``instance`` and the model;
+        ``schedule(..., kept=True)`` starts no job before its time in the model, and ``warm_start(..., kept=True)`` starts no
+        job before its start in the schedule.
+    sets : for the name of a family of rows, one letter for each index: j a job, t a slot of ``model.grid``, v a node,
+        k a position, a dot for an index that stays a number. A family that is not listed keeps its index as its name.
     end : ``end(model, j)`` is C_j in seconds, a linear expression; None: the model has none.
     """
 
@@ -76,7 +77,17 @@ add_formulation = FORMULATIONS.maker(Formulation, lambda formulation: formulatio
 
 
 def objective_reason(instance: Instance, objective: str, known: frozenset[str]) -> str | None:
-    """Why an objective cannot be minimised here: it is not among ``known``, or there is nothing to schedule."""
+    """Return why an objective cannot be minimised, or None: it is not ``known``, or there are no jobs.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    known
+        Names of the objectives that the formulation minimises.
+    """
     if objective not in known:
         return f"it does not minimise {objective}, only {', '.join(sorted(known))}"
     if instance.n == 0:
@@ -85,16 +96,34 @@ def objective_reason(instance: Instance, objective: str, known: frozenset[str]) 
 
 
 def size_reason(nonzeros: int) -> str | None:
-    """Why a model of this size is not built."""
+    """Return why a model of this size is not built, or None.
+
+    Parameters
+    ----------
+    nonzeros
+        Estimated nonzeros.
+    """
     if nonzeros <= NONZEROS:
         return None
-    return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): take fewer jobs or coarser times"
+    return f"it would have about {nonzeros:.2g} nonzeros (at most {NONZEROS:.0g}): use fewer jobs or coarser times"
 
 
 def inapplicable(
     instance: Instance, objective: str, known: frozenset[str], size: Callable[[Instance, str], int]
 ) -> str | None:
-    """None, or why a formulation does not apply: objective, no jobs, times or modes that ``size`` refuses, too large."""
+    """Return why a formulation does not apply, or None: objective, no jobs, times or modes that ``size`` refuses, size.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    known
+        Names of the objectives that the formulation minimises.
+    size
+        ``size(instance, objective)`` estimates the nonzeros; its `InputError` becomes the reason.
+    """
     reason = objective_reason(instance, objective, known)
     if reason is not None:
         return reason
@@ -105,6 +134,19 @@ def inapplicable(
 
 
 def require(reason: str | None, model: str) -> None:
-    """`InputError` for a formulation that does not apply, with the reason that ``applies`` gave."""
+    """Raise an error if a formulation does not apply.
+
+    Parameters
+    ----------
+    reason
+        The reason that ``applies`` returned; None: it applies.
+    model
+        Name of the formulation.
+
+    Raises
+    ------
+    InputError
+        If there is a reason.
+    """
     if reason is not None:
         raise InputError(reason, field="model", value=model)

@@ -8,9 +8,10 @@ Variables: X_mr >= 0, share of time.
     s.t. sum_r X_mr <= 1                                       every job m       (1)  time
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
-Optimum: the weights are an order of importance, not a strict one: late jobs may outweigh an early gang (one type with 3
-GPUs, first a gang of 3, then three jobs of 1: 4/3 a GPU against 3, 2 and 1, so that the first gets a third of its time).
-The strict order, a queue over whole types, is the policy `fifo` with the placement `one-type`.
+Optimum: the weights express importance but no strict order. Late jobs may outweigh an early gang: with one type of 3
+GPUs, first a gang of 3, then three jobs of 1, a GPU is worth 4/3 to the first job and 3, 2 and 1 to the others, so the
+first gets a third of its time. The strict order, a queue over whole types, is the policy `fifo` with the placement
+`one-type`.
 Size: n R columns, n + R rows, 2 n R nonzeros.
 Reference: (0) is Narayanan et al.'s, OSDI 2020 (`gavel_allocation`), as it is generally quoted, not confirmed in
 the text; the queue is that of Gavel's public simulator.
@@ -28,7 +29,13 @@ from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variable ``X`` (n, R), the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variable ``X`` (n, R); the constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X, rate = problem.shares(), problem.jobs.rate
     speed = cp.sum(cp.multiply(rate / rate.max(axis=1)[:, None], X), axis=1)
     return cp.Problem(cp.Maximize(np.arange(len(rate), 0, -1.0) @ speed), base_constraints(problem, X))  # (0); (1), (2)
@@ -36,7 +43,7 @@ def build(problem: AllocationProblem) -> Any:
 
 add_allocation_program(
     "gavel-fifo",
-    "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first",
+    "max sum_m (n + 1 - m) thr_m(X) / fastest_m: first come, first served",
     "the weighted sum of speeds",
     build,
 )

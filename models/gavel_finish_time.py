@@ -1,4 +1,4 @@
-"""Gavel's finish-time fairness: no job's finish, against its finish on a share of its own, later than it must be.
+"""Gavel's finish-time fairness: minimise the largest ratio of a job's finish to its finish on an isolated share.
 
 Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
 Data: e_m seconds since job m arrived; left_m steps left; iso_m seconds
@@ -28,13 +28,25 @@ from optsched.problem.arrays import Floats
 
 
 def isolated_finish(problem: AllocationProblem) -> Floats:
-    """D_m = iso_m + left_m / thr_m(X^iso), seconds, f64[n]."""
+    """Return D_m = iso_m + left_m / thr_m(X^iso) in seconds, f64[n].
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     alone: Floats = problem.jobs.left / isolated_rate(problem.jobs, problem.capacity)
     return alone if problem.isolated_so_far is None else problem.isolated_so_far + alone
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variable ``X`` (n, R), the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variable ``X`` (n, R); the constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X, jobs, D = problem.shares(), problem.jobs, isolated_finish(problem)
     rate = jobs.rate * (D / jobs.left)[:, None]  # remaining work in D seconds
     finish = jobs.elapsed / D + cp.inv_pos(cp.sum(cp.multiply(rate, X), axis=1))

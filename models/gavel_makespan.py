@@ -9,9 +9,9 @@ Variables: X_mr >= 0, share of time; rate = 1 / T, the share of all its remainin
          sum_r X_mr <= 1                                       every job m       (2)  time
          sum_m gang_m X_mr <= c_r                              every type r      (3)  capacity
 
-Optimum: T = 1 / rate seconds from now, exact by one program: min T with thr_m(X) >= left_m / T is quasi-convex in T, and
-linear in 1 / T. T is also a lower bound on the time until the last job ends in every schedule without forking, mixed types
-included (y_mr = T X_mr seconds on r), when no jobs arrive any more.
+Optimum: T = 1 / rate seconds from now. One program finds it exactly: min T with thr_m(X) >= left_m / T is quasi-convex in
+T, and linear in 1 / T. If no more jobs arrive, T is also a lower bound on the time until the last job ends in every
+schedule without forking, also in schedules that mix types (y_mr = T X_mr seconds on r).
 Size: n R + 1 columns, 2 n + R rows, about 3 n R nonzeros.
 Reference: Narayanan et al., OSDI 2020 (`gavel_allocation`). Its simulator bisects T: `min_total_duration`.
 """
@@ -27,7 +27,15 @@ from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variables ``X`` (n, R) and ``rate``, the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variables ``X`` (n, R) and ``rate``.
+
+    The constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X, rate = problem.shares(), cp.Variable(name="rate")
     work = cp.sum(cp.multiply(problem.jobs.rate, X), axis=1) >= rate * problem.jobs.left
     return cp.Problem(cp.Maximize(rate), [work.set_label("work"), *base_constraints(problem, X)])  # (0); (1), (2), (3)

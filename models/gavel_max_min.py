@@ -1,4 +1,4 @@
-"""Gavel's max-min fairness (least attained service, weighted): the smallest normalised throughput as large as possible.
+"""Gavel's max-min fairness (least attained service, weighted): maximise the smallest normalised throughput.
 
 Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
 Data: weights w_m; X^equal_r = c_r / sum_r c_r, the same row for all jobs.
@@ -12,7 +12,7 @@ Variables: X_mr >= 0, share of time; t, the smallest level.
 Optimum: t; a job with twice the weight gets twice the normalised throughput where nothing else limits it. Jobs that are
 no bottleneck get what the solver leaves them.
 Performance-agnostic ("LAS without performance"): the same with all T_mr = 1.
-Invariances: the units of each job's T_m do not matter; all weights times k divide t by k.
+Invariances: the units of each job's T_m do not matter; if all weights are multiplied by k, t is divided by k.
 Size: n R + 1 columns, 2 n + R rows, about 3 n R nonzeros.
 Reference: Narayanan et al., OSDI 2020 (`gavel_allocation`).
 """
@@ -28,7 +28,15 @@ from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variables ``X`` (n, R) and ``t``, the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variables ``X`` (n, R) and ``t``.
+
+    The constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X, t = problem.shares(), cp.Variable(name="t")
     level = cp.sum(cp.multiply(level_rates(problem.jobs, problem.capacity), X), axis=1)
     fair = (level >= t).set_label("fair")

@@ -1,4 +1,4 @@
-"""Gavel's sum policy: the most throughput in all.
+"""Gavel's sum policy: maximise the total throughput.
 
 Sets: jobs m; GPU types r. Data and base constraints: `gavel_allocation`.
 Variables: X_mr >= 0, share of time.
@@ -7,7 +7,8 @@ Variables: X_mr >= 0, share of time.
     s.t. sum_r X_mr <= 1                                       every job m       (1)  time
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
-Optimum: steps per second in all. It is not fair: jobs with few steps a second may get nothing. Weights do not enter.
+Optimum: the total number of steps per second. The policy is not fair: jobs with few steps a second may get nothing.
+Weights do not enter.
 Size: n R columns, n + R rows, 2 n R nonzeros.
 Reference: Narayanan et al., OSDI 2020 (`gavel_allocation`), and the policies of Gavel's public simulator.
 """
@@ -23,7 +24,13 @@ from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variable ``X`` (n, R), the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variable ``X`` (n, R); the constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X = problem.shares()
     total = cp.sum(cp.multiply(problem.jobs.rate, X))
     return cp.Problem(cp.Maximize(total), base_constraints(problem, X))  # (0); (1), (2)

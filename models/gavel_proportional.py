@@ -9,8 +9,8 @@ Variables: X_mr >= 0, share of time.
          sum_m gang_m X_mr <= c_r                              every type r      (2)  capacity
 
 Optimum: the Nash bargaining point: in every other allocation the weighted relative changes of thr_m sum to at most 0.
-Between max-min fairness and the most throughput in all; each job's thr_m is unique, X need not be. The units of a job's T_m
-do not matter. With one type, gangs of 1 and n >= c every job gets w_m c / sum w of a GPU where that is at most 1.
+It lies between max-min fairness and the largest total throughput. Each job's thr_m is unique, X need not be. The units of
+a job's T_m do not matter. With one type, gangs of 1 and n >= c every job gets w_m c / sum w of a GPU if that is at most 1.
 Certificate: log is concave, so (0) rises by at most sum_m w_m (thr_m(X') / thr_m(X) - 1): X is optimal exactly if the linear
 program max sum_m w_m thr_m(X') / thr_m(X) over (1) and (2) is worth sum_m w_m.
 Size: n R columns, n + R rows, n exponential cones.
@@ -28,7 +28,13 @@ from optsched.models.program import add_allocation_program
 
 
 def build(problem: AllocationProblem) -> Any:
-    """The `cvxpy.Problem`; variable ``X`` (n, R), the constraint labelled ``capacity`` for its duals."""
+    """Build the `cvxpy.Problem` with the variable ``X`` (n, R); the constraint labelled ``capacity`` has the duals.
+
+    Parameters
+    ----------
+    problem
+        The jobs and capacities.
+    """
     X = problem.shares()
     thr = cp.sum(cp.multiply(problem.jobs.rate, X), axis=1)
     return cp.Problem(cp.Maximize(problem.jobs.weight @ cp.log(thr)), base_constraints(problem, X))  # (0); (1), (2)

@@ -1,4 +1,4 @@
-"""Which server for every replica of one training job: the mapping with the shortest iteration, as a mixed-integer program.
+"""Mapping of the replicas of one training job to servers with the shortest iteration, as a mixed-integer program.
 
 Sets: replicas v = (s, q) of stage s, q = 1..k_s; servers m with free GPUs; pairs E of replicas of neighbouring stages.
 Data: t_s seconds of computing; w_uv = 2 a / (k_s k_u) bytes between a pair (activations, gradients back); V_s = 2 h_s
@@ -15,8 +15,9 @@ all of stage s is; T seconds of the slowest replica, A of the slowest ring.
          whole[s, m] <= x[v, m]                                          every v of s with k_s > 1, m     (5)  whole_ring
          A >= V_s (1/b - sum_m (1/b - 1/B_m) whole[s, m])                every s with k_s > 1             (6)  ring
 
-together and whole need not be integers: they are as large as (3) and (5) let them be. One job, so not a `Formulation` of an
-instance. Servers may differ inside (B_m), not between each other: with different b the cost of a pair depends on both ends.
+together and whole need not be integers: they are as large as (3) and (5) allow. The program is for one job, so it is no
+`Formulation` of an instance. Servers may have different bandwidths inside (B_m), but must have the same bandwidth b
+between servers: with different b the cost of a pair depends on both ends.
 
 Optimum: alpha of the best mapping on these free GPUs, exact.
 Size, g replicas, M servers: g M binaries, at most (|E| + S) M more columns, 2 |E| M + g (M + 2) + M + S rows.
@@ -45,17 +46,30 @@ NAME = "gpu-mapping"
 
 @collector_paused
 def build(profile: Profile, network: Network, free: Sequence[int]) -> pyo.ConcreteModel:
-    """The model of one job on ``free[m]`` GPUs of server m.
+    """Build the model of one job on the free GPUs of the servers.
 
-    Raises `InputError` when fewer GPUs are free than the job has replicas, and when servers with free GPUs differ in their
-    bandwidth to other servers.
+    Parameters
+    ----------
+    profile
+        Stages of the job.
+    network
+        Bandwidths of the servers.
+    free
+        Number of free GPUs of each server m.
+
+    Raises
+    ------
+    InputError
+        If fewer GPUs are free than the job has replicas, or if servers with free GPUs differ in their bandwidth to
+        other servers.
     """
     servers = [m for m, gpus in enumerate(free) if gpus > 0]
     if sum(free[m] for m in servers) < profile.gpus:
         legal = f"at least {profile.gpus} free GPUs, one for each replica"
         raise InputError("too few free GPUs", field="free", value=list(free), legal=legal)
     across = _seconds_per_byte_across(network, servers)
-    saved = {m: across - 1.0 / float(network.intra[m]) for m in servers}  # seconds a byte that stays on server m
+    # seconds saved for a byte that stays on server m
+    saved = {m: across - 1.0 / float(network.intra[m]) for m in servers}
     stages = dict(enumerate(profile.stages))
     replicas = [(s, q) for s, stage in stages.items() for q in range(stage.replicas)]
     rings = [s for s, stage in stages.items() if stage.replicas > 1]
@@ -112,7 +126,13 @@ def build(profile: Profile, network: Network, free: Sequence[int]) -> pyo.Concre
 
 
 def mapping(model: Any) -> list[int]:
-    """The server of every replica, stage after stage, from the values loaded in the model."""
+    """Return the server of every replica, stage after stage, from the values loaded in the model.
+
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    """
     return [max(model.servers, key=lambda m: model.x[v, m].value) for v in model.replicas]
 
 
@@ -135,7 +155,20 @@ def _weights(profile: Profile) -> dict[tuple[int, int, int, int], float]:
 
 
 def job_on_an_empty_cluster(instance: Instance, job: str = "") -> tuple[Profile, Network, list[int]]:
-    """The stages of a job ("": the first with stages), the network, and all GPUs of every node."""
+    """Return the stages of a job, the network, and the number of GPUs of every node.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    job
+        Id of the job; "": the first job with stages.
+
+    Raises
+    ------
+    InputError
+        If no such job has stages.
+    """
     staged = instance.jobs_at("profiles").tolist()
     chosen = [j for j in staged if job in ("", instance.ids[j])]
     if not chosen:

@@ -1,10 +1,10 @@
 """Jobs that may share one set of GPUs in pairs: event slots, as a mixed-integer program.
 
-For jobs of which every two meet on some GPU and no three fit (`one_gang_set`): which two share, when, and with which
-sub-batches.
+The jobs must be one gang set (`one_gang_set`): every two meet on some GPU and no three fit. The program decides which two
+jobs share, when, and with which sub-batches.
 
 Sets: jobs j = 1..n; options o of j (its sub-batches); events q = 0..2n-1, each the start or the end of one job, in order of
-time; the interval q lies between the events q and q+1; states S: nobody, {jo}, {jo, kp} for pairs that may share and fit.
+time; the interval q lies between the events q and q+1; states S: no job, {jo}, {jo, kp} for pairs that may share and fit.
 Data: r_j release; e_jo seconds alone; x_jS = xi_{j|k} in {jo, kp}, 1 in {jo}; H_j a latest completion of j, H = max H_j. In
 the program times are in units of max e_jo and count from the first arrival, so that tolerances depend neither on the unit
 of the data nor on their clock; the objective is in seconds, on the clock.
@@ -24,8 +24,8 @@ interval q, d_qS >= 0 its length if so, else 0; z_jo = 1 if j runs with option o
          C_j >= t_q - (H - r_j - e_j) (1 - f_jq)                              every j, q                      (10) ended
          sum_j C_j >= sum C_j of SRPT at rate S, and others                   (`least_total`)                 (11) least
 
-(11) is implied, and cuts the relaxation, which is weak.
-(0), (1), (2), (9) and (10) are those of `event_slots`, which also says what latest completions are.
+(11) is implied. It tightens the relaxation, which is weak.
+`event_slots` builds (0), (1), (2), (9) and (10) and defines the latest completions.
 
 Optimum: of sum C_j over all starts, at events or not (class gpu-sharing); sum of flow times plus sum r_j.
 Size: 4 n^2 binaries and about n^3 more; some 8 n^3 nonzeros. Solved to n = 4 in seconds.
@@ -48,16 +48,26 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 
 NAME = "gpu-sharing"
-NEAR = 1e-7  # relative to the value: a start of the solver this near to an event is at the event
+NEAR = 1e-7  # relative to the value: a start of the solver this close to an event counts as at the event
 
-State = tuple[tuple[int, int], ...]  # (job, option) of those that are active
+State = tuple[tuple[int, int], ...]  # (job, option) of the active jobs
 
 
 @collector_paused
 def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo.ConcreteModel:
-    """The model; ``value``: sum C_j of a known schedule, for tighter latest completions.
+    """Build the model.
 
-    Raises `InputError` without jobs, for jobs that are not one gang set, and for a ``value`` below a lower bound.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster, or the jobs as exact methods see them.
+    value
+        sum C_j of a known schedule, for tighter latest completions; None: none is known.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, if they are not one gang set, or if ``value`` is below a lower bound.
     """
     given = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
     jobs, part = given.relative, float(given.clock_part)
@@ -117,18 +127,27 @@ def build(instance: Instance | SharedJobs, *, value: float | None = None) -> pyo
 
 
 def schedule(model: Any) -> SharedSchedule:
-    """The schedule of the values loaded in the model; its starts are on events that they miss by the tolerance only."""
+    """Return the schedule of the values loaded in the model.
+
+    A start that misses an event by the solver's tolerance only is moved to the event.
+
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    """
     jobs: SharedJobs = model.sharing
     at = start_events(model)
     options = [max(jobs.options[j], key=lambda o: model.z[j, o].value) for j in model.jobs]
     start, gangs = [float(model.t[q].value) * model.unit for q in at], first_gangs(jobs)
     span = max(float(model.t[q].value) for q in model.events) * model.unit
     start = on_events(jobs, start, gangs, options, NEAR * span)
-    found = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
-    return found.on_clock(model.given.instance)
+    shared = jobs.schedule(start, shared_completions(jobs, start, gangs, options), gangs, options, NAME)
+    return shared.on_clock(model.given.instance)
 
 
 def _states(jobs: SharedJobs) -> list[State]:
+    """Return the states: no job, every job with every option, and all pairs of them that may share and fit."""
     options = [(j, o) for j, own in enumerate(jobs.options) for o in own]
     room = min(jobs.node_memory)
     pairs = [

@@ -1,24 +1,24 @@
-"""How late a job may have to start: the proof that a short horizon loses no optimum.
+"""Latest starts of jobs: the proof that a short horizon loses no optimum.
 
 Setting: regular objective, jobs that hold ``g_j`` of G GPUs from start to end. Among the optimal schedules take one with
 the smallest sum of starts and number its jobs by start. Then every job is at the **earliest** time at which it fits
-beside the jobs before it (else placing the jobs in this order, each as early as it fits, would give a schedule in
-which no job starts later and one starts earlier; `left_shift` does exactly that). Write ``b_j`` for the least number
+together with the jobs before it. (Otherwise place the jobs in this order, each as early as it fits, as `left_shift` does:
+in this schedule no job starts later and one starts earlier.) Write ``b_j`` for the least number
 of GPUs that must be busy for j not to fit (count model: G - g_j + 1), ``V_j = sum_{i != j} g_i p_i``, P = max p, R = max r.
 
-**A. After the last release nothing waits idly.** Let R <= t < s_j and let k be the first job in order that starts after
-t. All jobs before k have started by t, so what they hold only shrinks; k does not fit beside them, hence at least
+**A. After the last release some waiting job is always blocked.** Let R <= t < s_j and let k be the first job in order that
+starts after t. All jobs before k have started by t, so what they hold only shrinks. Job k does not fit, hence at least
 b_k GPUs are busy at t. As k fits once they have all ended, it is blocked for at most P in this way. So the interval
-[R, s_j) is cut into times at which a job k is blocked, at most P for each k, each second of them using at least b_k
+[R, s_j) consists of times at which a job k is blocked, at most P for each k, and each second of them uses at least b_k
 of the V_j GPU-seconds of the other jobs. The longest interval that this allows is a fractional knapsack (least b_k
 first). At least one job runs at any moment of it, so it is also at most ``sum_{i != j} p_i``.
 
-**B. A job that does not start is in the way of nobody for long.** Every window of length p_j that starts in [r_j, s_j)
-contains a moment at which at least b_j GPUs are busy with jobs before j. Those moments last at most V_j / b_j; the
-pauses between them are shorter than p_j, and each ends with the start of another job, so there are at most n - 1
-(and on a grid no more than there are blocked slots).
+**B. A job that does not start is blocked again and again.** Every window of length p_j that starts in [r_j, s_j)
+contains a moment at which at least b_j GPUs are busy with jobs before j. Those moments last at most V_j / b_j in total.
+The pauses between them are shorter than p_j, and each ends with the start of another job, so there are at most n - 1
+pauses (and on a grid no more than there are blocked slots).
 
-**C. A known value U.** If all other jobs pay what they cannot avoid, job j pays at most U minus that.
+**C. A known value U.** If all other jobs pay the least that they can, job j pays at most U minus that.
 
 `latest_starts` is the minimum of A and B (one schedule has both properties); `latest_completions` is C.
 References: A is Graham's argument for list schedules; B says that the schedule is active (Giffler and Thompson 1960).
@@ -37,15 +37,26 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import seconds_alone
 
-# the knapsack is computed in float64: rounding must not floor a bound one slot too low
+# the knapsack is computed in float64: rounding must not make a bound one slot too low
 _SLACK = 1e-6
-_ROUNDING = 1e-12  # relative, of a difference of sums in float64: never too early
+_ROUNDING = 1e-12  # relative, for a difference of sums in float64, so that a completion is never too early
 
 
 def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> Ints:
-    """Latest start of every job in some optimal schedule (A and B above), in slots, i64[n]. O(n log n).
+    """Return the latest start of every job in some optimal schedule (A and B above), in slots, i64[n].
 
-    ``blocked[j]`` is b_j >= 1. All times in slots of a grid on which the schedule lies.
+    All times are in slots of a grid on which the schedule lies. O(n log n).
+
+    Parameters
+    ----------
+    release
+        Releases in slots, i64[n].
+    duration
+        Durations in slots, i64[n].
+    gpus
+        GPUs of each gang, i64[n].
+    blocked
+        b_j >= 1, the least number of busy GPUs that blocks job j, i64[n].
     """
     area = (gpus * duration).astype(np.float64)
     others = area.sum() - area
@@ -62,9 +73,18 @@ def latest_starts(release: Ints, duration: Ints, gpus: Ints, blocked: Ints) -> I
 
 
 def latest_completions(instance: Instance, objective: str, value: float) -> Floats:
-    """Latest completion of every job in any schedule not worse than ``value`` (C above), seconds, f64[n].
+    """Return the latest completion of every job in schedules not worse than ``value`` (C above), in seconds, f64[n].
 
-    inf where the value says nothing (weight 0, no due date). Meant for ``horizon=`` of a formulation.
+    It is inf where the value gives no limit (weight 0, no due date). Pass it as ``horizon=`` to a formulation.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    value
+        Value of a known schedule.
     """
     goal = get_objective(objective)
     earliest = instance.arrival + seconds_alone(instance)
@@ -83,13 +103,24 @@ def latest_completions(instance: Instance, objective: str, value: float) -> Floa
 
 # Moving a schedule to the left until nothing moves: jobs in order of start, each as early as it fits.
 #
-# Serial generation with the schedule's own order. No job starts later than before: when job j is placed, the jobs before it
-# started no later than they did and hold their GPUs no longer after s_j, so s_j itself still fits. Repeated until nothing
-# changes, which is the property that `latest_starts` builds on. O(n H) a pass, H slots.
+# This is serial generation with the schedule's own order. No job starts later than before: when job j is placed, the
+# jobs before it started no later than they did and hold their GPUs no longer after s_j, so s_j itself still fits. It is
+# repeated until nothing changes, which is the property that `latest_starts` needs. O(n H) a pass, H slots.
 
 
 def starts_of(schedule: Schedule) -> Floats:
-    """Starts in seconds, f64[n]; `InputError` unless every job runs once and without interruption."""
+    """Return the starts of the jobs in seconds, f64[n].
+
+    Parameters
+    ----------
+    schedule
+        A schedule in which every job runs once, without interruption.
+
+    Raises
+    ------
+    InputError
+        If a job runs more or less than once, or is preempted.
+    """
     if not np.array_equal(np.sort(schedule.job), np.arange(schedule.instance.n)):
         raise InputError("a start needs a schedule in which every job runs once, without preemption", field="schedule")
     starts = np.empty(schedule.instance.n)
@@ -98,10 +129,25 @@ def starts_of(schedule: Schedule) -> Floats:
 
 
 def left_shift(start: Ints, release: Ints, duration: Ints, size: Ints, capacity: Ints) -> Ints:
-    """Starts moved to the left, i64[n], never later than ``start``.
+    """Return starts moved to the left, i64[n], never later than ``start``.
 
-    ``size`` i64[n, R] and ``capacity`` i64[R]: GPUs a job holds of each of R pools (one pool, or the nodes).
-    Raises `InputError` when the given starts exceed a capacity.
+    Parameters
+    ----------
+    start
+        Starts in slots, i64[n].
+    release
+        Releases in slots, i64[n].
+    duration
+        Durations in slots, i64[n].
+    size
+        GPUs that a job holds of each of R pools (one pool, or the nodes), i64[n, R].
+    capacity
+        GPUs of each pool, i64[R].
+
+    Raises
+    ------
+    InputError
+        If the given starts exceed a capacity.
     """
     while True:
         held = np.zeros((int((start + duration).max()), capacity.size), dtype=np.int64)
@@ -123,7 +169,23 @@ def left_shift(start: Ints, release: Ints, duration: Ints, size: Ints, capacity:
 
 
 def in_sequence(order: Ints, release: Ints, duration: Ints, size: Ints, capacity: Ints) -> Ints:
-    """The list schedule of an order: serial generation from one job after the other. i64[n] starts in slots."""
+    """Return the list schedule of an order, i64[n] starts in slots.
+
+    It starts from the schedule that runs one job after the other and moves it to the left.
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n].
+    release
+        Releases in slots, i64[n].
+    duration
+        Durations in slots, i64[n].
+    size
+        GPUs that a job holds of each of R pools, i64[n, R].
+    capacity
+        GPUs of each pool, i64[R].
+    """
     start = np.empty_like(release)
     start[order] = release.max() + np.cumsum(duration[order]) - duration[order]
     return left_shift(start, release, duration, size, capacity)

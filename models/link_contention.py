@@ -6,8 +6,8 @@ Data: r_j release, p_j = b M_j seconds alone, eta / b; q_k = k + (k - 1) eta / b
 latest completion of j, H = max H_j. In the program times are in units of max p_j, so that tolerances do not depend on the
 unit of the data; the objective is in seconds.
 Variables: t_e >= 0 time of event e; s_je, f_je = 1 if e is the start, the end of j; a_je in [0, 1], is j active in
-interval e; y_lek = 1 if k transfers are active on l in interval e; d_lek >= 0 its length if so, else 0; m_je >= 0 what j
-moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
+interval e; y_lek = 1 if k transfers are active on l in interval e; d_lek >= 0 its length if so, else 0; m_je >= 0 the
+amount that j moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
 
     min  sum_j C_j                                                                                            (0)
     s.t. sum_j (s_je + f_je) = 1                                              every e                         (1)  one
@@ -23,9 +23,9 @@ moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
          C_j >= t_e - (H - r_j - p_j) (1 - f_je)                              every j, e                      (11) ended
          sum_j C_j >= the SRPT bound                                                                          (12) srpt
 
-(0), (1), (2), (10) and (11) are those of `event_slots`, which also says what latest completions are. (7) lets an active
-transfer idle, which never helps: `optsched.solvers.transfer_search` has the proof. A transfer on several links is held to
-the slowest by its several rows (7). (12) is implied, and cuts the relaxation, which is weak.
+`event_slots` builds (0), (1), (2), (10) and (11) and defines the latest completions. (7) lets an active
+transfer idle, which never helps: `optsched.solvers.transfer_search` has the proof. A transfer on several links has one
+row (7) for each, so it moves at the rate of its slowest link. (12) is implied. It tightens the relaxation, which is weak.
 
 Optimum: of sum C_j over all starts, at events or not; sum of flow times plus sum r_j. Not a `Formulation` of an instance.
 Size: 4 n^2 binaries and sum_l 2 n (n_l + 1) more; about 16 n^3 nonzeros on one link. Solved to n = 4 in seconds.
@@ -50,9 +50,19 @@ NAME = "link-contention"
 
 @collector_paused
 def build(problem: TransferProblem, *, value: float | None = None) -> pyo.ConcreteModel:
-    """The model; ``value``: sum C_j of a known schedule, for tighter latest completions.
+    """Build the model.
 
-    Raises `InputError` without transfers and for a ``value`` below a lower bound.
+    Parameters
+    ----------
+    problem
+        Transfers and links.
+    value
+        sum C_j of a known schedule in seconds, for tighter latest completions; None: none is known.
+
+    Raises
+    ------
+    InputError
+        If there are no transfers, or if ``value`` is below a lower bound.
     """
     if problem.n == 0:
         raise InputError(f"{NAME} needs transfers", field="n", value=0, legal="at least 1")
@@ -119,7 +129,15 @@ def build(problem: TransferProblem, *, value: float | None = None) -> pyo.Concre
 
 
 def starts(model: Any) -> list[float]:
-    """S_j in seconds from the values loaded in the model, to its tolerance: a start may lie that much before its release."""
+    """Return S_j in seconds from the values loaded in the model.
+
+    The starts are exact up to the solver's tolerance: a start may lie that much before its release.
+
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    """
     return [model.epoch + float(model.t[e].value) * model.unit for e in start_events(model)]
 
 

@@ -1,7 +1,7 @@
-"""The least time in which divisible jobs with several modes are done: the LP behind Hadar's and HadarE's makespan bounds.
+"""Least time in which divisible jobs with several modes are done: the LP behind Hadar's and HadarE's makespan bounds.
 
 Sets: jobs j; modes m of a job (GPU types, allocations, nodes); resources r (GPUs of a type, nodes).
-Data: v_j work (iterations); rate_m iterations/s of a mode; use_mr units of resource r held in it; c_r units there are.
+Data: v_j work (iterations); rate_m iterations/s of a mode; use_mr units of resource r held in it; c_r units of resource r.
 Variables: time[m] >= 0 seconds spent in a mode; T the total time.
 
     min  T                                                                                        (0)
@@ -46,8 +46,9 @@ class WorkMode:
 
 @dataclass(frozen=True, eq=False)
 class ModeJobs:
-    """``work`` v_j > 0 iterations; ``modes[j]``; ``capacity`` c_r units; ``one_mode``: is a job in one mode at a time?
+    """Divisible jobs with modes.
 
+    ``work`` v_j > 0 iterations; ``modes[j]``; ``capacity`` c_r units; ``one_mode``: whether a job is in one mode at a time.
     Raises `InputError` without jobs, `InfeasibleError` for a job without modes.
     """
 
@@ -71,12 +72,12 @@ class ModeJobs:
 
     @cached_property
     def flat(self) -> tuple[WorkMode, ...]:
-        """All M modes, the jobs in order."""
+        """All M modes, grouped by job in order."""
         return tuple(mode for modes in self.modes for mode in modes)
 
     @cached_property
     def offset(self) -> tuple[int, ...]:
-        """First mode of every job, and their number: n + 1 integers."""
+        """First mode of every job, and the number of modes: n + 1 integers."""
         return tuple(np.cumsum([0, *(len(modes) for modes in self.modes)]).tolist())
 
     @cached_property
@@ -90,13 +91,19 @@ class ModeJobs:
 
 @collector_paused
 def build(jobs: ModeJobs) -> pyo.ConcreteModel:
-    """The Pyomo model: ``model.time[m]``, ``model.T``, ``model.done[j]``, ``model.capacity[r]``, ``model.alone[j]``."""
+    """Build the Pyomo model with ``time[m]``, ``T``, ``done[j]``, ``capacity[r]`` and ``alone[j]``.
+
+    Parameters
+    ----------
+    jobs
+        Jobs, modes and capacities.
+    """
     model = pyo.ConcreteModel(NAME)
     model.dual = pyo.Suffix(direction=pyo.Suffix.IMPORT)
     model.time = pyo.Var(range(len(jobs.flat)), domain=pyo.NonNegativeReals)
     model.T = pyo.Var(domain=pyo.NonNegativeReals)
     time, own = list(model.time.values()), jobs.offset
-    # the part of its job that a second in a mode does: it makes the rows of (1) alike
+    # part of its job that a mode does in a second; it scales the rows of (1) alike
     part = np.array([mode.rate for mode in jobs.flat]) / np.repeat(jobs.work, np.diff(own))
     rated, use = terms(part, time), jobs.use
 
@@ -123,7 +130,22 @@ def build(jobs: ModeJobs) -> pyo.ConcreteModel:
 
 
 def prices(model: pyo.ConcreteModel, jobs: ModeJobs) -> tuple[Floats, Floats]:
-    """(k f64[R] of a unit of each resource, q f64[n] of each job's time) of a solved Pyomo model, from its suffix."""
+    """Return the prices in a solved Pyomo model, from its suffix ``dual``.
+
+    Parameters
+    ----------
+    model
+        The solved model.
+    jobs
+        The jobs from which it was built.
+
+    Returns
+    -------
+    k
+        f64[R], the price of a unit of each resource.
+    q
+        f64[n], the price of each job's time; 0 without ``one_mode``.
+    """
     resource, job = np.zeros(len(jobs.capacity)), np.zeros(jobs.n)
     for r, row in model.capacity.items():
         resource[r] = -model.dual[row]

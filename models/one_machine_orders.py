@@ -1,4 +1,4 @@
-"""What the two order-based formulations of one machine share: who they are for, and schedules from an order."""
+"""Shared parts of the two order-based formulations of one machine: when they apply, and schedules from an order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,23 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.speeds.duration import fixed_durations
 
-TOLERANCE = 1e-9  # of the latest end: what a solver's times may be off
+TOLERANCE = 1e-9  # relative to the latest end: error of a solver's times
 
 
 def one_machine_reason(instance: Instance, objective: str, known: frozenset[str], nonzeros: int) -> str | None:
-    """Why a formulation of one machine does not apply; ``nonzeros`` is its estimated size."""
+    """Return why a formulation of one machine does not apply, or None.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    known
+        Names of the objectives that the formulation minimises.
+    nonzeros
+        Estimated nonzeros of the formulation.
+    """
     reason = objective_reason(instance, objective, known)
     if reason is not None:
         return reason
@@ -32,9 +44,20 @@ def one_machine_reason(instance: Instance, objective: str, known: frozenset[str]
 def starts_in_order(
     order: Ints, release: Floats, duration: Floats, begin: Floats | None = None, near: float = 0.0
 ) -> Floats:
-    """Starts f64[n] of the jobs one after the other in an order, each as early as its release allows.
+    """Return starts f64[n] of the jobs one after the other in an order, each as early as its release allows.
 
-    With ``begin`` not before ``begin[j]``, unless that is no more than ``near`` later.
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n].
+    release
+        Releases in seconds, f64[n].
+    duration
+        Durations in seconds, f64[n].
+    begin
+        Time before which no job starts, f64[n]; None: the releases alone count.
+    near
+        Seconds: a ``begin`` that is at most this much later than the earliest start is ignored.
     """
     start, now = np.empty_like(release), -np.inf
     for j in order:
@@ -46,15 +69,33 @@ def starts_in_order(
 
 
 def order_of(given: Schedule) -> Ints:
-    """The jobs of a non-preemptive schedule by start."""
+    """Return the jobs of a non-preemptive schedule, sorted by start.
+
+    Parameters
+    ----------
+    given
+        The schedule.
+    """
     start = starts_of(given)
     return np.lexsort((np.arange(start.size), start))
 
 
 def schedule_in_order(instance: Instance, order: Ints, policy: str, begin: Floats | None = None) -> Schedule:
-    """The schedule of an order, on the one machine; ``begin`` f64[n]: seconds after the first arrival, no job starts before.
+    """Return the schedule of an order on the one machine.
 
-    These are a solver's, so a time that is within its tolerances of a whole second is that second.
+    A time in ``begin`` that is within a solver's tolerances of a whole second becomes that second.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    order
+        The jobs in order, i64[n].
+    policy
+        Name that the schedule records.
+    begin
+        Seconds after the first arrival before which no job starts, f64[n], from a solver; None: the releases alone
+        count.
     """
     duration, release = fixed_durations(instance), instance.arrival
     near = TOLERANCE * (np.ptp(release) + duration.sum())

@@ -12,9 +12,9 @@ Variables: assign[j, k] = 1 if j is the k-th job; completion[k] >= e_k, the time
          completion[k] >= completion[k-1] + sum_j p_j assign[j, k]       every position k > 1    (4)  follows
 
 The bounds e_k are valid because SRPT completes its k-th job at least as early as any schedule does, for every k at once
-(Schrage 1968); with them the LP relaxation is never below the SRPT bound.
+(Schrage 1968). With them the LP relaxation is never below the SRPT bound.
 
-Optimum: exact for ``gang-nonpreemptive``, unweighted: (0) does not know which job stands at a position. The LP
+Optimum: exact for ``gang-nonpreemptive``, unweighted: (0) does not depend on which job has a position. The LP
 relaxation bounds the same class.
 Size: columns n^2 + n, rows 4 n - 1, nonzeros 4 n^2 + O(n), whatever the times are.
 Reference: Lasserre and Queyranne, Generic scheduling polyhedra and a new mixed-integer formulation for single-machine
@@ -47,12 +47,28 @@ NAME = "positional"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: weights in the objective, several machines, too large."""
+    """Return why the formulation does not apply, or None: weights in the objective, several machines, too large.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return one_machine_reason(instance, objective, COMPLETION, size(instance, objective))
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros: every assignment stands in (1), (2), (3) and (4)."""
+    """Estimate the nonzeros: every assignment is in (1), (2), (3) and (4).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return 4 * instance.n * instance.n + 2 * instance.n
 
 
@@ -60,15 +76,38 @@ def size(instance: Instance, objective: str) -> int:
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
-    """The model; ``model.assign[j, k]`` and ``model.completion[k]`` with positions from 0, seconds after ``origin``.
+    """Build the model with ``model.assign[j, k]`` and ``model.completion[k]``, positions from 0.
 
-    Positions have no job of their own: of several horizons the latest counts.
+    ``model.completion`` is in seconds after the first arrival. Positions belong to no job, so of several horizons the latest
+    counts.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Drop integrality.
+    cut
+        Unused: the formulation leaves out no start.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    InfeasibleError
+        If no schedule completes all jobs by the horizon.
     """
     require(applies(instance, objective), NAME)
     n, origin = instance.n, float(instance.arrival.min())
     release, duration = instance.arrival - origin, fixed_durations(instance)
     end = math.inf if horizon is None else float(np.max(horizon)) - origin
-    jobs_of_srpt = on_grid(instance.arrival, duration, instance.gpus, 1)  # rounded down if it must: never too late
+    # rounded down if necessary, so that bounds are never too late
+    jobs_of_srpt = on_grid(instance.arrival, duration, instance.gpus, 1)
     ticks = srpt_completions(jobs_of_srpt.release, jobs_of_srpt.work).tolist()
     earliest = [float((jobs_of_srpt.origin + tick) * jobs_of_srpt.tick) - origin for tick in ticks]  # e_k
     if earliest[-1] > end:
@@ -110,16 +149,29 @@ def _values(n: int, order: Ints) -> Floats:
 
 
 def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
-    """The schedule of an integer solution: the jobs in the order of their positions, each as early as it can.
+    """Return the schedule of an integer solution: the jobs in the order of their positions, each as early as it can.
 
-    ``kept``: none before it has to start for the ``completion`` of its position.
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    instance
+        Jobs and cluster.
+    kept
+        Start no job before the ``completion`` of its position minus its duration.
+
+    Raises
+    ------
+    InputError
+        If the values in the model do not assign every job once.
     """
     n = instance.n
     value = np.array([v.value or 0.0 for v in model.assign.values()]).reshape(n, n)
     order = value.argmax(axis=1)
     if not np.allclose(value.reshape(-1), _values(n, order), atol=0.5) or np.unique(order).size < n:
         raise InputError(
-            "no integer solution is in it that starts every job once: solve it, not relaxed, first", value=model.name
+            "the model has no integer solution that starts every job once: solve it first, without relaxation",
+            value=model.name,
         )
     begin = np.empty(n)
     begin[order] = [variable.value for variable in model.completion.values()]
@@ -127,7 +179,22 @@ def schedule(model: Any, instance: Instance, *, kept: bool = False) -> Schedule:
 
 
 def warm_start(model: Any, given: Schedule, *, kept: bool = False) -> None:
-    """Put the order of a non-preemptive schedule, each job as early as it can, on all variables; ``kept``: as it stands."""
+    """Put the order of a non-preemptive schedule on all variables, with each job as early as it can.
+
+    Parameters
+    ----------
+    model
+        The model.
+    given
+        The schedule.
+    kept
+        Start no job before its start in the schedule.
+
+    Raises
+    ------
+    InputError
+        If the schedule ends after the horizon of the model.
+    """
     order, begin = order_of(given), starts_of(given) - given.instance.arrival.min() if kept else None
     end = starts_in_order(order, model.release, model.duration, begin) + model.duration
     latest = model.completion[order.size - 1].ub

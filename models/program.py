@@ -1,8 +1,8 @@
-"""`Program`: a formulation whose optimum is no schedule's value, but prices, shares, a mapping, a relaxation; by name.
+"""`Program`: a formulation whose optimum is not the value of a schedule but prices, shares, a mapping or a relaxation.
 
-A `Formulation` minimises an objective over schedules, and `optsched.solve` proves optima with it. A program says something
-else about an instance: what a GPU of each type is worth, how to share time, how far a fluid can go. Its data come from the
-instance and a few parameters, e.g. how long a round is.
+A `Formulation` minimises an objective over schedules, and `optsched.solve` proves optima with it. A program answers another
+question about an instance: what a GPU of each type is worth, how to share time, how good a fluid relaxation can be. Its data
+come from the instance and a few parameters, e.g. the length of a round. Programs are found by name in `PROGRAMS`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Program:
     name : registered name, the command line's ``--model``.
     notation : the problem, as the file writes it.
     value : what the optimum is, in a few words.
-    schedule_class : schedules that it speaks of.
-    data : ``data(instance, **parameters)``: what ``build`` takes; parameters have defaults, which text may set.
+    schedule_class : the schedules to which it refers.
+    data : ``data(instance, **parameters)`` makes the argument of ``build``; parameters have defaults, which text may set.
     build : makes the `pyomo.ConcreteModel` or `cvxpy.Problem`.
-    duals : ``duals(model, data, instance)`` of the solved model: prices by name, d value / d what there is; None: it has
-        integers, or nobody has named them.
+    duals : ``duals(model, data, instance)`` of the solved model: prices by name, each d value / d capacity; None: the
+        program has integers, or its prices have no names.
     dual : the program whose optimum is the same by strong duality.
-    sets : what indices stand for, as in `optsched.models.formulation.Formulation`.
-    clocked : is its value the sum of all jobs' completion times? It then counts on the log's clock.
+    sets : what indices mean, as in `optsched.models.formulation.Formulation`.
+    clocked : whether its value is the sum of all jobs' completion times; it then counts on the log's clock.
     """
 
     name: str
@@ -57,14 +57,27 @@ class Program:
 
 
 MOST_ROUNDS = 100_000
-MOST_CELLS = 6  # machines times types whose allocations are listed lightly
+MOST_CELLS = 6  # machines times types: up to this number all allocations are listed
 
 PROGRAMS: Registry[Program] = Registry("model", package="optsched.models")
 add_program = PROGRAMS.maker(Program, lambda program: program.name)
 
 
 def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
-    """The program that ``NAME[:key=value,...]`` names, and its data; `InputError` with near matches for what is wrong."""
+    """Return the program that ``NAME[:key=value,...]`` names, and its data.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    text
+        Name of the program, with parameters.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is wrong; the message has near matches.
+    """
     program = PROGRAMS.get(text.partition(":")[0].strip())
     return program, made(lambda name: partial(PROGRAMS.get(name).data, instance), "model", text)
 
@@ -73,12 +86,24 @@ def data_of(instance: Instance, text: str) -> tuple[Program, Any]:
 
 
 def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundProblem:
-    """So many rounds of ``round`` seconds. ``round`` 0: twice the longest job after the last arrival, in equal parts.
+    """Return the instance in rounds of equal length.
 
-    ``rounds`` 0: four, or of a ``round`` that is given as many as twice the longest job and all the work take after the last
-    arrival: enough for schedules that leave nobody out.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    round
+        Seconds of a round. 0: twice the longest job plus the time of arrivals, divided by ``rounds``.
+    rounds
+        Number of rounds. 0: four, or with a given ``round`` as many as cover the arrivals, twice the longest job
+        and all the work, which is enough for schedules that leave no job out.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, or a parameter is not legal.
     """
-    check_legal(rounds >= 0, "rounds", rounds, "an integer >= 1, or 0 for enough")
+    check_legal(rounds >= 0, "rounds", rounds, "an integer >= 1, or 0 for as many as needed")
     if instance.n == 0:
         raise InputError("there are no jobs", field="jobs", value=0, legal="at least one")
     alone = seconds_alone(instance)
@@ -87,25 +112,30 @@ def rounds_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundP
     check_legal(math.isfinite(seconds) and seconds > 0, "round", round, "seconds > 0, or 0 for equal parts")
     if round and not rounds:
         enough = (span + float((alone * instance.gpus).sum()) / instance.cluster.gpus) / round
-        check_legal(enough < MOST_ROUNDS, "round", round, f"seconds so long that {MOST_ROUNDS:,} of them are enough")
+        check_legal(
+            enough < MOST_ROUNDS, "round", round, f"seconds such that at most {MOST_ROUNDS:,} rounds are enough"
+        )
         rounds = math.ceil(enough)
     return round_problem(instance, seconds, rounds or 4)
 
 
 @dataclass(frozen=True, eq=False)
 class RoundSchedules:
-    """A problem in rounds, and all its schedules when they are asked for."""
+    """A problem in rounds, and all its schedules, listed on first use."""
 
     problem: RoundProblem
 
     @cached_property
     def packing(self) -> Packing:
-        """Every schedule in rounds of every job; `InputError` where they are too many."""
+        """Every schedule in rounds of every job; `InputError` if they are too many."""
         return self.problem.packing()
 
     @property
     def at_most(self) -> float:
-        """No more schedules than this: in every round from its arrival on a job has one of its allocations, or none."""
+        """Upper bound on the number of schedules.
+
+        In every round from its arrival on a job has one of its allocations, or none.
+        """
         problem = self.problem
         if np.count_nonzero(problem.devices) > MOST_CELLS:
             return math.inf
@@ -116,12 +146,34 @@ class RoundSchedules:
 
 
 def packing_of(instance: Instance, round: float = 0.0, rounds: int = 0) -> RoundSchedules:
-    """Every schedule in rounds of every job, see `rounds_of`."""
+    """Return every schedule in rounds of every job.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    round
+        Seconds of a round, as in `rounds_of`.
+    rounds
+        Number of rounds, as in `rounds_of`.
+    """
     return RoundSchedules(rounds_of(instance, round, rounds))
 
 
 def packing_names(data: RoundSchedules, instance: Instance, price: Floats, payoff: Floats) -> dict[str, float]:
-    """Prices k_q by round, node and type, payoffs mu_j by job; what is 0 is left out."""
+    """Return prices k_q by round, node and type, and payoffs mu_j by job, without those that are 0.
+
+    Parameters
+    ----------
+    data
+        The problem in rounds.
+    instance
+        Jobs and cluster.
+    price
+        Price of every resource of a round, f64[Q].
+    payoff
+        Payoff of every job, f64[n].
+    """
     problem, types = data.problem, type_speeds(instance).types
     named = {}
     for q in np.flatnonzero(price).tolist():
@@ -131,11 +183,20 @@ def packing_names(data: RoundSchedules, instance: Instance, price: Floats, payof
 
 
 def allocation_of(instance: Instance) -> AllocationProblem:
-    """All jobs at once, as a policy of Gavel would see them when nobody has run yet: n jobs, R types.
+    """Return all jobs at once, as a policy of Gavel sees them when no job has run yet: n jobs, R types.
 
-    Rates f64[n, R] in units of work a second of the whole gang, on the best placement it can have on each type; 0 where the
-    type has fewer GPUs than the gang. `InputError` for a weight of 0, for a gang larger than every type, and for no jobs.
-    O(n R).
+    Rates f64[n, R] are in units of work a second of the whole gang, on the best placement it can have on each type; 0 where
+    the type has fewer GPUs than the gang. O(n R).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, if a weight is 0, or if a gang is larger than every type.
     """
     speeds, n = type_speeds(instance), instance.n
     whole = instance.gpus[:, None] <= speeds.capacity[None, :]
@@ -153,12 +214,32 @@ def allocation_of(instance: Instance) -> AllocationProblem:
 
 
 def by_type(instance: Instance, price: Floats) -> dict[str, float]:
-    """One price a GPU type."""
+    """Return one price for each GPU type, by name.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    price
+        Price of each type, f64[R].
+    """
     return {f"price of {name}": float(k) for name, k in zip(type_speeds(instance).types, price.tolist(), strict=True)}
 
 
 def add_allocation_program(name: str, notation: str, value: str, build: Callable[[AllocationProblem], Any]) -> None:
-    """File a program of shares of time: its data are those of `allocation_of`, its duals the prices of GPU types."""
+    """Register a program of shares of time: `allocation_of` makes its data, its duals are the prices of GPU types.
+
+    Parameters
+    ----------
+    name
+        Registered name.
+    notation
+        The problem, as the file writes it.
+    value
+        What the optimum is, in a few words.
+    build
+        Makes the `cvxpy.Problem`.
+    """
     add_program(
         name,
         notation,

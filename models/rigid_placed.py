@@ -10,7 +10,7 @@ Variables: start[b, t] = 1 if block b = (j, q) starts at slot t: job j in mode q
          sum_b sum_{t - p_j < s <= t} u_bv start[b, s] <= c_v        every node v, crowded t     (2)  capacity
          sum_{b of j, t} (t + p_j) start[b, t] <= largest            every job j, of a maximum   (3)  finish
 
-These are the rows of `start_model`.
+`start_model` builds these rows.
 
 Optimum: exact for ``gang-nonpreemptive`` and any regular objective. Where every job may use every node it equals that of
 `rigid_time_indexed`, which is much smaller.
@@ -37,23 +37,56 @@ NAME = "rigid-placed"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: too many placements, times without a common unit, too large."""
+    """Return why the formulation does not apply, or None: too many placements, no common unit of times, too large.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return inapplicable(instance, objective, REGULAR, size)
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros: every start of a mode stands in (1), in p_j rows of (2) a node it uses, and for the makespan in one more."""
+    """Estimate the nonzeros.
+
+    Every start of a mode is in (1), in p_j rows of (2) for each node that it uses, and for a maximum in one row of (3).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return _blocks(instance, MappedModes.rigid(instance)).size(instance, objective)
 
 
 def _blocks(instance: Instance, modes: MappedModes) -> StartBlocks:
-    """A block a mode, on the nodes; all modes of a job are equally fast."""
+    """Return one block for each mode, on the nodes; all modes of a job are equally fast."""
     grid = time_grid(instance)
     return StartBlocks(grid, modes.job, grid.duration[modes.job], modes.held, instance.cluster.node_gpus)
 
 
 def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
-    """The model; ``model.start[b, t]``, ``model.columns`` and ``model.modes`` say what the columns mean."""
+    """Build the model; ``model.columns`` and ``model.modes`` describe the columns ``model.start[b, t]``.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    **limits
+        ``horizon``, ``relax`` and ``cut`` as in `optsched.models.start_model.start_model`.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    """
     require(applies(instance, objective), NAME)
     modes = MappedModes.rigid(instance)
     model, kept = start_model(NAME, instance, objective, _blocks(instance, modes), **limits)

@@ -10,10 +10,10 @@ Variables: start[j, t] = 1 if j starts at slot t, for r_j <= t <= l_j; largest, 
          sum_j sum_{t - p_j < s <= t} g_j start[j, s] <= G        every crowded slot t            (2)  capacity
          sum_t (t + p_j) start[j, t] <= largest                   every job j, of a maximum       (3)  finish
 
-These are the rows of `start_model`, which also says what (0) is, for the makespan too, and when a slot is crowded.
+`start_model` builds these rows. It also defines (0), for a maximum too, and crowded slots.
 
-Optimum: exact for ``gang-nonpreemptive`` and any regular objective where every job may use every node: a gang may
-take any free GPUs, so counts are all there is. The LP relaxation bounds the same class from below; it is not a bound
+Optimum: exact for ``gang-nonpreemptive`` and any regular objective if every job may use every node: a gang may then
+take any free GPUs, so counts are enough. The LP relaxation bounds the same class from below; it is not a bound
 for preemptive schedules. Its dual is max sum_j mu_j - G sum_t pi_t subject to
 mu_j <= cost(j, t) + g_j sum_{t <= q < t + p_j} pi_q.
 Size, H = latest completion: columns about n H, rows n + H, nonzeros about sum_j H (p_j + 1).
@@ -51,26 +51,63 @@ NAME, CVXPY = "rigid-time-indexed", "rigid-time-indexed-cvxpy"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: GPU types or memory, times without a common unit, too large."""
+    """Return why the formulation does not apply, or None: GPU types or memory, no common unit of times, too large.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     reason = objective_reason(instance, objective, REGULAR)
     if reason is None and not instance.unrestricted:
-        return "not every job may use every node: take rigid-placed"
+        return "not every job may use every node: use rigid-placed"
     return reason or inapplicable(instance, objective, REGULAR, size)
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros: every start stands in (1) and in p_j rows of (2), and for the makespan in its row."""
+    """Estimate the nonzeros: every start is in (1), in p_j rows of (2), and for a maximum in its row of (3).
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return blocks(instance).size(instance, objective)
 
 
 def blocks(instance: Instance) -> StartBlocks:
-    """One block a job, on one pool of all GPUs."""
+    """Return one block for each job, on one pool of all GPUs.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    """
     grid, total = time_grid(instance), np.array([instance.cluster.gpus])
     return StartBlocks(grid, np.arange(instance.n), grid.duration, instance.gpus[:, None], total, counted=True)
 
 
 def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteModel:
-    """The model; ``model.start[j, t]``, and ``model.columns`` says what the columns mean."""
+    """Build the Pyomo model; ``model.columns`` describes the columns ``model.start[j, t]``.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    **limits
+        ``horizon``, ``relax`` and ``cut`` as in `optsched.models.start_model.start_model`.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    """
     require(applies(instance, objective), NAME)
     return start_model(NAME, instance, objective, blocks(instance), **limits)[0]
 
@@ -78,7 +115,29 @@ def build(instance: Instance, objective: str, **limits: Any) -> pyo.ConcreteMode
 def build_cvxpy(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> Any:
-    """The same with a vector: ``problem.start`` has an entry for each of ``problem.columns``, rows are sparse matrices."""
+    """Build the same model in CVXPY, with a vector of variables and sparse matrices.
+
+    ``problem.start`` has one entry for each of ``problem.columns``.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Drop integrality.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    """
     import cvxpy as cp
 
     require(applies(instance, objective), CVXPY)
@@ -113,13 +172,34 @@ def build_cvxpy(
 
 
 def schedule(model: Any, instance: Instance) -> Schedule:
-    """The schedule of an integer solution."""
+    """Return the schedule of an integer solution.
+
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+    instance
+        Jobs and cluster.
+    """
     _, starts = chosen(model)
     return Schedule.from_starts(instance, starts, duration=fixed_durations(instance), policy=NAME)
 
 
 def warm_start(model: Any, given: Schedule) -> None:
-    """Put a non-preemptive schedule, moved to the left, on all variables."""
+    """Put a non-preemptive schedule, moved to the left, on all variables.
+
+    Parameters
+    ----------
+    model
+        The model.
+    given
+        The schedule.
+
+    Raises
+    ------
+    InputError
+        If a job completes after the horizon of the model.
+    """
     grid, gpus = model.columns.grid, given.instance.gpus
     total = np.array([given.instance.cluster.gpus])
     slot = left_shift(grid.slots(starts_of(given)), grid.release, grid.duration, gpus[:, None], total)

@@ -1,4 +1,4 @@
-"""The mean-busy-time LP of A-SRPT's single machine, in Pyomo and in CVXPY: 1 | r_j, pmtn | sum w_j (M_j + p_j / 2).
+"""Mean-busy-time LP of A-SRPT's single machine, in Pyomo and in CVXPY: 1 | r_j, pmtn | sum w_j (M_j + p_j / 2).
 
 Sets: jobs j; slots t of ``unit`` seconds, r_j <= t < e_j (`srpt_relaxation`).
 Data: p_j = g_j d_j / G in slots; w_j weight (1 in unweighted objectives).
@@ -10,10 +10,11 @@ Variables: work[j, t] >= 0, slots of work done on j in slot t.
 
 Optimum: M_j is the mean moment at which the machine works on j, and C_j >= M_j + p_j / 2 because it works on j at
 speed at most 1. The optimum is the value of sum w_j (M_j + p_j / 2) in the preemptive schedule that serves the released
-job with the largest w_j / p_j (smallest p_j when unweighted), by p_j and not by what remains. Hence never above the
-optimum of 1 | r_j, pmtn | sum w_j C_j, which SRPT attains when unweighted; on (r, p) = (0, 3), (1, 1) it is 17/3 < 6.
+job with the largest w_j / p_j (smallest p_j when unweighted), where p_j is the whole job and not its remaining work. Hence
+it is never above the optimum of 1 | r_j, pmtn | sum w_j C_j, which SRPT attains when unweighted; on (r, p) = (0, 3), (1, 1)
+it is 17/3 < 6.
 A relaxation: only a bound, for the class ``gang`` and so for every smaller one. It is an LP: ``relax`` changes nothing.
-Why whole slots are enough: the preemptive schedule changes jobs only at slot boundaries.
+Whole slots are enough because the preemptive schedule changes jobs only at slot boundaries.
 Size, L = mean length of a busy period in slots: columns at most n L, rows n + slots, nonzeros 2 a column.
 Reference: Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J. Discrete
 Math. 15 (2002), 165-192.
@@ -40,7 +41,29 @@ PYOMO, CVXPY = "srpt-mean-busy-time", "srpt-mean-busy-time-cvxpy"
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
-    """The Pyomo model; ``model.work[j, t]`` with slots counted from the first arrival."""
+    """Build the Pyomo model with ``model.work[j, t]``; slots count from the first arrival.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Unused: the model is an LP.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    InfeasibleError
+        If a job cannot complete by the horizon.
+    """
     require(applies(instance, objective), PYOMO)
     machine = UnitMachine.of(instance, objective, horizon, cut)
     # (1), (2)
@@ -55,7 +78,29 @@ def build(
 def build_cvxpy(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> cp.Problem:
-    """The same LP with vectors: one entry of ``work`` a column (j, t), rows as sparse matrices of ones."""
+    """Build the same LP in CVXPY, with one entry of ``work`` for each column (j, t) and sparse matrices of ones.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Unused: the model is an LP.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    InfeasibleError
+        If a job cannot complete by the horizon.
+    """
     require(applies(instance, objective), CVXPY)
     machine = UnitMachine.of(instance, objective, horizon, cut)
     columns = np.arange(machine.job.size)

@@ -46,12 +46,33 @@ class UnitMachine:
     def of(
         cls, instance: Instance, objective: str, horizon: float | Floats | None = None, cut: bool = True
     ) -> UnitMachine:
-        """The machine of an instance; `InputError` when its times have no common unit."""
+        """Return the machine of an instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+        horizon
+            Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+            provably keeps an optimal schedule.
+        cut
+            End work at the busy period; without it the work may end as late as all work done after the last
+            release.
+
+        Raises
+        ------
+        InputError
+            If the times have no common unit.
+        InfeasibleError
+            If a job cannot complete by the horizon.
+        """
         (origin, release), total = releases(instance), instance.cluster.gpus
         jobs = zip(instance.gpus.tolist(), seconds_alone(instance).tolist(), strict=True)
         grid = TimeGrid(origin, *on_common_unit(release, [Fraction(d) * g / total for g, d in jobs]))
         end = busy_period_ends(grid.release, grid.duration)
-        if not cut:  # all work after the last release; a machine that waits for something may need it
+        if not cut:  # all work after the last release; your own constraints may make the machine wait
             end = np.full_like(end, grid.release.max() + grid.duration.sum())
         if horizon is not None:
             latest = np.minimum(horizon, grid.seconds(end)) if cut else np.full(end.shape, horizon, dtype=np.float64)
@@ -80,13 +101,13 @@ class UnitMachine:
 
     @property
     def cost(self) -> Floats:
-        """What a slot of work costs when w_j M_j is charged: w_j unit (t + 1/2) / p_j, M_j the mean busy time."""
+        """Cost of a slot of work when w_j M_j is charged: w_j unit (t + 1/2) / p_j, M_j the mean busy time."""
         middle = float(self.grid.unit) * (self.slot + 0.5)
         return self.weight[self.job] * middle / self.grid.duration[self.job]
 
     @property
     def half(self) -> float:
-        """The constant of the mean-busy-time objective: that of the machine and sum_j w_j p_j / 2."""
+        """Constant of the mean-busy-time objective: that of the machine plus sum_j w_j p_j / 2."""
         return self.constant + float(self.weight @ self.grid.duration) * float(self.grid.unit) / 2
 
 
@@ -94,9 +115,25 @@ SETS = {"work": "jt", "late": "jt", "done": "j", "share": "t", "unfinished": "jt
 
 
 def slot_model(name: str, machine: UnitMachine, most: float | None = None) -> tuple[pyo.ConcreteModel, list[Any]]:
-    """(a model with ``model.work[j, t]`` <= ``most``, slots of work on j in slot t, and rows (1) and (2); these columns).
+    """Build the model with ``model.work[j, t]``, slots of work on j in slot t, and rows (1) and (2).
 
     (1) ``done``: sum_t work[j, t] = p_j. (2) ``share``: sum_j work[j, t] <= 1.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    machine
+        The jobs on the machine.
+    most
+        Upper bound of ``work[j, t]``; None: no bound.
+
+    Returns
+    -------
+    model
+        The model.
+    work
+        Its columns, in the order of `UnitMachine.job`.
     """
     model = pyo.ConcreteModel(name)
     model.machine, model.grid = machine, machine.grid
@@ -115,7 +152,15 @@ def slot_model(name: str, machine: UnitMachine, most: float | None = None) -> tu
 
 
 def busy_period_ends(release: Ints, work: Ints) -> Ints:
-    """End of the busy period in which each job is released, i64[n], when no machine idles while work is left."""
+    """Return the end of the busy period in which each job is released, i64[n], on a machine that never idles with work left.
+
+    Parameters
+    ----------
+    release
+        Releases in slots, i64[n].
+    work
+        Work in slots, i64[n].
+    """
     order = np.argsort(release, kind="stable")
     # work conserving: free after job k = max over i <= k of r_i + work of i..k
     before = np.cumsum(work[order]) - work[order]
@@ -127,11 +172,27 @@ def busy_period_ends(release: Ints, work: Ints) -> Ints:
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: an objective without completion times, no common unit of time, too large."""
+    """Return why the formulation does not apply, or None: no completion times in the objective, no common unit, too large.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return inapplicable(instance, objective, WEIGHTED_COMPLETION, size)
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros of the mean-busy-time LP: every column stands in two rows."""
+    """Estimate the nonzeros of the mean-busy-time LP: every column is in two rows.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     machine = UnitMachine.of(instance, objective)
     return 2 * int(np.sum((machine.end - machine.grid.release).astype(np.float64)))

@@ -12,7 +12,7 @@ for r_j + p_j <= t < e_j.
 
 Optimum: exact for 1 | r_j, pmtn | sum w_j C_j (with integer r_j and p_j some optimal schedule preempts only at integers:
 the moments of preemption are releases or completions). Unweighted it is therefore SRPT's total completion time. For
-gangs it is a relaxation, a bound for the class ``gang``. For small instances: weighted, it is strongly NP-hard.
+gangs it is a relaxation, a bound for the class ``gang``. Use it for small instances: weighted, it is strongly NP-hard.
 Size, L = mean length of a busy period in slots: columns at most 2 n L, rows n + slots + n L, nonzeros about n L^2 / 2.
 Reference: Schrage, A proof of the optimality of the shortest remaining processing time discipline, Operations Research
 16 (1968), 687-690; the formulation is the obvious one.
@@ -36,12 +36,28 @@ NAME = "srpt-slots"
 
 
 def applies(instance: Instance, objective: str) -> str | None:
-    """None, or why not: an objective without completion times, no common unit of time, too large."""
+    """Return why the formulation does not apply, or None: no completion times in the objective, no common unit, too large.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     return inapplicable(instance, objective, WEIGHTED_COMPLETION, size)
 
 
 def size(instance: Instance, objective: str) -> int:
-    """Nonzeros: every slot of work stands in (1) and (2), and in a row of (3) for each boundary up to it."""
+    """Estimate the nonzeros: every slot of work is in (1) and (2), and in a row of (3) for each boundary up to it.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    """
     machine = UnitMachine.of(instance, objective)
     length = (machine.end - machine.grid.release).astype(np.float64)
     slack = length - machine.grid.duration
@@ -52,7 +68,29 @@ def size(instance: Instance, objective: str) -> int:
 def build(
     instance: Instance, objective: str, *, horizon: float | Floats | None = None, relax: bool = False, cut: bool = True
 ) -> pyo.ConcreteModel:
-    """The model; ``model.work[j, t]`` and ``model.late[j, t]`` with slots counted from the first arrival."""
+    """Build the model with ``model.work[j, t]`` and ``model.late[j, t]``; slots count from the first arrival.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Drop integrality.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Raises
+    ------
+    InputError
+        If the formulation does not apply.
+    InfeasibleError
+        If a job cannot complete by the horizon.
+    """
     require(applies(instance, objective), NAME)
     machine = UnitMachine.of(instance, objective, horizon, cut)
     release, duration = machine.grid.release.tolist(), machine.grid.duration.tolist()
@@ -83,7 +121,15 @@ def build(
 
 
 def end(model: Any, j: int) -> Any:
-    """C_j in seconds, an expression in ``model.late``."""
+    """Return C_j in seconds, an expression in ``model.late``.
+
+    Parameters
+    ----------
+    model
+        The model.
+    j
+        Number of the job.
+    """
     grid = model.machine.grid
     first = int(grid.release[j] + grid.duration[j])
     late = [model.late[j, t] for t in range(first, int(model.machine.end[j]))]

@@ -1,4 +1,4 @@
-"""The start-time model behind every time-indexed formulation; reading its schedule, and putting one in.
+"""Start-time model behind every time-indexed formulation, with functions that read and set its schedule.
 
 Sets: blocks b, each a way to run a job (`StartBlocks`): one a job where GPUs are counted, one a mode where they are placed;
 starts t of a block; pools v of c_v GPUs: the whole cluster, or the nodes.
@@ -8,11 +8,11 @@ Variables: start[b, t] = 1 if the job of block b starts at slot t in that way, f
     s.t. sum_{b of j, t} start[b, t] = 1                             every job j                 (1)  once
          sum_b sum_{t - p_b < s <= t} u_bv start[b, s] <= c_v        every pool v, crowded t     (2)  capacity
 
-cost(j, t) is what j pays when it completes at t: w_j C_j, w_j (C_j - r_j) or w_j max(C_j - d_j, 0); what it pays when it
-runs its fastest way from its release is taken out as a constant, which changes nothing because of (1). For the makespan:
-min M with sum (t + p_b) start[b, t] <= M (``finish``), for the largest flow time t + p_b - r_j in place of t + p_b, and M at
-least what first come, first served gives with all GPUs as one machine. A slot is crowded if the jobs that can be in process
-hold more than c_v GPUs together; rows of the others are redundant and left out.
+cost(j, t) is what j pays when it completes at t: w_j C_j, w_j (C_j - r_j) or w_j max(C_j - d_j, 0). The cost of j in its
+fastest way from its release is a constant outside the sum, which changes nothing because of (1). For the makespan the model
+is min M with sum (t + p_b) start[b, t] <= M (``finish``). For the largest flow time t + p_b - r_j replaces t + p_b. M is at
+least the value of first come, first served with all GPUs as one machine. A slot is crowded if the jobs that can be in
+process hold more than c_v GPUs together; the rows of all other slots are redundant and left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 class StartColumns:
     """Blocks i64[B] on a grid: ``job`` (nondecreasing), ``first`` and ``last`` start slot.
 
-    ``own`` i64[B]: slots that the job runs in this block where they depend on the mode; the grid then holds the fewest.
+    ``own`` i64[B]: slots that the job runs in this block, if they depend on the mode; the grid then has the fewest.
     """
 
     grid: TimeGrid
@@ -85,26 +85,51 @@ class StartColumns:
 
     @cached_property
     def end(self) -> Ints:
-        """Slot boundary at which a job completes that starts by a column."""
+        """Slot boundary at which the job of a column completes."""
         return self.slot + self.duration[self.block]
 
     def of_job(self, items: Sequence[T], j: int) -> Sequence[T]:
-        """The items (one a column) of job j."""
+        """Return the items of job j.
+
+        Parameters
+        ----------
+        items
+            One item for each column.
+        j
+            Number of the job.
+        """
         return items[self.job_offset[j] : self.job_offset[j + 1]]
 
     def in_process(self, items: Sequence[T], slot: int, blocks: Ints | None = None) -> list[T]:
-        """The items (one a column) of all columns whose job runs during a slot, of all blocks or some."""
+        """Return the items of all columns whose job runs during a slot.
+
+        Parameters
+        ----------
+        items
+            One item for each column.
+        slot
+            The slot.
+        blocks
+            Blocks that count, i64[k]; None: all.
+        """
         begin = np.maximum(self.first, slot - self.duration + 1)
         end = np.minimum(self.last, slot)
-        here = np.flatnonzero(begin <= end) if blocks is None else blocks[begin[blocks] <= end[blocks]]
-        shift = (self.offset[:-1] - self.first)[here]
-        ranges = zip((begin[here] + shift).tolist(), (end[here] + shift + 1).tolist(), strict=True)
+        running = np.flatnonzero(begin <= end) if blocks is None else blocks[begin[blocks] <= end[blocks]]
+        shift = (self.offset[:-1] - self.first)[running]
+        ranges = zip((begin[running] + shift).tolist(), (end[running] + shift + 1).tolist(), strict=True)
         return list(chain.from_iterable(items[a:b] for a, b in ranges))
 
     def crowded(self, held: Ints, capacity: int) -> list[int]:
-        """Slots at which jobs could hold more than ``capacity`` GPUs: rows of all other slots are redundant.
+        """Return the slots at which jobs could hold more than ``capacity`` GPUs: rows of all other slots are redundant.
 
-        ``held`` i64[B]: GPUs a block holds (of one pool). A job counts once however many blocks it has: the most.
+        A job counts once, with the block that holds most.
+
+        Parameters
+        ----------
+        held
+            GPUs of one pool that a block holds, i64[B].
+        capacity
+            GPUs of the pool.
         """
         change = np.zeros(int((self.last + self.duration).max()) + 1, dtype=np.int64)
         most = np.zeros(self.grid.release.size, dtype=np.int64)
@@ -117,9 +142,24 @@ class StartColumns:
         return np.flatnonzero(np.cumsum(change) > capacity).tolist()
 
     def costs(self, instance: Instance, objective: str) -> tuple[Floats, float]:
-        """(cost of every column, constant) of an objective that is a sum over jobs, in its own unit.
+        """Return the cost of every column and a constant, for an objective that is a sum over jobs, in its own unit.
 
-        The constant is what the jobs pay when each starts at its release; a column costs what comes on top.
+        The constant is what the jobs pay if each starts at its release; the cost of a column is what its job pays in
+        addition.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+
+        Returns
+        -------
+        cost
+            Cost of every column, f64.
+        constant
+            The constant.
         """
         goal = get_objective(objective)
         data = (instance.arrival, instance.weight, instance.due)
@@ -129,17 +169,25 @@ class StartColumns:
         return np.asarray(paid - least[job], dtype=np.float64), float(np.sum(least))
 
     def column_of(self, block: Ints, slot: Ints) -> Ints:
-        """Column of each (block, start slot); -1 where there is none."""
+        """Return the column of each (block, start slot); -1 if there is none.
+
+        Parameters
+        ----------
+        block
+            Blocks, i64[k].
+        slot
+            Start slots, i64[k].
+        """
         inside = (self.first[block] <= slot) & (slot <= self.last[block])
         return np.where(inside, self.offset[block] + slot - self.first[block], -1)
 
 
 @dataclass(frozen=True)
 class StartBlocks:
-    """The ways to run the jobs: B blocks, those of a job adjacent. What tells one start-time formulation from another.
+    """Ways to run the jobs: B blocks, those of a job adjacent.
 
-    ``job`` i64[B]; ``slots`` i64[B] that the job runs; ``held`` i64[B, R] GPUs it holds of each of R pools (one pool where
-    GPUs are ``counted``, else the nodes); ``capacity`` i64[R].
+    Start-time formulations differ in their blocks. ``job`` i64[B]; ``slots`` i64[B] that the job runs; ``held`` i64[B, R]
+    GPUs it holds of each of R pools (one pool where GPUs are ``counted``, else the nodes); ``capacity`` i64[R].
     """
 
     grid: TimeGrid
@@ -150,7 +198,19 @@ class StartBlocks:
     counted: bool = False
 
     def size(self, instance: Instance, objective: str, latest_end: Ints | None = None) -> int:
-        """Nonzeros: a start stands in ``once``, in a row a slot and pool that it uses, and for a maximum in one more."""
+        """Estimate the nonzeros.
+
+        A start is in ``once``, in one row for each slot and pool that it uses, and for a maximum in one row more.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+        latest_end
+            Latest end of every block in slots, i64[B]; None: the proved one.
+        """
         latest_end = self._latest_ends(instance) if latest_end is None else latest_end
         windows = latest_end - self.slots - self.grid.release[self.job] + 1
         rows = self.slots * np.count_nonzero(self.held, axis=1) + (2 if get_objective(objective).maximum else 1)
@@ -159,10 +219,33 @@ class StartBlocks:
     def columns(
         self, instance: Instance, objective: str, horizon: float | Floats | None, cut: bool = True
     ) -> tuple[StartColumns, Ints]:
-        """The starts that are provably enough and end by ``horizon`` (seconds), and the blocks that have any.
+        """Return the starts that are provably enough and end by ``horizon``, and the blocks that have any.
 
-        Without ``cut`` all that end by the horizon. Raises `InfeasibleError` when a job cannot complete by the horizon in
-        any way, `InputError` where all starts would be too many.
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+        horizon
+            Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+            provably keeps an optimal schedule.
+        cut
+            Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+        Returns
+        -------
+        columns
+            The starts.
+        kept
+            Numbers of the blocks that have a start.
+
+        Raises
+        ------
+        InfeasibleError
+            If a job cannot complete by the horizon in any way.
+        InputError
+            If there would be too many starts without ``cut``.
         """
         release, latest_end = self.grid.release, self._latest_ends(instance)
         goal = get_objective(objective)
@@ -170,7 +253,7 @@ class StartBlocks:
             one_by_one = release.max() + np.maximum.reduceat(self.slots, self._first).sum()
             latest_end = np.full_like(self.job, one_by_one)
         elif goal.maximum:
-            # no optimal schedule is worse than a list schedule, whatever the ways: every job in its fastest ones in turn
+            # no optimal schedule is worse than a list schedule, which here uses the fastest ways of every job in turn
             fastest = np.flatnonzero(self.slots == np.minimum.reduceat(self.slots, self._first)[self.job])
             every = np.arange(release.size)
             count = np.bincount(self.job[fastest], minlength=every.size)
@@ -199,7 +282,8 @@ class StartBlocks:
         return np.searchsorted(self.job, np.arange(self.grid.release.size)).astype(np.int64)
 
     def _latest_ends(self, instance: Instance) -> Ints:
-        # `latest_starts` grows with the durations and falls with the GPUs that block a job: the longest, the least blocked
+        # `latest_starts` grows with the durations and falls with the GPUs that block a job: take the longest and the
+        # least
         free = np.where(self.held > 0, self.capacity - self.held + 1, np.iinfo(np.int64).max)
         blocked = np.minimum.reduceat(free.min(axis=1), self._first)
         longest = np.maximum.reduceat(self.slots, self._first)
@@ -207,16 +291,39 @@ class StartBlocks:
 
 
 def largest(goal: Objective, end: Ints, release: Ints) -> Ints:
-    """What jobs pay for an objective that is a maximum, in slots: their end, or less their release."""
+    """Return what jobs pay for an objective that is a maximum, in slots: their end, or their end minus their release.
+
+    Parameters
+    ----------
+    goal
+        The objective.
+    end
+        Ends in slots.
+    release
+        Releases in slots.
+    """
     return np.asarray(goal.term(end, release, 1, np.inf))
 
 
 def least_maximum(goal: Objective, grid: TimeGrid, gpus: Ints, capacity: int) -> int:
-    """A lower bound on a maximum in slots: work released in some slots, and every job alone."""
+    """Return a lower bound on a maximum, in slots, from the released work and from every job alone.
+
+    Parameters
+    ----------
+    goal
+        The objective.
+    grid
+        Releases and durations in slots.
+    gpus
+        GPUs of each job, i64[n].
+    capacity
+        GPUs of the cluster.
+    """
     order = np.argsort(grid.release, kind="stable")
     release, work = grid.release[order], (gpus * grid.duration)[order]
     before = np.cumsum(work) - work
-    busy = before + work + np.maximum.accumulate(release * capacity - before)  # first come, first served by all GPUs
+    # first come, first served with all GPUs for each job
+    busy = before + work + np.maximum.accumulate(release * capacity - before)
     together = largest(goal, -(-busy // capacity), release)
     return int(max(together.max(), largest(goal, grid.release + grid.duration, grid.release).max()))
 
@@ -232,9 +339,34 @@ def start_model(
     relax: bool = False,
     cut: bool = True,
 ) -> tuple[pyo.ConcreteModel, Ints]:
-    """(the model with ``model.start[b, t]`` and ``model.columns``, the blocks that it has, numbered anew).
+    """Build the model with ``model.start[b, t]`` and ``model.columns``; blocks that have no start are left out.
 
-    Rows of ``capacity`` are those of (slot) where GPUs are counted, else of (node, slot).
+    Rows of ``capacity`` are indexed by slot where GPUs are counted, else by (node, slot).
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective.
+    blocks
+        Ways to run the jobs.
+    horizon
+        Latest completion allowed, in seconds: one number, or f64[n] with one for each job. None: a horizon that
+        provably keeps an optimal schedule.
+    relax
+        Drop integrality.
+    cut
+        Leave out starts that are provably needless; without it every start that ends by the horizon is kept.
+
+    Returns
+    -------
+    model
+        The model, with its blocks renumbered from 0.
+    kept
+        Numbers in ``blocks`` of the model's blocks.
     """
     columns, kept = blocks.columns(instance, objective, horizon, cut)
     held = blocks.held[kept]
@@ -274,12 +406,20 @@ def start_model(
 
 
 def _paid(columns: StartColumns, goal: Objective) -> Ints:
-    """What the job of every column pays by it, in slots, of a maximum."""
+    """Return what the job of every column pays, in slots, for an objective that is a maximum."""
     return largest(goal, columns.end, columns.grid.release[columns.job[columns.block]])
 
 
 def end(model: Any, j: int) -> Any:
-    """C_j in seconds, an expression in ``model.start``; (1) makes it the end of the start that is taken."""
+    """Return C_j in seconds, an expression in ``model.start``; by (1) it is the end of the chosen start.
+
+    Parameters
+    ----------
+    model
+        The model.
+    j
+        Number of the job.
+    """
     columns: StartColumns = model.columns
     own = slice(columns.job_offset[j], columns.job_offset[j + 1])
     if not isinstance(model.start, pyo.Var):
@@ -288,7 +428,25 @@ def end(model: Any, j: int) -> Any:
 
 
 def chosen(model: Any) -> tuple[Ints, Floats]:
-    """(the block of every job i64[n], its start in seconds f64[n]) in the values loaded in ``model.start``."""
+    """Return the block of every job and its start, from the values loaded in ``model.start``.
+
+    Parameters
+    ----------
+    model
+        The model, with values loaded.
+
+    Returns
+    -------
+    block
+        Block of every job, i64[n].
+    start
+        Start of every job in seconds, f64[n].
+
+    Raises
+    ------
+    InputError
+        If the values do not start every job once.
+    """
     columns: StartColumns = model.columns
     if isinstance(model.start, pyo.Var):
         value = np.array([v.value or 0.0 for v in model.start.values()])
@@ -297,12 +455,29 @@ def chosen(model: Any) -> tuple[Ints, Floats]:
     column = np.flatnonzero(value > 0.5)
     block = columns.block[column]
     if not np.array_equal(columns.job[block], np.arange(columns.grid.release.size)):
-        raise InputError("no integer solution is in the model that starts every job once: solve it, not relaxed, first")
+        raise InputError(
+            "the model has no integer solution that starts every job once: solve it first, without relaxation"
+        )
     return block, columns.grid.seconds(columns.slot[column])
 
 
 def choose(model: Any, block: Ints, slot: Ints) -> None:
-    """Put the schedule that starts job j in ``block[j]`` at ``slot[j]`` on all variables of the model."""
+    """Put the schedule that starts job j in ``block[j]`` at ``slot[j]`` on all variables of the model.
+
+    Parameters
+    ----------
+    model
+        The model.
+    block
+        Block of every job, i64[n].
+    slot
+        Start slot of every job, i64[n].
+
+    Raises
+    ------
+    InputError
+        If a job completes after the horizon of the model.
+    """
     columns: StartColumns = model.columns
     column = columns.column_of(block, slot)
     if np.any(column < 0):

@@ -1,12 +1,12 @@
-"""The worst instance of 1 | r_j | sum w_j C_j for a queue order without preemption: a bilevel program as a single one.
+"""Worst instance of 1 | r_j | sum w_j C_j for a queue order without preemption: a bilevel program as a single one.
 
 The leader chooses an instance, the follower its best schedule. The ratio of the two values is a maximum over instances and
-schedules at once, so that the follower's choice belongs to the same program; what the policy does is in the constraints.
-The optimum for the ratio a / b is above 0 if and only if some instance has a larger one (Dinkelbach).
+schedules at once, so the follower's choice belongs to the same program. The constraints describe what the policy does.
+The optimum for the ratio a / b is above 0 if and only if some instance has a larger ratio (Dinkelbach).
 
-Sets: jobs k = 1..n in the order in which the policy runs them, which is that of the rows, so that ties of keys are its
-own; quantities q: duration, weight, arrival, each with its integer values v; cells: one value of every quantity on which
-the key depends.
+Sets: jobs k = 1..n in the order in which the policy runs them, which is that of the rows, so that ties of keys are
+resolved as the policy does; quantities q: duration, weight, arrival, each with its integer values v; cells: one value of
+every quantity on which the key depends.
 Data: P, W, R, the largest duration, weight and arrival; rank of the key of every cell, K the largest; a, b; H = R + n P, by
 which everything is done in either schedule.
 Variables: number[q, k] integer, in short p_k, w_k, r_k; equal[q, k, v] = 1 if it is v, for every q that the key depends on
@@ -29,7 +29,7 @@ part[s, k, v] the completion (or flow) time of k in schedule s if its weight is 
          value = sum_kv v part[policy, k, v],  best = sum_kv v part[best, k, v]                             (11)  total
          sum_v part[s, k, v] = C_k (- r_k),  part[s, k, v] <= H equal[weight, k, v]                         (12)  shared
 
-(9) and (10) follow for integers; they make the relaxation strong. (6) knows that times are integers.
+(9) and (10) are implied for integers; they make the relaxation strong. (6) uses that times are integers.
 
 Optimum: above 0 if and only if an instance has a larger ratio than a / b. Size, with D values in the unary quantities and
 c cells: columns O(n^2 + n (D + c)), rows O(n^2 + n D).
@@ -56,10 +56,10 @@ LEAST = (1, 1, 0)
 
 @dataclass(frozen=True)
 class QueueOrder:
-    """A queue order over all jobs of a range, and what is asked of ``jobs`` of them.
+    """A queue order over all jobs of a range, and the number ``jobs`` of them in the instance.
 
     ``rank`` i64[P, W, R + 1]: the rank, from 0, of the key of a job with duration p, weight w and arrival r at
-    [p - 1, w - 1, r]; equal keys have equal ranks. ``weighted``: w_j counts in the objective; ``flow``: so does r_j.
+    [p - 1, w - 1, r]; equal keys have equal ranks. ``weighted``: w_j counts in the objective; ``flow``: r_j counts too.
     """
 
     jobs: int
@@ -69,22 +69,36 @@ class QueueOrder:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """The quantities, by position, on which the rank depends."""
+        """Positions of the quantities on which the rank depends."""
         return tuple(q for q, size in enumerate(self.rank.shape) if size > 1 and np.diff(self.rank, axis=q).any())
 
     def values(self, q: int) -> range:
-        """Those of a quantity."""
+        """Return the values of a quantity.
+
+        Parameters
+        ----------
+        q
+            Position of the quantity in `QUANTITIES`.
+        """
         return range(LEAST[q], LEAST[q] + self.rank.shape[q])
 
     @property
     def horizon(self) -> int:
-        """H = R + n P."""
+        """Time H = R + n P by which both schedules are over."""
         return self.values(2)[-1] + self.jobs * self.values(0)[-1]
 
 
 @collector_paused
 def build(order: QueueOrder) -> pyo.ConcreteModel:
-    """The model with a = b = 1: ``model.number[q, k]`` with q = 0, 1, 2 for p, w, r, ``model.value``, ``model.best``."""
+    """Build the model with a = b = 1.
+
+    The model has ``number[q, k]`` with q = 0, 1, 2 for p, w, r, ``value`` and ``best``.
+
+    Parameters
+    ----------
+    order
+        The queue order.
+    """
     model = pyo.ConcreteModel(NAME)
     _jobs(model, order)
     _policy(model, order, _ranks(model, order))
@@ -125,7 +139,7 @@ def _jobs(model: Any, order: QueueOrder) -> None:
 
 
 def _ranks(model: Any, order: QueueOrder) -> list[Any]:
-    """The rank of every job, linear in the cells."""
+    """Return the rank of every job, linear in the cells."""
     used, jobs = order.used, range(order.jobs)
     cells = list(product(*(order.values(q) for q in used)))
     at = [np.array([c[used.index(q)] - LEAST[q] if q in used else 0 for c in cells], dtype=np.int64) for q in range(3)]
@@ -141,7 +155,7 @@ def _ranks(model: Any, order: QueueOrder) -> list[Any]:
 
 
 def _policy(model: Any, order: QueueOrder, rank: list[Any]) -> None:
-    # what an order without preemption does, in the order of its starts
+    # constraints for an order without preemption, in the order of its starts
     n, horizon, latest = order.jobs, order.horizon, order.values(2)[-1]
     jobs, after = range(n), [(k, j) for k in range(n) for j in range(k + 1, n)]
     model.start = pyo.Var(jobs, bounds=(0, horizon))
@@ -191,6 +205,14 @@ def _column(model: Any, q: int, jobs: range) -> list[Any]:
 
 
 def rows(model: Any, order: QueueOrder) -> tuple[tuple[int, int, int], ...]:
-    """Duration, weight and arrival of the jobs of a solved model, in the order in which the policy runs them."""
+    """Return duration, weight and arrival of the jobs of a solved model, in the order in which the policy runs them.
+
+    Parameters
+    ----------
+    model
+        The solved model.
+    order
+        The queue order.
+    """
     number = {key: round(variable.value) for key, variable in model.number.items() if variable.value is not None}
     return tuple((number[0, k], number.get((1, k), 1), number.get((2, k), 0)) for k in range(order.jobs))

@@ -1,1 +1,1 @@
-"""Where instances come from: files, shipped ones by name, traces by dialect, recipes by seed."""
+"""Sources of instances: files, shipped instances by name, traces by dialect, recipes by seed."""

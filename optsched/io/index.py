@@ -1,9 +1,9 @@
-"""The index of the instance library, ``instances/index.csv``, and the archives of proofs beside it.
+"""Index of the instance library, ``instances/index.csv``, and the archives of proofs next to it.
 
-One row an instance: how it is made, the best value and bound that are known, and who proved them. Most instances are made
-again from recipe, seed and parameters, and known by their digest; those with a ``file`` are stored, too. The best schedule
-and the certificate of the bound are in ``instances/proofs/SUITE.zip``, as ``NAME.schedule.json`` (or ``.schedule.parquet``,
-a log of tasks) and ``NAME.certificate.json``.
+There is one row an instance: how it is made, the best known value and bound, and the methods that proved them. Most
+instances are made again from recipe, seed and parameters, and identified by their digest; those with a ``file`` are stored,
+too. The best schedule and the certificate of the bound are in ``instances/proofs/SUITE.zip``, as ``NAME.schedule.json`` (or
+``.schedule.parquet``, a log of tasks) and ``NAME.certificate.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from optsched.registry import check_known
 
 INDEX, PROOFS = "index.csv", "proofs"
 SEPARATOR = "; "  # between parameters of a recipe, and between methods
-FIXED = (1980, 1, 1, 0, 0, 0)  # the date of every file in an archive: equal content, equal bytes
+FIXED = (1980, 1, 1, 0, 0, 0)  # date of every file in an archive, so that equal content gives equal bytes
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,16 @@ class LibraryEntry:
     ------
     name, suite : its name, and the set of like instances that it belongs to.
     problem : in Graham's notation. ``jobs``, ``gpus``: its size.
-    objective, schedule_class : what is minimised (``total_utility``: maximised) over which schedules (column ``class``).
+    objective, schedule_class : the objective that is minimised (``total_utility``: maximised), and the class of schedules
+        (column ``class``).
     value : of the best schedule known. ``bound``: the best proven bound; both rounded to the safe side. None: unknown.
-    solved : are they the optimum, proved? ``proved_by``: the methods that proved it independently of each other, and the
-        certificate where it closes the gap.
+    solved : whether they are the optimum, proved. ``proved_by``: the methods that proved it independently of each other, and
+        the certificate if it closes the gap.
     found_by, bound_by : the method, policy or kind of certificate that value and bound come from.
     certified : the bound that the stored ``certificate`` (its kind) proves from the instance alone; it may be weaker than
-        ``bound``, for which a search by the method ``bound_by`` vouches.
+        ``bound``, which a search by the method ``bound_by`` proved.
     seconds : CPU time of the proof, all methods together.
-    recipe, seed, parameters : `optsched.generate` makes the instance of them; parameters as ``"key=value; ..."``.
+    recipe, seed, parameters : `optsched.generate` makes the instance from them; parameters as ``"key=value; ..."``.
     file : of a stored instance, else empty. ``digest``: of the instance (`Instance.digest`).
     """
 
@@ -74,12 +75,12 @@ class LibraryEntry:
 
     @property
     def optimum(self) -> float | None:
-        """The proven optimal value; None where it is not known."""
+        """Proven optimal value; None if it is not known."""
         return self.value if self.solved else None
 
     @property
     def known(self) -> str:
-        """What is known of the optimum, in a few words."""
+        """Short text on what is known of the optimum."""
         if self.optimum is not None:
             return f"optimum {self.optimum:.10g}"
         bound, value = ("unknown" if each is None else f"{each:.10g}" for each in (self.bound, self.value))
@@ -94,17 +95,17 @@ _REQUIRED = ("name", "suite", "problem", "objective", "class", "solved", "recipe
 
 
 def index() -> pl.DataFrame:
-    """The index as it is; without rows where there is none. `InputError` when it is invalid."""
+    """Return the index as a table, without rows if there is none; `InputError` if it is invalid."""
     return _read()[0]
 
 
 def entries() -> tuple[LibraryEntry, ...]:
-    """All instances of the library, in the order of the index; none where there is none. `InputError` when it is invalid."""
+    """Return all instances of the library in the order of the index; `InputError` if it is invalid."""
     return _read()[1]
 
 
 def shipped() -> list[LibraryEntry]:
-    """The instances that are stored as files, in the order of the index: those of the suites that ratios are kept for."""
+    """Return the instances that are stored as files, in the order of the index: those of the suites with kept ratios."""
     return [each for each in entries() if each.file]
 
 
@@ -115,7 +116,7 @@ def _read() -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
 
 @lru_cache(maxsize=2)
 def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry, ...]]:
-    # asked for with every instance of a suite
+    # cached, because it is read with every instance of a suite
     if content.partition(b"\n")[0].rstrip() != ",".join(COLUMNS).encode():
         raise InputError("wrong columns", file=file, row=1, legal=",".join(COLUMNS))
     try:
@@ -138,7 +139,18 @@ def _parsed(content: bytes, file: str) -> tuple[pl.DataFrame, tuple[LibraryEntry
 
 
 def entry(name: str) -> LibraryEntry:
-    """The entry of that name; `InputError` with near matches."""
+    """Return the entry of an instance.
+
+    Parameters
+    ----------
+    name
+        Name of the instance.
+
+    Raises
+    ------
+    InputError
+        If the library has no such instance; the message has near matches.
+    """
     check_legal(isinstance(name, str), "instance", name, "a name")
     every = {each.name: each for each in entries()}
     check_known(name, every, "instance", "there is no instance of this name in the library", value=name)
@@ -146,13 +158,27 @@ def entry(name: str) -> LibraryEntry:
 
 
 def parameters_of(text: str) -> dict[str, str]:
-    """``"key=value; ..."`` as a mapping."""
+    """Return ``"key=value; ..."`` as a mapping.
+
+    Parameters
+    ----------
+    text
+        The text.
+    """
     pairs = (each.partition("=") for each in text.split(SEPARATOR) if each)
     return {key: value for key, _, value in pairs}
 
 
 def write_index(rows: Iterable[LibraryEntry], folder: Path) -> None:
-    """Write the index, whole or not at all."""
+    """Write the index, completely or not at all.
+
+    Parameters
+    ----------
+    rows
+        The entries.
+    folder
+        Folder of the index.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -163,7 +189,15 @@ def write_index(rows: Iterable[LibraryEntry], folder: Path) -> None:
 
 
 def extracted(each: LibraryEntry, folder: Path) -> list[Path]:
-    """The files of proofs of one instance, copied into ``folder``."""
+    """Copy the files of proofs of one instance into a folder, and return them.
+
+    Parameters
+    ----------
+    each
+        Entry of the instance.
+    folder
+        The folder.
+    """
     archive = instances_folder().joinpath(PROOFS, f"{each.suite}.zip")
     if not archive.is_file():
         return []
@@ -173,7 +207,17 @@ def extracted(each: LibraryEntry, folder: Path) -> list[Path]:
 
 
 def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
-    """Write the archive of a suite, whole or not at all; equal files give equal bytes."""
+    """Write the archive of a suite, completely or not at all; equal files give equal bytes.
+
+    Parameters
+    ----------
+    suite
+        Name of the suite.
+    files
+        Content of every file, by name.
+    folder
+        Folder of the index.
+    """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(files):
@@ -184,6 +228,9 @@ def write_proofs(suite: str, files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def instances_folder() -> Traversable:
-    """In a wheel the folder lies inside the package; in a checkout beside it (pyproject.toml maps one to the other)."""
+    """Return the folder of instances: inside the package in a wheel, next to it in a checkout.
+
+    pyproject.toml maps one to the other.
+    """
     inside = importlib.resources.files("optsched").joinpath("_instances")
     return inside if inside.is_dir() else Path(__file__).resolve().parents[2] / "instances"

@@ -1,4 +1,4 @@
-"""The instance library: what is known of every instance, the best schedules and certificates, and what a submission adds."""
+"""Instance library: the best known schedule and certificate of every instance, and the check of submissions."""
 
 from __future__ import annotations
 
@@ -30,29 +30,36 @@ from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
 from optsched.registry import known_name
 
-ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # the classes in which nobody is preempted
-# Of the classes of the library those that contain it: a bound for one of them is a bound for it.
+ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # classes without preemption
+# For each class of the library the classes that contain it: a bound for one of them is a bound for it.
 LARGER = {
     "gang-nonpreemptive": ("gang", "forking", "gpu-sharing", "elastic"),
     "gang": ("forking", "gpu-sharing", "elastic"),
     "gpu-sharing-nonpreemptive": ("gpu-sharing",),
 }
-ROUNDING, ROUNDED = Fraction(1, 10**12), " up to rounding"  # relative; and what is said of a proof that rests on it
+ROUNDING, ROUNDED = Fraction(1, 10**12), " up to rounding"  # relative; and the words for a proof that depends on it
 LEGAL = "a schedule (.json, .parquet) or a certificate (.json) of an instance of the library"
 
 
 def library(suite: str | None = None, solved: bool | None = None) -> Table:
-    """The instance library as a polars frame: a row an instance, the columns of `LibraryEntry` and ``gap``.
+    """Return the instance library as a polars frame: a row an instance, the columns of `LibraryEntry` and ``gap``.
+
+    `load` takes a name of the table, and `best_known` gives the best schedule and the certificate of the library.
 
     Parameters
     ----------
-    suite : only that one (`optsched library list`); None: all.
-    solved : True: only instances whose optimum is proved; False: only open ones, with an interval; None: both.
+    suite
+        Only this suite (`optsched library list`); None: all.
+    solved
+        True: only instances whose optimum is proved; False: only open ones, with an interval; None: both.
 
-    `load` takes a name, and `best_known` gives the best schedule and the certificate that the library has.
+    Raises
+    ------
+    InputError
+        If there is no such suite; the message has near matches.
 
-    Raises `InputError` for a suite that there is none of, with near matches.
-
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.library("rigid", solved=True).select("name", "jobs", "value").head(2).rows()
     [('rigid-06-1', 6, 156.0), ('rigid-06-2', 6, 71.0)]
@@ -72,15 +79,15 @@ def library(suite: str | None = None, solved: bool | None = None) -> Table:
 
 
 class BestKnown:
-    """What is known of an instance: the best schedule and certificate, and what searches proved.
+    """Best known schedule and certificate of an instance, and the results of searches.
 
     Fields
     ------
     entry, instance : the row of the index, and the instance.
-    schedule, value : the best one, exactly what it is worth (a fraction), and ``found_by`` whom; None without one.
-    certificate : of the best bound that is proved from the instance alone.
-    bound : the best proven bound, exactly, and ``bound_by`` whom: the certificate, or a search where that is more.
-    proved_by : who proved that the value is the optimum; empty where nobody did.
+    schedule, value : the best one, its exact value (a fraction), and ``found_by``, the method that found it; None
+    without one. certificate : of the best bound that is proved from the instance alone.
+    bound : the best proven bound, exactly, and ``bound_by``: the certificate, or a search if its bound is better.
+    proved_by : methods that proved that the value is the optimum; empty if there are none.
     """
 
     def __init__(self, entry: LibraryEntry, instance: Instance) -> None:
@@ -98,11 +105,27 @@ class BestKnown:
         return f"BestKnown({self.entry.name}: {self.entry.known})"
 
     def better(self, one: Fraction, other: Fraction | None) -> bool:
-        """Is a value of a schedule better than another one? (Of a bound: weaker.)"""
+        """Return whether a value of a schedule is better than another one (for bounds: weaker).
+
+        Parameters
+        ----------
+        one
+            The value.
+        other
+            The other value; None: there is none.
+        """
         return other is None or (one > other if self.goal.gain else one < other)
 
     def offer(self, schedule: Schedule | None, who: str) -> None:
-        """A schedule, to keep if it is certainly better, and the referee accepts it."""
+        """Keep a schedule if it is certainly better, and the referee accepts it.
+
+        Parameters
+        ----------
+        schedule
+            The schedule; None: there is none.
+        who
+            Method that found it.
+        """
         preemptive = self.entry.schedule_class not in ALONE_TOO
         if schedule is not None and not check_schedule(self.instance, schedule, preemptive=preemptive):
             value = self.worth(schedule)
@@ -110,7 +133,15 @@ class BestKnown:
                 self.schedule, self.value, self.found_by = schedule, value, who
 
     def worth(self, schedule: Schedule) -> Fraction:
-        """What an accepted schedule adds up to; where the data are integers and that is none, what it certainly reaches."""
+        """Return the value of an accepted schedule.
+
+        If the data are integers and the value is not, it is the integer that the schedule certainly reaches.
+
+        Parameters
+        ----------
+        schedule
+            The schedule.
+        """
         value = schedule_value(self.instance, schedule, self.goal.name)
         if self.instance.integral and value.denominator != 1:
             certain = self.certain(schedule)
@@ -118,22 +149,57 @@ class BestKnown:
         return value
 
     def certain(self, schedule: Schedule) -> Fraction | None:
-        """What it certainly reaches, whatever the referee forgave it (`optsched.check.certain_times`)."""
+        """Return the value that a schedule certainly reaches (`optsched.check.certain_times`).
+
+        It is the value without the referee's tolerance.
+
+        Parameters
+        ----------
+        schedule
+            The schedule.
+        """
         preemptive = self.entry.schedule_class not in ALONE_TOO
         return certain_value(self.instance, schedule, self.goal.name, preemptive=preemptive)
 
     def certainly(self, schedule: Schedule, than: Fraction) -> bool:
-        """Is it better than a value, and not by what the referee forgives?"""
+        """Return whether a schedule is better than a value by more than the referee's tolerance.
+
+        Parameters
+        ----------
+        schedule
+            The schedule.
+        than
+            The value.
+        """
         certain = self.certain(schedule)
         return certain is not None and self.better(certain, than)
 
     def raise_bound(self, value: Fraction | None, who: str) -> None:
-        """A bound, to keep if it is stronger."""
+        """Keep a bound if it is stronger.
+
+        Parameters
+        ----------
+        value
+            The bound; None: there is none.
+        who
+            Method that proved it.
+        """
         if value is not None and (self.bound is None or self.better(self.bound, value)):
             self.bound, self.bound_by = value, who
 
     def offer_certificate(self, certificate: Certificate | None) -> None:
-        """A certificate, to keep if it is stronger; of equal ones the first. `CertificateError` where it does not hold."""
+        """Keep a certificate if it is stronger; of equal ones the first.
+
+        Parameters
+        ----------
+        certificate
+            The certificate; None: there is none.
+
+        Raises
+        ------
+        CertificateError
+            If the certificate does not hold.
+        """
         if certificate is None or certificate.schedule_class not in self.classes:
             return
         certificate.verify(self.instance)
@@ -142,7 +208,18 @@ class BestKnown:
         self.raise_bound(certificate.value, certificate.kind)
 
     def settled(self, optima: Mapping[str, Fraction | None]) -> BestKnown:
-        """This, with who proved the optimum; raises `OptschedError` where value, bound and ``optima`` do not agree."""
+        """Return this object with the methods that proved the optimum.
+
+        Parameters
+        ----------
+        optima
+            Optimum that each method proved.
+
+        Raises
+        ------
+        OptschedError
+            If value, bound and ``optima`` do not agree.
+        """
         certified = self.certificate is not None and self.certificate.value == self.value
         self.proved_by = (*optima, self.certificate.kind) if certified and self.certificate else tuple(optima)
         crossed = self.value is not None and self.bound is not None and self.better(self.value, self.bound)
@@ -156,7 +233,13 @@ class BestKnown:
         return self
 
     def joined(self, other: BestKnown) -> BestKnown:
-        """The better of both; searches that proved this optimum go before those that proved the other's."""
+        """Return the better of both; searches that proved this optimum precede those that proved the other's.
+
+        Parameters
+        ----------
+        other
+            The other one.
+        """
         optima = self.searched or other.searched
         self.offer(other.schedule, other.found_by)
         self.offer_certificate(other.certificate)
@@ -165,12 +248,18 @@ class BestKnown:
 
     @property
     def searched(self) -> dict[str, Fraction | None]:
-        """Who proved the optimum by search, and which."""
+        """Optimum of each search that proved it."""
         kind = None if self.certificate is None else self.certificate.kind
         return {name: self.value for name in self.proved_by if name != kind}
 
     def row(self, seconds: float) -> LibraryEntry:
-        """The entry with all that is known."""
+        """Return the entry with all that is known.
+
+        Parameters
+        ----------
+        seconds
+            CPU time of the proof.
+        """
 
         def number(value: Fraction | None, up: bool) -> float | None:
             return None if value is None else short_number(-rounded_down(-value) if up else rounded_down(value))
@@ -194,7 +283,13 @@ class BestKnown:
         )
 
     def save(self, folder: Path) -> list[Path]:
-        """Write schedule and certificate, as they are in the archives; the files."""
+        """Write schedule and certificate as they are in the archives, and return the files.
+
+        Parameters
+        ----------
+        folder
+            Folder of the files.
+        """
         for old in folder.glob(f"{self.entry.name}.*"):
             old.unlink()
         if isinstance(self.schedule, TaskSchedule):
@@ -208,15 +303,35 @@ class BestKnown:
 
 
 def near(one: Fraction | None, other: Fraction | None) -> bool:
-    """Are two values the same but for the rounding of times to floats?"""
+    """Return whether two values are equal up to the rounding of times to floats.
+
+    Parameters
+    ----------
+    one
+        A value; None: there is none.
+    other
+        Another value; None: there is none.
+    """
     return one == other or (one is not None and other is not None and abs(one - other) <= ROUNDING * abs(other))
 
 
 def best_known(name: str) -> BestKnown:
-    """The best schedule and certificate that the library has of an instance, refereed and verified anew.
+    """Return the best schedule and certificate of the library for an instance, checked and verified again.
 
-    Raises `InputError` for an unknown name, `OptschedError` where what the library has does not hold.
+    Parameters
+    ----------
+    name
+        Name of the instance.
 
+    Raises
+    ------
+    InputError
+        If the name is unknown.
+    OptschedError
+        If the content of the library does not hold.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> best = osd.best_known("rigid-06-1")
     >>> best.value, best.bound, best.proved_by[:2]
@@ -226,7 +341,22 @@ def best_known(name: str) -> BestKnown:
 
 
 def read_proof(each: LibraryEntry, instance: Instance, files: Iterable[Path]) -> BestKnown:
-    """What the files and the entry say, once the referee and the verifier accept the files; `OptschedError` otherwise."""
+    """Return the content of files and entry, after the referee and the verifier accept the files.
+
+    Parameters
+    ----------
+    each
+        Entry of the instance.
+    instance
+        Jobs and cluster.
+    files
+        Schedule and certificate.
+
+    Raises
+    ------
+    OptschedError
+        If a file does not hold.
+    """
     found = BestKnown(each, instance)
     for path in files:
         verdict = check_file(path, instance, preemptive=each.schedule_class not in ALONE_TOO, forking=False)
@@ -242,13 +372,29 @@ def read_proof(each: LibraryEntry, instance: Instance, files: Iterable[Path]) ->
 
 
 def in_library(each: LibraryEntry, instance: Instance) -> BestKnown:
-    """What the library has of an instance, refereed and verified anew."""
+    """Return the content of the library for an instance, checked and verified again.
+
+    Parameters
+    ----------
+    each
+        Entry of the instance.
+    instance
+        Jobs and cluster.
+    """
     with tempfile.TemporaryDirectory() as folder:
         return read_proof(each, instance, extracted(each, Path(folder)))
 
 
 def read_schedule(path: Path, instance: Instance) -> Schedule:
-    """A schedule file, or a file of tasks."""
+    """Return the schedule in a schedule file or a file of tasks.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        Jobs and cluster.
+    """
     if path.suffix.lower() == ".parquet" and is_task_claim(read_bytes(path)):
         return TaskSchedule.load_tasks(path, instance)
     return Schedule.load(path, instance)
@@ -256,12 +402,12 @@ def read_schedule(path: Path, instance: Instance) -> Schedule:
 
 @dataclass(frozen=True)
 class Submission:
-    """A file held against the library.
+    """Result of the comparison of a file with the library.
 
-    ``kind``: "schedule" or "certificate". ``violations``: why it does not hold, if it does not. ``value``: what it is worth,
-    exactly; ``known``: what the library has of that kind (of bounds, what is certified). ``improves``: it is better than
-    that, and not by what the referee forgives. ``closes``: it makes value and bound meet. ``verdict``: all of that in a
-    sentence.
+    ``kind``: "schedule" or "certificate". ``violations``: the reasons why it does not hold, if any. ``value``: its
+    exact value; ``known``: the library's value of that kind (for bounds the certified one). ``improves``: it is better
+    than that, by more than the referee's tolerance. ``closes``: it makes value and bound equal. ``verdict``: all of
+    that in a sentence.
     """
 
     entry: LibraryEntry
@@ -275,11 +421,20 @@ class Submission:
 
 
 def check_submission(path: str | os.PathLike[str]) -> Submission:
-    """Does a schedule or a certificate improve what the library has of its instance? Refereed and proved exactly.
+    """Check a schedule or a certificate, and compare it with the library; refereed and proved exactly.
 
-    The instance is the one of the library whose digest the file states. A schedule must be of the class of schedules of
-    the entry, a certificate must bound it: one for a larger class does. Raises `InputError` when the file cannot be read as
-    either, or is of no instance of the library.
+    The instance is the one of the library whose digest is in the file. A schedule must be of the class of schedules of
+    the entry. A certificate must bound that class; one for a larger class does.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is neither a schedule nor a certificate, or belongs to no instance of the library.
     """
     content = read_bytes(path)
     if content.startswith(PARQUET_MAGIC):
@@ -305,7 +460,7 @@ def check_submission(path: str | os.PathLike[str]) -> Submission:
 
 
 def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Violation]:
-    """What the referee cannot know: for which class of schedules, and which objective, the library has this instance."""
+    """Return violations that the referee cannot find: a wrong class of schedules or objective for the library's instance."""
     wanted, stated = known.schedule_class, head.get("class")
     if kind == "certificate":
         if head.get("objective") != known.objective:
@@ -314,14 +469,14 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
         return [] if fits else [Violation("class", f"it is for {stated}, which does not contain {wanted}")]
     if wanted == "task-sharing":
         fits = "tasks" in str(head.get("format"))
-        why = "no file of tasks, which alone say how long a job takes (run -o writes tasks-*.parquet beside schedules)"
+        why = "it is no file of tasks, which has the seconds of each job (run -o writes tasks-*.parquet next to schedules)"
         return [] if fits else [Violation("class", why)]
     flags = [flag for flag in ("sharing", "elastic", "forking") if head.get(flag) is True and flag not in wanted]
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []
 
 
 def _judged_schedule(known: BestKnown, value: Fraction, certain: Fraction | None) -> Submission:
-    """What a schedule that holds is worth beside the best known: it improves or refutes only what it certainly does."""
+    """Compare a valid schedule with the best known; it improves or refutes only what it certainly does."""
     best, bound = known.value, known.bound
     improves = best is None or (certain is not None and known.better(certain, best))
     beyond = improves and certain is not None and bound is not None and known.better(certain, bound)
@@ -331,13 +486,14 @@ def _judged_schedule(known: BestKnown, value: Fraction, certain: Fraction | None
     if best is not None and not improves and known.better(value, best):
         how = "is within rounding of, and does not improve,"
     of = _of(known, "value", best)
-    if beyond and (exact or not near(certain, bound)):  # certificates were held against it: it was a search that erred
+    # the certificates were compared before, so the search must be wrong
+    if beyond and (exact or not near(certain, bound)):
         of += f", and REFUTES what {known.entry.bound_by} is said to have proved: {shown(bound or value)}"
     return _submission(known, "schedule", value, best, (improves, closes), f"{how} {of}")
 
 
 def _judged_certificate(known: BestKnown, value: Fraction) -> Submission:
-    """What a certificate that holds is worth beside the best certified one."""
+    """Compare a valid certificate with the best certified one."""
     best = known.certificate.value if known.certificate else None
     improves = best is None or known.better(best, value)
     closes = improves and value == known.value
@@ -362,5 +518,11 @@ def _submission(
 
 
 def shown(value: Fraction) -> str:
-    """A fraction as people read it: whole, or the nearest float."""
+    """Return a fraction as text for people: whole, or the nearest float.
+
+    Parameters
+    ----------
+    value
+        The fraction.
+    """
     return str(short_number(float(value)))

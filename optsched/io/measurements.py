@@ -1,7 +1,7 @@
-"""Tables of one's own measurements, the constants fitted to them, and the files of these that ``run`` takes.
+"""Tables of your own measurements, the constants fitted to them, and the files of constants that ``run`` reads.
 
 ============  ========================================================================================================
-table         columns, of which others are passed over; every row is one measurement, which may be repeated
+table         columns (others are ignored); every row is one measurement, which may be repeated
 ============  ========================================================================================================
 contention    ``bytes`` of a message, ``transfers`` at once on an interface (itself included), ``seconds``
 interference  ``model``, ``beside`` (the other model on its GPUs; empty: alone), ``seconds`` of an iteration, or
@@ -34,7 +34,22 @@ Place = str | os.PathLike[str]
 
 
 def measured_contention(path: Place, latency: float | None = None) -> Fitted[Contention]:
-    """`fit_contention` of a table; `RowErrors` with all bad rows, or an `InputError`."""
+    """Return `fit_contention` of a table.
+
+    Parameters
+    ----------
+    path
+        The table.
+    latency
+        Seconds before the bytes of a message move; None: it is fitted, too.
+
+    Raises
+    ------
+    RowErrors
+        With all bad rows.
+    InputError
+        If the table cannot be read or fitted.
+    """
     rows = _rows(path, "bytes", "transfers", "seconds")
     sizes, counts = _number(rows, "bytes"), rows.gang("transfers")
     seconds = _seconds(rows)
@@ -43,7 +58,22 @@ def measured_contention(path: Place, latency: float | None = None) -> Fitted[Con
 
 
 def measured_interference(path: Place, ratio: float = TURNS) -> Fitted[Interference]:
-    """`fit_interference` of a table; errors as above."""
+    """Return `fit_interference` of a table.
+
+    Parameters
+    ----------
+    path
+        The table.
+    ratio
+        Slow-down of pairs that were not measured.
+
+    Raises
+    ------
+    RowErrors
+        With all bad rows.
+    InputError
+        If the table cannot be read or fitted.
+    """
     rows = _rows(path, "model", "beside")
     models, beside = rows.text("model"), rows.text("beside", required=False)
     seconds = _seconds(rows)
@@ -52,7 +82,20 @@ def measured_interference(path: Place, ratio: float = TURNS) -> Fitted[Interfere
 
 
 def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
-    """`fit_scaling` of every model of a table; errors as above."""
+    """Return `fit_scaling` of every model of a table.
+
+    Parameters
+    ----------
+    path
+        The table.
+
+    Raises
+    ------
+    RowErrors
+        With all bad rows.
+    InputError
+        If the table cannot be read or fitted.
+    """
     rows = _rows(path, "model", "gpus", "batch")
     columns = {"model": rows.text("model"), "gpus": rows.gang("gpus"), "batch": rows.gang("batch")}
     columns["nodes"] = rows.gang("nodes") if "nodes" in rows.columns else pl.repeat(1, rows.count, eager=True)
@@ -67,14 +110,36 @@ def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
 
 
 def read_contention(path: Place) -> Contention:
-    """The ``contention`` of an instance in a file of its own; `InputError` that names file and field."""
+    """Return the ``contention`` of an instance from a file of its own.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid; the message names file and field.
+    """
     read = read_document(ContentionDocument, read_bytes(path), path, '{"seconds_per_byte": b, "penalty": eta}')
     with naming(path):
         return Contention.from_json(read.model_dump())
 
 
 def read_profiles(path: Place) -> dict[str, Scaling]:
-    """The ``scalings`` of an instance in a file of their own; `InputError` that names file and field."""
+    """Return the ``scalings`` of an instance from a file of their own.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid; the message names file and field.
+    """
     read = read_document(dict[str, ScalingDocument], read_bytes(path), path, '{"NAME": {"compute": seconds}}')
     with naming(path):
         return {name: Scaling.from_json(each.model_dump()) for name, each in read.items()}
@@ -95,7 +160,7 @@ def _number(rows: Rows, field: str) -> pl.Series:
 
 
 def _seconds(rows: Rows, work: pl.Series | float = 1.0) -> pl.Series:
-    """Seconds as given, or the ``work`` of an iteration over its throughput; raises what is wrong of rows."""
+    """Return seconds as given, or the ``work`` of an iteration divided by its throughput; raise the errors of the rows."""
     given = [name for name in ("seconds", "throughput") if name in rows.columns]
     if len(given) != 1:
         legal = "one of the columns seconds and throughput"

@@ -1,6 +1,6 @@
-"""What a SOURCE is: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
+"""Reader of a SOURCE: an instance file, the name of a shipped instance, or ``DIALECT:PATH[#fragment]``.
 
-``load`` is the one door through which jobs come in; `optsched.load` and every command that reads a SOURCE use it.
+All jobs come in through ``load``: `optsched.load` and every command that reads a SOURCE use it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """What `load` is asked for beside the source."""
+    """Options of `load`."""
 
     cluster: Cluster | str | None = None
     limit: int | None = None
@@ -82,35 +82,55 @@ def load(
     job_level: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> Instance:
-    """The instance that ``source`` names.
+    r"""Return the instance that ``source`` names.
 
     Parameters
     ----------
-    source : an instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
+    source
+        An instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
         ``#fragment`` for dialects that hold many instances in a file.
-    cluster : where the jobs run; required for a trace that does not bring a cluster. It replaces the cluster of an
-        instance file or a classical instance, whose proven optimum is then dropped.
-    limit : only the first jobs by (arrival, position).
-    columns : which column of a log of your own holds what (dialect ``csv``): ``{"arrival": "submitted", ...}``, or as
-        text, ``"arrival=submitted,..."``.
-    skip_bad : leave out rows of a trace that are invalid. An instance file is read whole or not at all.
-    throughputs : iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
-        form. Default: the built-in one where it serves. ``strict_throughputs`` refuses rates that the table does not hold.
-    interference : what two jobs on one GPU cost each other: a number >= 1, the name of a table or a file
-        (`optsched.speeds.interference_sources`), or the thing itself. It replaces that of an instance file, whose proven
-        optimum is then dropped. Default: what the source states.
-    contention : what all-reduces at once on a network interface cost each other: a file that ``optsched fit contention``
-        wrote, or the thing itself. It replaces what the source states, as ``interference`` does.
-    profiles : how iterations scale, for a trace of the dialect ``pollux``: a folder of its measurements, a file that
-        ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace those of
-        an instance file that have the same names.
-    job_level : jobs with tasks become whole jobs (`optsched.at_job_level`), for policies that know nothing of tasks.
-    say : hears a line about every rule by which a rate was derived, about models whose interference nobody measured, and
-        about what a trace says of its jobs and no instance can (without it that is a warning).
+    cluster
+        Cluster on which the jobs run; required for a trace that does not bring a cluster. It replaces the cluster
+        of an instance file or a classical instance, whose proven optimum is then dropped.
+    limit
+        Only the first jobs by (arrival, position).
+    columns
+        Columns of a log of your own (dialect ``csv``) by field: ``{"arrival": "submitted", ...}``, or as text,
+        ``"arrival=submitted,..."``.
+    skip_bad
+        Leave out rows of a trace that are invalid. An instance file is read completely or not at all.
+    throughputs
+        Iterations/s by model, GPU type and gang size, for a trace that names models: a table, or a file of Gavel's
+        form. Default: the built-in table if it applies.
+    strict_throughputs
+        Reject rates that are not in the table.
+    interference
+        Slow-down of two jobs on one GPU: a number >= 1, the name of a table or a file
+        (`optsched.speeds.interference_sources`), or the object itself. It replaces that of an instance file, whose
+        proven optimum is then dropped. Default: that of the source.
+    contention
+        Slow-down of simultaneous all-reduces on a network interface: a file that ``optsched fit contention`` wrote,
+        or the object itself. It replaces that of the source, as ``interference`` does.
+    profiles
+        Scaling of iterations, for a trace of the dialect ``pollux``: a folder of its measurements, a file that
+        ``optsched fit scaling`` wrote, or scaling profiles by application. Default: the built-in ones. They replace
+        those of an instance file that have the same names.
+    job_level
+        Turn jobs with tasks into whole jobs (`optsched.at_job_level`), for policies that do not support tasks.
+    say
+        Function that gets a line about every rule by which a rate was derived, about models whose interference was
+        not measured, and about properties of a trace's jobs that an instance cannot have (without ``say`` that is a
+        warning).
 
-    Raises `RowErrors`: all bad rows of the file at once. `InputError`: no such file, name or dialect (with near matches), no
-    cluster, or an option that does not apply.
+    Raises
+    ------
+    RowErrors
+        With all bad rows of the file.
+    InputError
+        If there is no such file, name or dialect (with near matches), no cluster, or an option does not apply.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.load("rigid-10-1")
     Instance('rigid-10-1', 10 jobs, 1x8)
@@ -138,7 +158,15 @@ READERS.register("load")(load)
 
 
 def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_STANDS) -> Loaded:
-    """As `load`, and says how many rows were left out."""
+    """Load an instance as `load` does, and count the rows that were left out.
+
+    Parameters
+    ----------
+    source
+        The source.
+    request
+        Options of `load`.
+    """
     loaded = _load(source, request)
     if request.say is not None:
         for line in not_modelled(loaded.instance):
@@ -152,7 +180,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
-    if interference is not None and where is not None:  # a slip is reported before a long trace is read
+    if interference is not None and where is not None:  # an error is reported before a long trace is read
         interference = interference_of(interference, where, say=say)
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
@@ -178,7 +206,8 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if table is not None:  # an instance file whose models get the speeds of another table
         read = TraceRead(instance.table, instance.name, cluster=where or instance.cluster)
         strict, others = request.strict_throughputs, instance.profiles
-        with naming_jobs(text) if limit is None else nullcontext():  # of the first jobs only positions are others
+        # with a limit, positions differ from those of the file
+        with naming_jobs(text) if limit is None else nullcontext():
             read = with_speeds(read, table, text, strict=strict, say=say, others=others, field="profile")
         if read.throughputs is None:
             raise InputError("no job of this instance runs at the speeds of a table", file=text, field="throughputs")
@@ -193,7 +222,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
-    # Text for a cluster names no memory, and where jobs share GPUs memory alone says how many do.
+    # Text for a cluster has no memory, and if jobs share GPUs only memory limits their number.
     known = {group.gpu_memory for group in instance.cluster.nodes}
     if known == {None} or all(group.gpu_memory is not None for group in cluster.nodes):
         return cluster
@@ -208,7 +237,7 @@ def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None
 
 
 def _require_measured(instance: Instance, file: str) -> None:
-    # The jobs of an instance file may run at rates that were derived when it was made.
+    # The jobs of an instance file may run at rates that were derived when the file was made.
     for name, rows in (instance.throughputs.to_json() if instance.throughputs else {}).items():
         for row in rows:
             if row.get("measured") is False:
@@ -229,7 +258,7 @@ def _load_trace(
     skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
     read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
     strict, say = request.strict_throughputs, request.say
-    # jobs that state a batch size run at scaling profiles, unless a table of throughputs was asked for instead
+    # jobs that state a batch size run at scaling profiles, unless a table of throughputs was requested
     if request.profiles is not None or table is None:
         read = with_scalings(read, _profiles(request.profiles), path, say=say)
     read = with_speeds(read, table, path, strict=strict, say=say, skip_bad=skip_bad)
@@ -246,7 +275,7 @@ def _profiles(asked: str | os.PathLike[str] | Mapping[str, Scaling] | None) -> M
 
 
 def _rescaled(instance: Instance, profiles: Mapping[str, Scaling]) -> Instance:
-    # An instance file whose scaling profiles are those of somebody's measurements, which may say nothing of the rest.
+    # The given profiles are measurements, which may have no data for the other fields of the instance's profiles.
     own: Mapping[str, Scaling] = instance.scalings
     if not own.keys() & profiles.keys():
         legal = f"profiles of its names: {', '.join(sorted(own)[:10])}" if own else "jobs that run at scaling profiles"
@@ -270,7 +299,7 @@ def _instance_of(text: str) -> Instance:
     known = names.get(text, names.get(text.lower()))
     if known is None:
         raise _not_a_source(text, list(names))
-    # Stored as a file, or made again: it is the one that was proved only if its digest is the same.
+    # The instance is stored as a file, or made again; then it must have the digest of the one that was proved.
     if known.file:
         with importlib.resources.as_file(instances_folder().joinpath(known.file)) as file:
             return Instance.load(file)
@@ -285,23 +314,40 @@ def _instance_of(text: str) -> Instance:
 
 
 def check_there(source: str) -> None:
-    """`InputError` for a source that is neither a file or folder that exists nor a shipped instance; nothing is read."""
+    """Check that a source is a file or folder that exists, or a shipped instance, without reading it.
+
+    Parameters
+    ----------
+    source
+        The source.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist.
+    """
     prefix, colon, place = source.partition(":")
     if colon and DIALECTS.canonical(prefix) in DIALECTS:
         there = any(Path(path).exists() for path in (place, place.rpartition("#")[0]) if path)
         check_legal(there, "source", source, "a file that exists")
     elif not Path(source).exists() and all(each.name != source.lower() for each in entries()):
-        _instance_of(source)  # says so, with what is legal
+        _instance_of(source)  # raises an error with the legal values
 
 
 def made(known: LibraryEntry) -> Instance:
-    """An instance of the library from its recipe, seed and parameters, without what is known of its optimum."""
+    """Return an instance of the library made from its recipe, seed and parameters, without its known optimum.
+
+    Parameters
+    ----------
+    known
+        Entry of the instance.
+    """
     instance = generate(known.recipe, known.seed, **parameters_of(known.parameters))
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
 
 
 def _as_trace(path: Path) -> str:
-    """What to type for a table of text with a header; "" where the file does not look like one."""
+    """Return the SOURCE to type for a table of text with a header, or "" if the file does not look like one."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             first = lines.readline(LONGEST_HEADER).strip()
@@ -314,7 +360,7 @@ def _as_trace(path: Path) -> str:
     fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(there)]
     if fitting:
         return f"{max(fitting, key=lambda name: len(DIALECTS.get(name).header))}:{path} --cluster NODESxGPUS"
-    if not any(name.isidentifier() for name in there):  # numbers: there is no header
+    if not any(name.isidentifier() for name in there):  # only numbers, so there is no header
         return ""
     guessed = guessed_columns(there)
     columns = ",".join(f"{field}={guessed.get(field, '...')}" for field in NEEDED)

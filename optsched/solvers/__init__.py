@@ -1,4 +1,4 @@
-"""Offline: optima with proofs, list schedules, and LP bounds that can be verified."""
+"""Offline solvers: optima with proofs, list schedules, and LP bounds that can be verified."""
 
 from __future__ import annotations
 

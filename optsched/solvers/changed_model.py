@@ -1,9 +1,10 @@
-"""The solution of a model that was changed: whether its schedule is one of the model, and what the solver's bound is worth.
+"""Solutions of a model that was changed: check of the schedule, and of the solver's bound.
 
-A solver's solution is right to its tolerances, in float64. Here the integers are whole and everything else has been solved
-anew for them (`FittedProgram.settled`); the schedule is read, judged by the referee and put back, and every row, the model's
-and the caller's, is checked in fractions. The solver's bound gives way what its tolerances may hide (`FittedProgram.doubt`).
-What does not pass is an interval, and the note says why: no tolerance is the fault of whoever wrote the rows.
+A solver's solution is correct up to its tolerances, in float64. The integers here are whole, and all other variables have
+been solved again for them (`FittedProgram.settled`). This module reads the schedule, has the referee check it, puts it back
+on the model, and checks every row (the model's and the caller's) in fractions. It weakens the solver's bound by what the
+tolerances may hide (`FittedProgram.doubt`). If a check fails, the answer is an interval and the note gives the reason: a
+solver's tolerance must not look like an error in the caller's rows.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ from optsched.solvers.session import AGREES
 from optsched.solvers.solution import Solution
 
 APART = "times or weights are too far apart for the solver's tolerances"
-CLOSE = 1e-9  # of the value and the latest end: what a solver's bound and the value of its schedule differ by rounding
-DOUBT = 1e-7  # of the same: a bound that may be off by more than this closes no proof
+# relative to the value and the latest end: rounding moves a solver's bound and its schedule's value by less
+CLOSE = 1e-9
+DOUBT = 1e-7  # relative to the same: a bound that may be off by more than this proves no optimum
 
 
 @dataclass
 class Optimum:
-    """What a solver found; the values of the variables, if any, are in the model.
+    """Result of a solver; the values of the variables, if any, are in the model.
 
-    ``doubt``: how far ``bound`` may be on the wrong side of the optimum; None: it proves nothing. Of a model with a schedule
-    ``fitted`` is what was solved, and ``x`` f64[columns of the model's program] its solution with whole integers.
+    ``doubt``: how far ``bound`` may be on the wrong side of the optimum; None: it proves nothing. For a model with a
+    schedule ``fitted`` is the program that was solved, and ``x`` f64[columns of the model's program] its solution with
+    whole integers.
     """
 
     status: str
@@ -57,12 +60,15 @@ class Optimum:
 
     @property
     def sense(self) -> int:
-        """1: it is minimised, -1: maximised."""
+        """1 for a minimisation, -1 for a maximisation."""
         return 1 if self.fitted is None else self.fitted.given.sense
 
     @property
     def proved(self) -> Fraction | None:
-        """The bound less the doubt; as it is where values lie so far apart that it has been rounded to one of them."""
+        """Bound weakened by the doubt, or None.
+
+        It is the bound itself where objective values lie so far apart that the bound has been rounded to one of them.
+        """
         if self.bound is None or self.doubt is None:
             return None
         step = None if self.fitted is None else self.fitted.given.objective_step
@@ -73,9 +79,34 @@ class Optimum:
 def with_schedule(
     made: Formulated, of: Formulation, model: Any, found: Optimum, solution: Solution
 ) -> tuple[Solution, list[str]]:
-    """The solution with its schedule, the value of that, a status that both and the bound bear out; and notes.
+    """Return the solution with its schedule and the schedule's value, and notes.
 
-    `InputError` where a change has taken away what makes a solution a schedule, or its value that of the schedule.
+    The status is one that the schedule, its value and the bound confirm.
+
+    Parameters
+    ----------
+    made
+        The model as it was made.
+    of
+        Its formulation.
+    model
+        The model as it is now.
+    found
+        Result of the solver.
+    solution
+        The solution to complete.
+
+    Returns
+    -------
+    solution
+        The completed solution.
+    notes
+        Sentences for its note.
+
+    Raises
+    ------
+    InputError
+        If a change removed what makes a solution a schedule, or what makes its value that of the schedule.
     """
     instance, part, claimed = made.instance, solution.clock_part, Fraction(there(found.value))
     schedule = _schedule(made, of, solution.changed)
@@ -83,13 +114,13 @@ def with_schedule(
     tightened, other = made.tightened(model), OBJECTIVE in solution.changed
     scale = abs(own - part) + Fraction(float(schedule.completion.max(initial=0.0)))
     if not tightened and not other and abs(own - claimed) > Fraction(AGREES) * scale:
-        # a model that has lost a row may promise what no schedule keeps
+        # a model without one of its rows may have a value that no schedule has
         raise InputError(
             f"the model ({', '.join(solution.changed)}) says {made.objective} {float(claimed):.12g}, "
-            f"and its schedule has {float(own):.12g}: the rows that tie them do not all stand"
+            f"and its schedule has {float(own):.12g}: the model lacks a row that ties them"
         )
     if (broken := _broken(made, of, found, schedule)) is not None:
-        note = f"HiGHS's solution does not keep {broken} in exact arithmetic: {APART}"
+        note = f"HiGHS's solution violates {broken} in exact arithmetic: {APART}"
         return _certified(made, of, tightened, replace(solution, status="limit", value_exact=None, note=note)), []
     value = claimed if other else own
     notes = [f"the {made.objective} of its schedule is {float(own):.12g}"] if other else []
@@ -111,21 +142,21 @@ def with_schedule(
 
 
 def _schedule(made: Formulated, formulation: Formulation, changed: tuple[str, ...]) -> Schedule:
-    """The schedule in the values of the model, accepted by the referee; counted from the first arrival."""
+    """Return the schedule in the values of the model, accepted by the referee; times count from the first arrival."""
     words, relative = f"the model ({', '.join(changed) or 'unchanged'})", made.instance.relative
     kept = {"kept": True} if changed and formulation.in_seconds else {}
     try:
         schedule = there(formulation.schedule)(made.model, relative, **kept)
     except InputError as error:
-        raise InputError(f"{words} does not make a schedule: {error}") from None
+        raise InputError(f"{words} does not give a schedule: {error}") from None
     broken = check_schedule(relative, schedule, preemptive=False)
     if broken:
-        raise InputError(f"{words} does not make a schedule, says the referee: {broken[0]}")
+        raise InputError(f"{words} does not give a schedule; the referee: {broken[0]}")
     return schedule
 
 
 def _broken(made: Formulated, of: Formulation, found: Optimum, schedule: Schedule) -> str | None:
-    """The name of a row, of the model's or of the caller's, that the schedule breaks; None: all hold in fractions."""
+    """Return the name of a row of the model or the caller that the schedule violates; None: all hold in fractions."""
     fitted, x = there(found.fitted), there(found.x)
     linear = fitted.given
     if of.in_seconds:
@@ -133,7 +164,7 @@ def _broken(made: Formulated, of: Formulation, found: Optimum, schedule: Schedul
             there(of.warm_start)(made.model, schedule, kept=True)
         except InputError as error:
             return str(error)
-        # the times of the schedule; what a row of the caller's makes larger than they need stays so
+        # the times of the schedule; a time that a row of the caller makes larger than necessary stays larger
         near = TOLERANCE * max(
             float(schedule.completion.max(initial=0.0)), float(np.abs(x[fitted.times]).max(initial=0.0))
         )
@@ -145,7 +176,10 @@ def _broken(made: Formulated, of: Formulation, found: Optimum, schedule: Schedul
 
 
 def _certified(made: Formulated, of: Formulation, tightened: bool, solution: Solution) -> Solution:
-    """With the best certificate of the instance where it is above the bound: every solution of the model is a schedule."""
+    """Return the solution with the best certificate of the instance, if it is above the bound.
+
+    The certificate is valid because every solution of the model is a schedule.
+    """
     if not tightened:
         return solution
     with contextlib.suppress(OptschedError):

@@ -1,15 +1,15 @@
 """CVXPY to arrays: ``Problem.get_problem_data(HIGHS)`` and its traps.
 
-* The data are of a minimisation whatever the problem's sense, and the constant of the objective is not among them but
-  in the inverse data; both are turned back here, so that the value of the program is the value of the problem.
+* The data are of a minimisation whatever the problem's sense, and the constant of the objective is in the inverse data
+  only. Both are converted here, so that the value of the program is the value of the problem.
 * Rows are ``A x + s = b``: first the equalities, then ``A x <= b``. A constraint ``f >= 0`` arrives negated.
-* Inequality duals are always >= 0 and **equality duals have the opposite sign** of HiGHS's; CVXPY's own inversion is
-  used to store them, so ``constraint.dual_value`` means what CVXPY's users expect.
-* CVXPY may add variables (epigraphs) and rows of its own; they have no variable or constraint of the user's.
+* Inequality duals are always >= 0 and **equality duals have the opposite sign** of HiGHS's. CVXPY's own inversion
+  stores them, so ``constraint.dual_value`` has the meaning that CVXPY's users expect.
+* CVXPY may add variables (epigraphs) and rows of its own; no variable or constraint of the user belongs to them.
 
-`get_problem_data` is documented; how its way back is walked is not, since CVXPY's own, `unpack_results`, wants what its own
-interface of HiGHS returns, while here one session of HiGHS is solved again and again. So ``cvxpy.reductions`` is used here,
-in this file alone; `tests/solvers/test_public_ground.py` says what is gone.
+`get_problem_data` is documented, but the way back from its data is not: CVXPY's own `unpack_results` expects the results of
+its own interface to HiGHS, while one session of HiGHS is solved here again and again. So this file, and no other, uses
+``cvxpy.reductions``; `tests/solvers/test_public_ground.py` reports what a new version of CVXPY no longer has.
 """
 
 from __future__ import annotations
@@ -42,12 +42,20 @@ class CvxpyBinding(Binding):
     sense: int
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
-        """Through CVXPY's own inversion of its reductions: variables, duals and ``problem.value`` are set."""
+        """Set variables, duals and ``problem.value`` through CVXPY's own inversion of its reductions.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        row_dual
+            Duals of the rows in HiGHS's sign, f64[rows]; None: there are none.
+        """
         last = self.inverse[-1]
         duals = None
         if row_dual is not None:
             cones = last["eq_constr"] + last["other_constr"]
-            # CVXPY minimises -f to maximise f; the row duals are those of the problem as it was stated
+            # CVXPY minimises -f to maximise f; the row duals belong to the problem as it was written
             duals = utilities.get_dual_values(-self.sense * row_dual, utilities.extract_dual_value, cones)
         value = float(self.cost @ x) + float(last["offset"])
         solution = Solution(cp.OPTIMAL, value, {last["var_id"]: x}, duals, {})
@@ -56,7 +64,7 @@ class CvxpyBinding(Binding):
         self.problem.unpack(solution)
 
     def values(self) -> Floats:
-        """Variables without a value, and those that CVXPY added, give nan."""
+        """Return the variables' values; nan for variables without a value and for those that CVXPY added."""
         parts = [
             np.full(variable.size, math.nan)
             if variable.value is None
@@ -66,7 +74,13 @@ class CvxpyBinding(Binding):
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def row_name(self, i: int) -> str:
-        """The constraint's label, or its text."""
+        """Return the constraint's label, or its text.
+
+        Parameters
+        ----------
+        i
+            Number of the row.
+        """
         constraint, k = self.rows[i]
         if constraint is None:
             return "of CVXPY's own"
@@ -74,18 +88,36 @@ class CvxpyBinding(Binding):
         return f"{name}[{k}]" if constraint.size > 1 else name
 
     def column_name(self, j: int) -> str:
-        """The variable's name."""
+        """Return the variable's name.
+
+        Parameters
+        ----------
+        j
+            Number of the column.
+        """
         variable, k = self.columns[j]
         return f"{variable.name()}[{k}]" if variable.size > 1 else str(variable.name())
 
 
 def reads(model: Any) -> bool:
-    """Is this a CVXPY problem?"""
+    """Return whether the model is a CVXPY problem.
+
+    Parameters
+    ----------
+    model
+        Any object.
+    """
     return isinstance(model, cp.Problem)
 
 
 def is_linear(problem: Any) -> bool:
-    """Is a CVXPY problem a linear program, with integers or without?"""
+    """Return whether a CVXPY problem is a linear program, with or without integers.
+
+    Parameters
+    ----------
+    problem
+        A `cvxpy.Problem`.
+    """
     try:
         return bool(_data(problem))
     except InputError:
@@ -103,7 +135,18 @@ def _data(problem: Any) -> tuple[Any, Any, Any]:
 
 
 def read(problem: Any) -> LinearProgram:
-    """The `LinearProgram` of a CVXPY problem; see the module's docstring for what becomes of what."""
+    """Return the `LinearProgram` of a CVXPY problem; the module's docstring describes the conversion.
+
+    Parameters
+    ----------
+    problem
+        A `cvxpy.Problem`.
+
+    Raises
+    ------
+    InputError
+        If the problem is not linear.
+    """
     data, chain, inverse = _data(problem)
     stuffed = data["param_prob"]
     n, A, b = len(data["c"]), data["A"].tocsc(), np.asarray(data["b"], dtype=np.float64)

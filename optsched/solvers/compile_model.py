@@ -1,4 +1,4 @@
-"""`compile(model)`: a Pyomo or CVXPY model as a `LinearProgram`, by whichever reader knows it."""
+"""Compiler `compile(model)` of a Pyomo or CVXPY model to a `LinearProgram`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from optsched.solvers.linear_program import LinearProgram
 def compile(model: Any) -> LinearProgram:
     """Compile a linear ``pyomo.ConcreteModel`` (or block) or ``cvxpy.Problem`` to a `LinearProgram`.
 
-    Raises `InputError` for anything else, for a model that is not linear, and for one with two objectives;
-    `InfeasibleError` when a constraint without variables does not hold. Cost: one pass over the model.
+    It costs one pass over the model.
+
+    Parameters
+    ----------
+    model
+        The model.
+
+    Raises
+    ------
+    InputError
+        If the model is of another type, is not linear, or has two objectives.
+    InfeasibleError
+        If a constraint without variables does not hold.
     """
-    # A model of a library that was never imported cannot exist, so neither import is paid for in vain.
+    # If a library was never imported, the model cannot be one of its models; so no import is made in vain.
     if "cvxpy" in sys.modules:
         from optsched.solvers import compile_cvxpy
 

@@ -1,12 +1,13 @@
 """Pyomo to arrays: ``LinearStandardFormCompiler().write(model, mixed_form=True)`` and its traps.
 
-* Rows come as (constraint, bound type): 0 is ``==``, +1 ``<=``, -1 ``>=``; a ranged constraint comes as two rows,
+* Rows come as (constraint, bound type): 0 is ``==``, +1 ``<=``, -1 ``>=``. A ranged constraint comes as two rows,
   +1 then -1, which are joined here.
-* By default the compiler negates a maximisation; here the sense is kept.
-* Fixed variables are folded into right-hand sides and offset; variables that appear nowhere are not columns, and
-  neither are touched by `load`.
+* By default the compiler negates a maximisation; the sense is kept here.
+* Fixed variables are folded into right-hand sides and offset. Variables that appear in no row and no objective are no
+  columns. `load` changes neither of them.
 
-``pyomo.repn`` is documented for those who write solver interfaces; `tests/solvers/test_public_ground.py` says what is gone.
+``pyomo.repn`` is documented for authors of solver interfaces; `tests/solvers/test_public_ground.py` reports what a new
+version of Pyomo no longer has.
 """
 
 from __future__ import annotations
@@ -39,7 +40,15 @@ class PyomoBinding(Binding):
     model: Any
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
-        """``var.value = x[j]``; Pyomo's dual sign is HiGHS's, so duals are stored as they are."""
+        """Set ``var.value = x[j]`` and store the duals; Pyomo's sign of duals is HiGHS's.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        row_dual
+            Duals of the rows, f64[rows]; None: there are none.
+        """
         for variable, value in zip(self.columns, x.tolist(), strict=True):
             variable.set_value(value, skip_validation=True)
         suffix = self.model.component("dual")
@@ -48,7 +57,7 @@ class PyomoBinding(Binding):
             suffix.update(zip(self.rows, row_dual.tolist(), strict=True))
 
     def values(self) -> Floats:
-        """Variables without a value give nan."""
+        """Return the variables' values, nan for variables without a value."""
         return np.fromiter(
             (math.nan if v is None else v for v in (variable.value for variable in self.columns)),
             dtype=np.float64,
@@ -56,21 +65,52 @@ class PyomoBinding(Binding):
         )
 
     def row_name(self, i: int) -> str:
-        """Pyomo's name of the constraint."""
+        """Return Pyomo's name of the constraint.
+
+        Parameters
+        ----------
+        i
+            Number of the row.
+        """
         return str(self.rows[i].name)
 
     def column_name(self, j: int) -> str:
-        """Pyomo's name of the variable."""
+        """Return Pyomo's name of the variable.
+
+        Parameters
+        ----------
+        j
+            Number of the column.
+        """
         return str(self.columns[j].name)
 
 
 def reads(model: Any) -> bool:
-    """Is this a Pyomo model or block?"""
+    """Return whether the model is a Pyomo model or block.
+
+    Parameters
+    ----------
+    model
+        Any object.
+    """
     return isinstance(model, Block)
 
 
 def read(model: Any) -> LinearProgram:
-    """The `LinearProgram` of a Pyomo block; see the module's docstring for what becomes of what."""
+    """Return the `LinearProgram` of a Pyomo block; the module's docstring describes the conversion.
+
+    Parameters
+    ----------
+    model
+        The model or block.
+
+    Raises
+    ------
+    InputError
+        If the model is not linear, has two objectives or an unknown domain, or holds a value that is no number.
+    InfeasibleError
+        If a constraint without variables does not hold.
+    """
     for variable in model.component_data_objects(Var):
         value = variable.value if variable.fixed and not variable.is_continuous() else None
         if value is not None and not (math.isfinite(value) and abs(value - round(value)) <= ROUNDING):
@@ -89,7 +129,7 @@ def read(model: Any) -> LinearProgram:
 
 
 def _part_with(model: Any, said: str) -> str:
-    """The first row, or the objective, with a parameter or fixed variable whose name is in what Pyomo said."""
+    """Return the first row, or the objective, with a parameter or fixed variable that Pyomo's message names."""
     for part in model.component_data_objects((Constraint, Objective), active=True):
         held = (*identify_mutable_parameters(part.expr), *identify_variables(part.expr, include_fixed=True))
         if any(f"'{each.name}'" in said for each in held):
@@ -132,7 +172,18 @@ def _program(model: Any, form: Any) -> LinearProgram:
 
 
 def bounds_of(variable: Any) -> tuple[float | None, float | None]:
-    """(lower, upper) of a variable, None: none; `InputError` for one that Pyomo calls no bound (NaN, an infinite one)."""
+    """Return (lower, upper) of a variable, None where it has none.
+
+    Parameters
+    ----------
+    variable
+        A variable of Pyomo.
+
+    Raises
+    ------
+    InputError
+        If Pyomo rejects a bound (NaN or infinite).
+    """
     try:
         low, high = variable.bounds
     except ValueError:

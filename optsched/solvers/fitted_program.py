@@ -1,17 +1,17 @@
-"""`FittedProgram`: a mixed-integer program in units in which the solver's tolerances tell its solutions apart.
+"""`FittedProgram`: a mixed-integer program in units in which the solver's tolerances can separate its solutions.
 
 HiGHS's tolerances are absolute, and float64 has 53 bits. Let A be the largest size of a row in which integer and continuous
-columns meet: the sum of |a_ij| times the largest |x_j| (of big-M rows about 3 M). Then
+columns meet: the sum of |a_ij| times the largest |x_j| (for big-M rows about 3 M). Then
 
-* no row can be computed better than to ``A 2^-52``. Where that comes near the tolerance for rows, nodes with solutions are
-  taken for infeasible, and the solver's bound is above the optimum. So the tolerance is ``A 2^-42``, at least 1e-9;
+* no row can be computed better than to ``A 2^-52``. If that is near the tolerance for rows, the solver takes nodes with
+  solutions for infeasible, and its bound is above the optimum. So the tolerance is ``A 2^-42``, at least 1e-9;
 * an integer column may be that far from an integer, and a row with M then hides A times as much. A node with such a
-  solution counts as solved. Where every job is longer, the integers still say the order of the jobs, and putting their times
-  right moves n jobs by no more than n times that: the solver's bound may be too high by what this costs (`doubt`). A job
-  that is not longer may stand anywhere: no bound is believed.
+  solution counts as solved. If every job is longer than that, the integers still determine the order of the jobs.
+  Correcting the times then moves n jobs by at most n times that, and the solver's bound may be too high by the cost of
+  this (`doubt`). If a job is not longer, its position is undetermined and the bound proves nothing.
 
-Both are parts of the latest time, so times are taken in units of a power of two with which A is about 2^`FIT`: that rounds
-nothing. A program without such rows is solved as it is.
+Both are parts of the latest time. So times are in units of a power of two in which A is about 2^`FIT`; this rounds
+nothing. A program without such rows is solved unchanged.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from optsched.solvers.outcome import Outcome
 from optsched.solvers.session import Session
 
 FIT = 12
-LEFT = (4, FIT)  # bits of A that is left as it is
-MOST = 2.0**20  # of A in these units: rows of a caller's own may be beyond it, and then nothing is believed
-SAFETY = 2  # a factor of the doubt
+LEFT = (4, FIT)  # range of bits of A in which units stay unchanged
+MOST = 2.0**20  # of A in these units: rows of the caller may exceed it, and then no bound is trusted
+SAFETY = 2  # factor of the doubt
 FINE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-NEAR = 2.0**-40  # of a row's terms: nearer to its bounds it is looked at in fractions
-ROUNDED = 2.0**-46  # of a row's terms: sums and constants in float64 may be off by as much
+NEAR = 2.0**-40  # relative to a row's terms: a row this close to its bounds is checked in fractions
+ROUNDED = 2.0**-46  # relative to a row's terms: error of sums and constants in float64
 
 
 @dataclass(frozen=True, eq=False)
 class FittedProgram:
-    """``program`` is what the solver gets; its columns times ``unit`` f64[columns] are those of ``given``."""
+    """A ``given`` program and the ``program`` for the solver.
+
+    The columns of ``program`` times ``unit`` f64[columns] are those of ``given``; ``times`` bool[columns] are in seconds.
+    """
 
     given: LinearProgram
     program: LinearProgram
@@ -48,7 +51,15 @@ class FittedProgram:
 
     @classmethod
     def of(cls, given: LinearProgram, times: Bools | None = None) -> FittedProgram:
-        """``times`` bool[columns]: the columns that hold seconds; None: all that are continuous. O(nonzeros)."""
+        """Return the program in fitting units. O(nonzeros).
+
+        Parameters
+        ----------
+        given
+            The program.
+        times
+            Columns that are in seconds, bool[columns]; None: all continuous columns.
+        """
         times = ~given.integrality if times is None else times & ~given.integrality
         unit, bits = np.ones(len(given.c)), math.frexp(given.magnitude)[1]
         if not given.is_mip or not times.any() or not given.magnitude or LEFT[0] <= bits <= LEFT[1]:
@@ -69,9 +80,18 @@ class FittedProgram:
         return cls(given, fitted, unit, times)
 
     def doubt(self, outcome: Outcome, step: Fraction | None, shortest: float) -> Fraction | None:
-        """How far above the optimum the solver's bound may lie, in the unit of the objective; None: it proves nothing.
+        """Return how far above the optimum the solver's bound may lie; None: it proves nothing.
 
-        ``step`` as the solver was told; ``shortest``: seconds that the shortest job lasts.
+        The result is in the unit of the objective.
+
+        Parameters
+        ----------
+        outcome
+            Result of the solver.
+        step
+            Step of objective values that the solver was given; None: unknown.
+        shortest
+            Duration of the shortest job in seconds.
         """
         program = self.program
         if not program.is_mip:
@@ -90,9 +110,19 @@ class FittedProgram:
         return Fraction(SAFETY * doubt)
 
     def settled(self, x: Floats) -> Floats | None:
-        """A solution, of the columns of ``given``, with its integers whole and all else solved anew; None: they do not fit.
+        """Return a solution with whole integers and all other columns solved again; None: the integers do not fit.
 
-        With the integers fixed no row has a large constant left, so that times are as exact as float64 has them.
+        With the integers fixed no row has a large constant, so times are as exact as float64 allows.
+
+        Parameters
+        ----------
+        x
+            A solution in the columns of ``program``, f64[columns].
+
+        Returns
+        -------
+        Floats | None
+            The solution in the columns of ``given``.
         """
         program, integer = self.program, self.program.integrality
         whole = np.where(integer, np.round(x), x)
@@ -108,7 +138,13 @@ class FittedProgram:
         return whole * self.unit
 
     def broken(self, x: Floats) -> list[int]:
-        """Rows of ``given`` that x breaks in exact arithmetic, by more than float64 rounds their terms."""
+        """Return the rows of ``given`` that x violates in exact arithmetic, by more than float64 rounds their terms.
+
+        Parameters
+        ----------
+        x
+            A solution in the columns of ``given``, f64[columns].
+        """
         given = self.given
         A = sp.csr_array(given.A)
         body, size = A @ x, abs(A) @ np.abs(x)

@@ -1,7 +1,7 @@
 """Schedule generation, compiled: from an order of jobs to start times on pools of GPUs.
 
 A *pool* is a set of GPUs that are alike for every job; an unrestricted instance has one. Free GPUs are kept as a profile:
-``times[k]`` and ``free[k, p]`` say that pool p has that many free GPUs from ``times[k]`` to ``times[k + 1]``; the last
+``free[k, p]`` is the number of free GPUs of pool p from ``times[k]`` to ``times[k + 1]``; the last
 segment has no end. Both generation schemes and their names are those of Kolisch, Serial and parallel
 resource-constrained project scheduling methods revisited, EJOR 90 (1996), 320-333.
 """
@@ -27,7 +27,7 @@ class PooledJobs(NamedTuple):
     pool_gpus: Ints
 
 
-FEW = 100  # jobs: some ten thousandths of a second each in plain Python, and that times their square
+FEW = 100  # jobs: in plain Python each takes some ten thousandths of a second, times their square
 
 
 class Costs(NamedTuple):
@@ -41,7 +41,17 @@ class Costs(NamedTuple):
 
 @njit
 def objective_value(start: Floats, duration: Floats, costs: Costs) -> float:
-    """The value of start times. O(n)."""
+    """Return the value of start times. O(n).
+
+    Parameters
+    ----------
+    start
+        Starts in seconds, f64[n].
+    duration
+        Durations in seconds, f64[n].
+    costs
+        Costs of the jobs.
+    """
     slope, kink, base, maximum = costs
     value = -np.inf if maximum else 0.0
     for j in range(start.size):
@@ -52,8 +62,8 @@ def objective_value(start: Floats, duration: Floats, costs: Costs) -> float:
 
 @njit
 def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
-    # a breakpoint at `when`, inside segment `at`
-    # loops, not slices: an assignment between slices takes the compiler seconds
+    # make a breakpoint at `when`, inside segment `at`
+    # loops instead of slices: an assignment between slices takes the compiler seconds
     for k in range(count, at, -1):
         times[k] = times[k - 1]
         for p in range(free.shape[1]):
@@ -66,7 +76,10 @@ def _split(times: Floats, free: Ints, count: int, at: int, when: float) -> int:
 def _earliest(
     times: Floats, free: Ints, count: int, release: float, duration: float, gang: int, usable: Bools, room: Ints
 ) -> tuple[int, float, int]:
-    """(segment, start, segments looked at) of the earliest window in which a gang finds its GPUs; fills ``room``."""
+    """Find the earliest window in which a gang finds its GPUs; fill ``room`` with its free GPUs.
+
+    Returns (segment, start, number of segments looked at).
+    """
     low, high = 0, count - 1
     while low < high:  # the last segment that begins no later than the release
         middle = (low + high + 1) >> 1
@@ -101,8 +114,23 @@ def _earliest(
 def generate_serial(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
     """Place the jobs one by one in ``order``, each at its earliest feasible start given those already placed.
 
-    Writes ``start`` f64[n] and ``taken`` i64[n, pools]; returns the work done (profile segments looked at).
     Over all orders the results are all active schedules, among which a regular objective has an optimum. O(n^2 pools).
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n].
+    jobs
+        Jobs and pools.
+    start
+        Output: starts in seconds, f64[n].
+    taken
+        Output: GPUs taken, i64[n, pools].
+
+    Returns
+    -------
+    int
+        Work done: number of profile segments looked at.
     """
     release, duration, gpus, job_class, usable, pool_gpus = jobs
     n, pools = order.size, pool_gpus.size
@@ -139,10 +167,26 @@ def generate_serial(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -
 
 @njit(interpreted=lambda order, *_: order.size <= FEW)
 def generate_parallel(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints) -> int:
-    """Walk through time; whenever GPUs become free or a job arrives, start whatever fits, in ``order``.
+    """Walk through time; whenever GPUs become free or a job arrives, start all jobs that fit, in ``order``.
 
-    Same arguments and results as `generate_serial`. Never leaves a job waiting that fits (Graham's list scheduling),
-    which an optimum may have to do. O(n^2 pools).
+    It never leaves a job waiting that fits (Graham's list scheduling), although an optimal schedule may have to. O(n^2
+    pools).
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n].
+    jobs
+        Jobs and pools.
+    start
+        Output: starts in seconds, f64[n].
+    taken
+        Output: GPUs taken, i64[n, pools].
+
+    Returns
+    -------
+    int
+        Work done: number of jobs looked at.
     """
     release, duration, gpus, job_class, usable, pool_gpus = jobs
     n, pools = order.size, pool_gpus.size
@@ -198,13 +242,25 @@ def generate_parallel(order: Ints, jobs: PooledJobs, start: Floats, taken: Ints)
 # The value of an order is that of its serial generation. Work is bounded by a budget of profile segments looked at, not
 # by seconds, so the result is the same on every machine.
 
-INTERPRETED = 200_000  # profile segments: two seconds of plain Python
-KICKS = 50  # descents, times n^2
+INTERPRETED = 200_000  # profile segments, which take plain Python two seconds
+KICKS = 50  # largest number of descents, times n^2
 
 
 @njit
 def move_job(order: Ints, source: int, target: int, swap: bool) -> None:
-    """Take the job at a position out and put it in at another one; or ``swap`` the two there."""
+    """Take the job at one position out of the order and put it in at another position, or swap two jobs.
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n]; changed.
+    source
+        Position of the job.
+    target
+        Its new position.
+    swap
+        Swap the jobs at both positions.
+    """
     job = order[source]
     if swap:
         order[source], order[target] = order[target], job
@@ -217,14 +273,32 @@ def move_job(order: Ints, source: int, target: int, swap: bool) -> None:
 
 @njit
 def copy_to(kept: Any, found: Any) -> None:
-    """As ``kept[:] = found``, which takes two seconds to compile: it can say in words what does not fit."""
+    """Copy ``found`` to ``kept``, as ``kept[:] = found`` does.
+
+    The slice assignment takes two seconds to compile because of its error message for arrays that do not fit.
+
+    Parameters
+    ----------
+    kept
+        Output, an array.
+    found
+        Array of the same size.
+    """
     for k in range(kept.size):
         kept[k] = found[k]
 
 
 @njit
 def next_random(state: Ints, below: int) -> int:
-    """A number of 0..below - 1."""
+    """Return a pseudorandom number of 0..below - 1.
+
+    Parameters
+    ----------
+    state
+        State of the generator, i64[1]; changed.
+    below
+        Upper limit, exclusive.
+    """
     # a linear congruential generator modulo 2**31: the same kicks everywhere
     state[0] = (1103515245 * state[0] + 12345) & 0x7FFFFFFF
     return (state[0] >> 8) % below
@@ -232,7 +306,7 @@ def next_random(state: Ints, below: int) -> int:
 
 @njit
 def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Costs) -> tuple[float, int]:
-    # first improvement over all insertions and all swaps, round and round until none helps
+    # first improvement over all insertions and all swaps, repeated until none improves
     n = order.size
     start = np.empty(n)
     taken = np.empty((n, jobs.pool_gpus.size), dtype=np.int64)
@@ -254,13 +328,28 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
     return value, work
 
 
-# nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED, nogil=True)
 def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: PooledJobs, costs: Costs) -> float:
-    """Iterated local search on ``order`` (changed in place to the best found); returns its value.
+    """Improve ``order`` in place by iterated local search, and return its value.
 
-    Stops when ``budget`` profile segments have been looked at, when the value is down to ``target`` (a proven bound), or
-    after ``50 n^2`` descents: a handful of jobs has no more orders to find.
+    The search stops when ``budget`` profile segments have been looked at, when the value is down to ``target`` (a proven
+    bound), or after ``50 n^2`` descents, because a few jobs have few orders.
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n]; changed to the best order found.
+    budget
+        Number of profile segments.
+    target
+        Value at which to stop.
+    seed
+        Seed of the kicks.
+    jobs
+        Jobs and pools.
+    costs
+        Costs of the jobs.
     """
     n = order.size
     start = np.empty(n)

@@ -1,7 +1,7 @@
-"""A linear program as arrays, with maps back to the variables and constraints of the model that it was compiled from.
+"""A linear program as arrays, with maps back to the variables and constraints of the model from which it was compiled.
 
-A formulation reads like the paper in Pyomo or CVXPY; a solver wants ``row_lower <= A x <= row_upper``. The model is
-compiled once: everything that changes later (costs, right-hand sides, columns) changes the arrays' copy in a live
+A formulation in Pyomo or CVXPY reads like the paper; a solver needs ``row_lower <= A x <= row_upper``. The model is
+compiled once. All later changes (costs, right-hand sides, columns) change the copy of the arrays in a live
 `Session`, never the model.
 
 References: Pyomo's ``LinearStandardFormCompiler``; CVXPY's ``Problem.get_problem_data``.
@@ -25,27 +25,27 @@ from optsched.problem.arrays import Bools, Floats
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rows, columns and nonzeros of the last program that was solved (all 0: none was needed)."""
+    """Rows, columns and nonzeros of the last program that was solved (all 0: no program was needed)."""
 
     rows: int = 0
     columns: int = 0
     nonzeros: int = 0
 
 
-ROUNDING = 1e-5  # an integer column this close to an integer is that integer (HiGHS's own tolerance is 1e-6)
-WHOLE = 1e-9  # a bound of an integer column this close to an integer is that integer
-# HiGHS's tolerance where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. No finer
-# one for integers: a row that is off by this moves an integer as far, and HiGHS then takes solutions for none.
+ROUNDING = 1e-5  # an integer column this close to an integer counts as that integer (HiGHS's own tolerance is 1e-6)
+WHOLE = 1e-9  # a bound of an integer column this close to an integer counts as that integer
+# Tolerance for HiGHS where its own (1e-6 for integers, 1e-7 for rows) prove too little, see `LinearProgram.coarse`. It
+# is no finer for integers: a row that is off by this moves an integer by as much, and HiGHS then rejects solutions.
 FEASIBILITY = 1e-9
-COARSE = 1e-6  # its own for integers
-USED = 100  # columns that a solution may use of those that are not 0: as many may be that far from an integer
+COARSE = 1e-6  # HiGHS's own tolerance for integers
+USED = 100  # largest number of nonzero columns in a solution, each of which may be that far from an integer
 
 
 @dataclass
 class Binding:
-    """What knows the model behind the arrays: puts values back on it, and reads them from it.
+    """Connection to the model behind the arrays: it puts values back on the model and reads them from it.
 
-    This one is of arrays without a model: columns and rows are their own names.
+    This class is for arrays without a model: columns and rows are their own names.
     """
 
     columns: Sequence[Any]
@@ -53,19 +53,39 @@ class Binding:
     x: Floats | None = field(default=None, init=False)
 
     def load(self, x: Floats, row_dual: Floats | None) -> None:
-        """Give the model's variables the values ``x`` (and its constraints their duals, if it keeps them)."""
+        """Give the model's variables the values ``x``, and its constraints their duals if it keeps them.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        row_dual
+            Duals of the rows, f64[rows]; None: there are none.
+        """
         self.x = x.copy()
 
     def values(self) -> Floats:
-        """Current values of the model's variables, nan where a variable has none."""
+        """Return the current values of the model's variables, nan where a variable has none."""
         return np.full(len(self.columns), math.nan) if self.x is None else self.x
 
     def row_name(self, i: int) -> str:
-        """Name of a row in the model, for errors."""
+        """Return the name of a row in the model, for errors.
+
+        Parameters
+        ----------
+        i
+            Number of the row.
+        """
         return str(self.rows[i])
 
     def column_name(self, j: int) -> str:
-        """Name of a column in the model, for errors."""
+        """Return the name of a column in the model, for errors.
+
+        Parameters
+        ----------
+        j
+            Number of the column.
+        """
         return str(self.columns[j])
 
 
@@ -74,11 +94,11 @@ class LinearProgram:
     """``sense * min sense * (c x + offset)`` over ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``.
 
     ``sense`` is 1 (minimise) or -1 (maximise) and ``c`` and ``offset`` are the model's own: the value of ``x`` is the
-    model's objective, no sign has been flipped. Shapes: c, lower, upper, integrality (bool) [columns]; row_lower,
+    model's objective, without a change of sign. Shapes: c, lower, upper, integrality (bool) [columns]; row_lower,
     row_upper [rows]; A csc [rows, columns]. A ranged constraint is one row.
 
-    Bounds of integer columns are rounded inwards to integers, since solvers draw wrong conclusions from others. Raises
-    `InputError` that names the row or column of a number that is NaN, or infinite where only a finite one means anything;
+    Bounds of integer columns are rounded inwards to integers, since solvers draw wrong conclusions from other bounds. Raises
+    `InputError` that names the row or column of a number that is NaN, or infinite where it must be finite;
     `InfeasibleError` for bounds that leave a row or a column no value.
     """
 
@@ -94,7 +114,7 @@ class LinearProgram:
     binding: Binding
 
     def __post_init__(self) -> None:
-        """Refuse what is no number and what has no value; round the bounds of integer columns."""
+        """Reject numbers that are not legal and bounds without a value between them; round the bounds of integer columns."""
         self._require_numbers()
         lower, upper = whole_bounds(self.lower, self.upper, self.integrality)
         names = self.binding
@@ -108,7 +128,7 @@ class LinearProgram:
         object.__setattr__(self, "upper", upper)
 
     def _require_numbers(self) -> None:
-        """`InputError` for the first number that is NaN, or infinite in a place where that means nothing."""
+        """Raise `InputError` for the first number that is NaN, or infinite where it must be finite."""
         row, column, finite = self.binding.row_name, self.binding.column_name, "a finite number"
 
         def refuse(field: str, value: float, legal: str = finite) -> None:
@@ -147,7 +167,33 @@ class LinearProgram:
         columns: Sequence[Any] | None = None,
         rows: Sequence[Any] | None = None,
     ) -> LinearProgram:
-        """A program straight from arrays; bounds default to [0, inf), columns to continuous."""
+        """Return a program from arrays.
+
+        Parameters
+        ----------
+        c
+            Costs, f64[columns].
+        A
+            Matrix, csc [rows, columns].
+        row_lower
+            Lower bounds of the rows, f64[rows].
+        row_upper
+            Upper bounds of the rows, f64[rows].
+        lower
+            Lower bounds of the columns, f64[columns]; None: 0.
+        upper
+            Upper bounds of the columns, f64[columns]; None: inf.
+        integrality
+            Columns that must be integers, bool[columns]; None: no column.
+        offset
+            Constant of the objective.
+        sense
+            1 minimises, -1 maximises.
+        columns
+            Names of the columns; None: their numbers.
+        rows
+            Names of the rows; None: their numbers.
+        """
         n, m = len(c), len(row_lower)
         return cls(
             c=np.asarray(c, dtype=np.float64),
@@ -179,14 +225,14 @@ class LinearProgram:
 
     @cached_property
     def is_mip(self) -> bool:
-        """Has any column to be an integer?"""
+        """True if a column must be an integer."""
         return bool(self.integrality.any())
 
     @cached_property
     def magnitude(self) -> float:
-        """The largest sum of |a_ij| max |x_j| over rows in which integer and continuous columns meet; 0: there are none.
+        """Largest sum of |a_ij| max |x_j| over rows in which integer and continuous columns meet; 0: there are none.
 
-        A column without a bound counts as the largest that any continuous one has.
+        A column without a bound counts as the largest value that any continuous column has.
         """
         A = sp.csr_array(abs(self.A))
         mixed = (A @ self.integrality.astype(np.float64) > 0) & (A @ (~self.integrality).astype(np.float64) > 0)
@@ -199,41 +245,62 @@ class LinearProgram:
 
     @cached_property
     def tolerance(self) -> float:
-        """How far rows and integers may be off: by more than rounding moves rows in which integers and times meet."""
+        """Tolerance for rows and integers, larger than rounding moves rows in which integers and times meet."""
         return max(FEASIBILITY, self.magnitude * 2.0**-42)
 
     def coarse(self, step: Fraction | float | None) -> bool:
-        """Are HiGHS's own tolerances fine enough for a proof? Values are multiples of ``step``, and no row holds times."""
+        """Return whether HiGHS's own tolerances are fine enough for a proof.
+
+        They are if values are multiples of ``step`` and no row holds times.
+
+        Parameters
+        ----------
+        step
+            Step of objective values; None: unknown.
+        """
         if step is None or self.magnitude:
             return False
         return COARSE * USED * float(np.max(np.abs(self.c), initial=0.0)) < float(step)
 
     def value(self, x: Floats) -> float:
-        """The model's objective at ``x``."""
+        """Return the model's objective at ``x``.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        """
         return float(self.c @ x + self.offset)
 
     def load(self, x: Floats, row_dual: Floats | None = None) -> None:
-        """Put values (integer columns that are within 1e-5 of an integer on it) back on the model, and row duals where
-        the model has a place for them.
+        """Put values back on the model, and row duals where the model has a place for them.
 
-        ``row_dual`` is in HiGHS's convention, d value / d right-hand side; the binding turns it into its model's.
+        Integer columns that are within 1e-5 of an integer get that integer.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[columns].
+        row_dual
+            d value / d right-hand side of every row (HiGHS's convention, which the binding converts to its
+            model's), f64[rows]; None: there are none.
         """
         x = np.asarray(x, dtype=np.float64)
         nearest = np.round(x)
         self.binding.load(np.where(self.integrality & (np.abs(x - nearest) <= ROUNDING), nearest, x), row_dual)
 
     def values(self) -> tuple[Floats, Bools]:
-        """Current values of the model's variables as a vector, and which of them are set (for a MIP start)."""
+        """Return the current values of the model's variables as a vector, and which of them are set (for a MIP start)."""
         x = np.asarray(self.binding.values(), dtype=np.float64)
         known = np.isfinite(x)
         return np.where(known, x, 0.0), known
 
     @cached_property
     def objective_step(self) -> Fraction | None:
-        """A number that divides every difference of two objective values of integer solutions, or None.
+        """Number that divides every difference of two objective values of integer solutions, or None.
 
-        Exists when each column with a cost is an integer column and the costs are integers: then it is the gcd of the
-        costs, and the optimum is ``offset`` plus a multiple of it. That is what lets a bound be rounded up.
+        It exists if each column with a cost is an integer column and the costs are integers: it is the gcd of the
+        costs, and the optimum is ``offset`` plus a multiple of it. Hence a bound can be rounded up.
         """
         costly = self.c != 0
         if not costly.any() or not self.integrality[costly].all():
@@ -245,12 +312,24 @@ class LinearProgram:
 
 
 def whole_bounds(lower: Floats, upper: Floats, integrality: Bools) -> tuple[Floats, Floats]:
-    """Bounds of columns, those of integer columns rounded inwards; within `WHOLE` of an integer they are that integer."""
+    """Return the bounds of columns, with those of integer columns rounded inwards.
+
+    A bound within `WHOLE` of an integer becomes that integer.
+
+    Parameters
+    ----------
+    lower
+        Lower bounds, f64[columns].
+    upper
+        Upper bounds, f64[columns].
+    integrality
+        Columns that must be integers, bool[columns].
+    """
     if not integrality.any():
         return lower, upper
     rounded = []
     for bound, inwards in ((lower, np.ceil), (upper, np.floor)):
-        with np.errstate(invalid="ignore"):  # the distance of inf from inf
+        with np.errstate(invalid="ignore"):  # inf - inf
             nearest = np.round(bound)
             near = np.abs(bound - nearest) <= np.maximum(WHOLE, 2 * np.spacing(np.abs(bound)))
         whole = np.where(near, nearest, inwards(bound)) + 0.0  # no -0.0

@@ -1,4 +1,4 @@
-"""List schedules: jobs in some order, each at its earliest start. The incumbent from which every proof begins.
+"""List schedules: jobs in some order, each at its earliest start; they are the first incumbents of proofs.
 
 **Problem** P | r_j, size_j, nodes | f, f regular, without preemption. **Knowledge** clairvoyant. **Guarantee** none in
 general (2 - 1/m for P || C_max: Graham 1966); the value is an upper bound on the optimum of ``gang-nonpreemptive``.
@@ -36,22 +36,21 @@ from optsched.solvers.generation import (
 from optsched.speeds.duration import fixed_durations
 
 BUDGET = 20_000_000  # profile segments of the local search: about 0.3 s
-# the search begins from so many orders with that share of the budget, then goes on from the best
+# the search begins from STARTS orders with the part SHARE of the budget, then continues from the best
 STARTS, SHARE = 6, 0.6
-# Annealing: from one temperature down to the other, in mean costs of a mean duration, n^2 times so many moves each
-# time.
+# Annealing: the temperature falls from HOT to COLD, in mean costs of a mean duration; MOVES n^2 moves each time.
 HOT, COLD, MOVES, STATES, STRETCH = 3.0, 0.05, 1000, 2_000_000, 2_000_000_000
-FEW = 12  # jobs that descents order, which need no compiler
-SMALL = 2000  # orders that cost O(n^2) are made up to this many jobs
+FEW = 12  # jobs up to which descents, which need no compilation, order the jobs
+SMALL = 2000  # jobs up to which orders that cost O(n^2) are made
 NEVER = 1e300  # a key larger than any time
 
 
 @dataclass(frozen=True)
 class ListProblem:
-    """An instance with its ``jobs`` as the compiled loops take them.
+    """An instance with its ``jobs`` in the form of the compiled loops.
 
-    GPUs alike for every job form a pool, those that fewest jobs may use come first. ``pool_nodes``: the nodes of each
-    pool.
+    GPUs that are alike for every job form a pool; pools that fewest jobs may use come first. ``pool_nodes``: the nodes
+    of each pool.
     """
 
     instance: Instance
@@ -60,9 +59,19 @@ class ListProblem:
 
     @classmethod
     def of(cls, instance: Instance, duration: Floats | None = None) -> ListProblem:
-        """The problem of an instance; `InputError` when the speed of a job depends on its placement.
+        """Return the problem of an instance.
 
-        ``duration`` f64[n] seconds to count with instead, for orders only.
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        duration
+            Durations in seconds to count with instead, for orders only, f64[n].
+
+        Raises
+        ------
+        InputError
+            If the speed of a job depends on its placement and no ``duration`` is given.
         """
         patterns, pool = np.unique(instance.class_eligible, axis=1, return_inverse=True)
         wanted = np.bincount(instance.job_class, minlength=patterns.shape[0]) @ patterns
@@ -79,7 +88,22 @@ class ListProblem:
         return cls(instance, jobs, nodes)
 
     def generate(self, order: Ints, parallel: bool = False) -> tuple[Floats, Ints]:
-        """(starts f64[n] seconds, GPUs taken i64[n, pools]) of an order."""
+        """Return the starts and the GPUs taken of an order.
+
+        Parameters
+        ----------
+        order
+            The jobs in order, i64[n].
+        parallel
+            Use parallel generation instead of serial generation.
+
+        Returns
+        -------
+        start
+            Starts in seconds, f64[n].
+        taken
+            GPUs taken, i64[n, pools].
+        """
         start = np.empty(self.jobs.release.size)
         taken = np.zeros((self.jobs.release.size, self.jobs.pool_gpus.size), dtype=np.int64)
         scheme = generate_parallel if parallel else generate_serial
@@ -87,7 +111,22 @@ class ListProblem:
         return start, taken
 
     def schedule(self, start: Floats, taken: Ints, policy: str) -> Schedule:
-        """The schedule of starts and pool counts, with GPUs named."""
+        """Return the schedule of starts and pool counts, with the GPUs of every job.
+
+        Parameters
+        ----------
+        start
+            Starts in seconds, f64[n].
+        taken
+            GPUs taken, i64[n, pools].
+        policy
+            Name that the schedule records.
+
+        Raises
+        ------
+        InputError
+            If a job does not fit at its start.
+        """
         instance = self.instance
         if instance.unrestricted:
             return Schedule.from_starts(instance, start, duration=self.jobs.duration, policy=policy)
@@ -153,9 +192,17 @@ for _name, _order in _TABLE.items():
 
 @ORDERS.register("atc")
 def atc(p: PooledJobs, cost: RegularCost) -> Ints:
-    """Apparent tardiness cost: largest w/(g p) exp(-slack / (2 mean p)) at the time the cluster's work would begin it.
+    """Return the order of apparent tardiness cost.
 
-    Vepsalainen and Morton, Management Sci. 33 (1987). O(n^2); beyond 2,000 jobs it is `area`.
+    The next job has the largest w/(g p) exp(-slack / (2 mean p)) at the time at which the cluster's work would begin it.
+    Vepsalainen and Morton, Management Sci. 33 (1987). O(n^2); beyond 2,000 jobs the order is `area`.
+
+    Parameters
+    ----------
+    p
+        Jobs and pools.
+    cost
+        Costs of the jobs.
     """
     n = p.release.size
     if n > SMALL:
@@ -183,17 +230,27 @@ def atc(p: PooledJobs, cost: RegularCost) -> Ints:
 def list_schedule(
     instance: Instance, order: str | Sequence[int] | Ints, objective: str | None = None, *, parallel: bool = False
 ) -> Schedule:
-    """The list schedule of an order.
+    """Return the list schedule of an order.
+
+    A gang takes any free GPUs of nodes that suit it. Times are computed from the first arrival on and put back on the clock
+    of the instance.
 
     Parameters
     ----------
-    order : a name of `ORDERS`, or a permutation of the jobs' positions.
-    objective : whose weights and due dates a named order reads (default: the instance's own).
-    parallel : False: serial generation, each job at its earliest feasible start given those before it in the order.
-        True: at every moment whatever fits starts, in order (Graham).
+    instance
+        Jobs and cluster.
+    order
+        A name of `ORDERS`, or a permutation of the jobs' positions.
+    objective
+        Objective whose weights and due dates a named order reads (default: the instance's own).
+    parallel
+        False: serial generation, each job at its earliest feasible start given those before it in the order. True:
+        at every moment all jobs that fit start, in order (Graham).
 
-    A gang takes any free GPUs of nodes that suit it. Times are computed from the first arrival on and put back on the clock
-    of the instance. Raises `InputError` for something that is not an order.
+    Raises
+    ------
+    InputError
+        If ``order`` is not an order of the jobs.
     """
     counted = instance.relative
     problem = ListProblem.of(counted)
@@ -216,14 +273,23 @@ def best_list_schedule(
     orders: Iterable[Ints] = (),
     deadline: Deadline = ENDLESS,
 ) -> Schedule:
-    """The best list schedule of all `ORDERS` under both generation schemes, improved by a bounded local search.
+    """Return the best list schedule of all `ORDERS` under both generation schemes, improved by a bounded local search.
 
     Parameters
     ----------
-    budget : profile segments that the search may look at (the work, not the time, is bounded: deterministic).
-    target : a proven lower bound; the search stops when it is reached.
-    orders : further orders to try, e.g. jobs by their mean start in an LP.
-    deadline : when the search stops, whatever is left of the budget.
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective (default: the instance's own).
+    budget
+        Number of profile segments that the search may look at; it bounds the work, not the time, so the result is
+        deterministic.
+    target
+        A proven lower bound; the search stops when it is reached.
+    orders
+        Further orders to try, e.g. jobs by their mean start in an LP.
+    deadline
+        Time at which the search stops, whatever is left of the budget.
     """
     goal = objective_of(instance, objective)
     if instance.n == 0:
@@ -233,23 +299,23 @@ def best_list_schedule(
     costs = Costs(cost.slope, cost.kink, cost.base, cost.maximum)
     tried = [(name, make(problem.jobs, cost)) for name, make in ORDERS.items()]
     tried += [("given", np.asarray(order, dtype=np.int64)) for order in orders]
-    found: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
+    schedules: dict[float, tuple[str, tuple[Floats, Ints]]] = {}
     for label, order in tried:
         for parallel in (False, True):
-            if found and deadline.passed:
+            if schedules and deadline.passed:
                 break
             generated = problem.generate(order, parallel)
-            found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
-    for label, (start, _) in [found[v] for v in sorted(found)[:STARTS]]:
+            schedules.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
+    for label, (start, _) in [schedules[v] for v in sorted(schedules)[:STARTS]]:
         if deadline.passed:
             break
-        generated = problem.generate(np.argsort(start, kind="stable"))  # what waits may fit earlier
-        found.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
-    value = min(found)
-    name, best = found[value]
+        generated = problem.generate(np.argsort(start, kind="stable"))  # waiting jobs may fit earlier
+        schedules.setdefault(objective_value(generated[0], problem.jobs.duration, costs), (label, generated))
+    value = min(schedules)
+    name, best = schedules[value]
     if value <= target or budget <= 0:
         return problem.schedule(*best, name).on_clock(instance)
-    begin = [np.argsort(found[v][1][0], kind="stable") for v in sorted(found)[:STARTS]]
+    begin = [np.argsort(schedules[v][1][0], kind="stable") for v in sorted(schedules)[:STARTS]]
     gpus = problem.jobs.pool_gpus
     quick = gpus.size == 1 and not cost.maximum and instance.n > FEW and instance.n * int(gpus[0]) <= STATES
     quick = quick and budget > INTERPRETED
@@ -263,7 +329,7 @@ def best_list_schedule(
 def _descended(
     problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
 ) -> Ints:
-    """The best order of descents from all of them, then with kicks from the best."""
+    """Return the best order of descents from all given orders, then of descents with kicks from the best."""
     part = int(min(budget, BUDGET) * SHARE / len(begin))
     searched = [improve_order(order, part, target, 1, problem.jobs, costs) for order in begin]
     order, spent, seed = begin[int(np.argmin(searched))], part * len(begin), 2
@@ -277,7 +343,10 @@ def _descended(
 def _annealed(
     problem: ListProblem, costs: Costs, begin: list[Ints], budget: int, target: float, deadline: Deadline
 ) -> Ints:
-    """The best order of annealing from each; the temperature falls with the moves made, or with the time that is left."""
+    """Return the best order of annealing from each given order.
+
+    The temperature falls with the moves made, or with the time that is left.
+    """
     jobs, gpus = problem.jobs, int(problem.jobs.pool_gpus[0])
     best, value, seed, steps, turn = begin[0].copy(), math.inf, np.array([1]), budget // (2 * (gpus + 8)), 0
     warm = float(np.mean(costs.slope) * np.mean(jobs.duration))
@@ -295,21 +364,21 @@ def _annealed(
 
 # Simulated annealing over orders of starts on one pool of GPUs, compiled: millions of moves a second.
 #
-# **Decoding.** In an order of starts every job begins as soon as its GPUs are free, and not before the job ahead of it;
-# every schedule is that of its own order, so an optimum is among them. All that counts of the jobs placed so far is
-# when each GPU is free: a sorted vector, kept behind every position. A move is therefore looked at from the first
-# position that it changes. **Early end.** Later vectors never give earlier starts. Behind the changed positions a move
-# is over as soon as its vector is nowhere earlier than before and what it has lost by then is more than may be lost, or
-# the vector is what it was: after 10 to 30 jobs, however many follow. **Reference** Kirkpatrick, Gelatt and Vecchi,
-# Science 220 (1983); the decoding is the project's own.
+# **Decoding.** In an order of starts every job begins as soon as its GPUs are free, and not before the job ahead of it.
+# Every schedule is that of its own order, so an optimum is among them. The state of the jobs placed so far is the time
+# at which each GPU is free: a sorted vector, kept for every position. A move is therefore evaluated from the first
+# position that it changes. **Early end.** Later vectors never give earlier starts. Behind the changed positions the
+# evaluation ends in two cases. Either the vector is nowhere earlier than before and the loss so far is more than the
+# limit, or the vector is equal to the old one. This takes 10 to 30 jobs, however many follow. **Reference**
+# Kirkpatrick, Gelatt and Vecchi, Science 220 (1983); the decoding is the project's own.
 
-FINE = 1 << 22  # values of a random real number
-REACH = 15.0  # positions that a job moves, on average
+FINE = 1 << 22  # number of different random reals
+REACH = 15.0  # mean distance of a move, in positions
 
 
 @njit(interpreted=False)
 def _place(free: Floats, earliest: float, gang: int, duration: float) -> float:
-    """Start of a gang not before ``earliest``; ``free`` f64[G] (when each GPU is, ascending) is changed."""
+    """Return the start of a gang not before ``earliest``; change ``free`` f64[G] (when each GPU is free, ascending)."""
     start = max(earliest, free[gang - 1])
     k = gang
     while k < free.size and free[k] < start + duration:
@@ -322,7 +391,7 @@ def _place(free: Floats, earliest: float, gang: int, duration: float) -> float:
 
 @njit(interpreted=False)
 def _compare(free: Floats, begun: float, old: Floats, old_begun: float) -> tuple[bool, bool]:
-    """(nowhere earlier, nowhere later) than before; what is free before the last start is as good as free at it."""
+    """Return (nowhere earlier, nowhere later) than before; a GPU that is free before the last start counts as free at it."""
     not_earlier, not_later = begun >= old_begun, begun <= old_begun
     for k in range(free.size):
         now, before = max(free[k], begun), max(old[k], old_begun)
@@ -336,10 +405,28 @@ def _compare(free: Floats, begun: float, old: Floats, old_begun: float) -> tuple
 def anneal(
     order: Ints, best: Ints, value: float, jobs: PooledJobs, costs: Costs, steps: int, temperature: float, seed: Ints
 ) -> float:
-    """``steps`` moves from ``order`` (changed) at one temperature, in units of cost; returns the value of ``best``.
+    """Make ``steps`` moves from ``order`` at one temperature, and return the value of ``best``.
 
-    ``best`` i64[n], of that ``value``, is changed where a better order is found. One pool, costs that are added up.
-    Moves are insertions and swaps over a distance of 15 positions on average.
+    Moves are insertions and swaps over a distance of 15 positions on average. For one pool and costs that are added up.
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n]; changed.
+    best
+        Best order known, i64[n]; changed if a better one is found.
+    value
+        Value of ``best``.
+    jobs
+        Jobs and pools.
+    costs
+        Costs of the jobs.
+    steps
+        Number of moves.
+    temperature
+        Temperature, in units of cost.
+    seed
+        State of the generator, i64[1]; changed.
     """
     n = order.size
     free = np.zeros((n + 1, jobs.pool_gpus[0]))
@@ -348,7 +435,7 @@ def anneal(
     first, last, current, limit = 0, n - 1, np.inf, np.inf
     source, target, swap = 0, 0, False
     for step in range(steps + 1):
-        if step:  # the first round looks at the order as it is
+        if step:  # the first round evaluates the order unchanged
             source = next_random(seed, n)
             distance = 1 + int(-math.log((1 + next_random(seed, FINE)) / FINE) * REACH)
             target = source + distance if next_random(seed, 2) else source - distance
@@ -358,7 +445,7 @@ def anneal(
             first, last = min(source, target), max(source, target)
             limit = current - temperature * math.log((1 + next_random(seed, FINE)) / FINE)
             move_job(order, source, target, swap)
-        k, found = first, np.inf
+        k, total = first, np.inf
         for g in range(free.shape[1]):
             new_free[k, g] = free[k, g]
         new_begun[k], new_paid[k] = begun[k], paid[k]
@@ -371,12 +458,12 @@ def anneal(
             new_begun[k + 1], new_paid[k + 1] = start, new_paid[k] + costs.base[j] + costs.slope[j] * late
             k += 1
             if k > last and step:
-                found = new_paid[k] + current - paid[k]
+                total = new_paid[k] + current - paid[k]
                 not_earlier, not_later = _compare(new_free[k], start, free[k], begun[k])
-                if not_earlier and (not_later or found > limit):
+                if not_earlier and (not_later or total > limit):
                     break
-        found = new_paid[n] if k == n else found
-        if found > limit:
+        total = new_paid[n] if k == n else total
+        if total > limit:
             move_job(order, target, source, swap)
             continue
         for at in range(first + 1, k + 1):
@@ -384,8 +471,8 @@ def anneal(
             for g in range(free.shape[1]):
                 free[at, g] = new_free[at, g]
         for at in range(k + 1, n + 1):
-            paid[at] += found - current
-        current = found
+            paid[at] += total - current
+        current = total
         if current < value:
             value = current
             copy_to(best, order)

@@ -1,20 +1,20 @@
 """`lp_bound`: a verified lower bound from the LP of the time-indexed program, at any scale.
 
-The LP is solved in floats, its duals become prices, and what the prices prove is computed in fractions from the instance
-alone (`optsched.bounds.lp_dual`): neither the solver's tolerances nor the rounding can make the bound wrong.
+The LP is solved in floats and its duals become prices. The bound that the prices prove is computed in fractions from the
+instance alone (`optsched.bounds.lp_dual`): neither the solver's tolerances nor the rounding can make the bound wrong.
 
-**Coarse grids.** Where slots of the exact unit are too many, slots are longer and releases and durations are rounded
-**down** to them (costs are not). That is a relaxation: with S the real starts, floor(S) respects the rounded releases; and
-if jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
-slots), so they really run together just before t + 1, and w is at most the capacity. A start in slot s costs at least what
-starting at its left end does.
+**Coarse grids.** If the exact unit gives too many slots, slots are longer and releases and durations are rounded
+**down** to them (costs are not). That is a relaxation. With S the real starts, floor(S) respects the rounded releases. If
+jobs of total width w are in process in slot t on the grid, then ``S_j < t + 1 <= S_j + p_j`` for each of them (times in
+slots), so they really run together just before t + 1, and w is at most the capacity. A start in slot s costs at least as
+much as a start at its left end.
 
-**Thinning.** An incumbent and LP bounds remove columns, cuts raise the bound, until little is left (`thin`). Let z be the
-LP's optimum and c_jt >= 0 the reduced cost of a column that is 0. Every solution that uses it costs at least z + c_jt. Where
-that exceeds ``upper - step`` (values differ by multiples of ``step``) no better schedule than the incumbent uses it.
-**Cuts** are the rows of `violated_rows`, valid for every schedule. What is left after a few rounds is a
-program of a few hundred columns that HiGHS finishes in seconds (`optsched.solvers.methods.reduced_cost_fixing`), or none at
-all: then the incumbent is optimal.
+**Thinning.** An incumbent and LP bounds remove columns, and cuts raise the bound, until little is left (`thin`). Let z be
+the LP's optimum and c_jt >= 0 the reduced cost of a column that is 0. Every solution that uses it costs at least z + c_jt.
+If that exceeds ``upper - step`` (values differ by multiples of ``step``), no schedule better than the incumbent uses it.
+**Cuts** are the rows of `violated_rows`, valid for every schedule. After a few rounds the rest is a
+program of a few hundred columns that HiGHS finishes in seconds (`optsched.solvers.methods.reduced_cost_fixing`), or nothing
+is left and the incumbent is optimal.
 
 References: reduced cost fixing is from Dantzig, Fulkerson and Johnson, Operations Research 2 (1954); the time-indexed LP,
 Dyer and Wolsey (1990).
@@ -60,28 +60,36 @@ def lp_bound(
     deadline: Deadline = NEVER,
     nonzeros: int = NONZEROS,
 ) -> Certificate | None:
-    """The best certificate of kind ``lp-dual`` that an LP of about ``nonzeros`` gives, for ``gang-nonpreemptive``.
+    """Return the best certificate of kind ``lp-dual`` from an LP of limited size, for ``gang-nonpreemptive``.
+
+    The result is None for the makespan (it is no sum of costs over jobs) and if even a coarse grid is too large.
 
     Parameters
     ----------
-    schedule : a good non-preemptive schedule (default: a list schedule); it decides how late the LP has to look.
-    deadline : when to stop.
-
-    Returns None for the makespan (no sum of costs over jobs) and when even a coarse grid is too large.
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective (default: the instance's own).
+    schedule
+        A good non-preemptive schedule (default: a list schedule); it limits the horizon of the LP.
+    deadline
+        Time at which to stop.
+    nonzeros
+        Largest number of nonzeros of the LP.
     """
     instance.require_whole_jobs("lp_bound")
     goal, counted = objective_of(instance, objective), instance.relative
     if goal.maximum or instance.n == 0:
         return None
     if schedule is not None:
-        known = schedule.relative
+        incumbent = schedule.relative
     elif speed_depends_on_placement(counted):
-        known = best_placed_schedule(counted, goal.name)
+        incumbent = best_placed_schedule(counted, goal.name)
     else:
-        known = best_list_schedule(counted, goal.name, budget=0)
-    upper = goal.exact_of(counted, known.completion.tolist())
+        incumbent = best_list_schedule(counted, goal.name, budget=0)
+    upper = goal.exact_of(counted, incumbent.completion.tolist())
     latest = latest_completions(counted, goal.name, float(upper))
-    latest = np.minimum(latest, float(known.completion.max()) + float(seconds_alone(counted).max()))
+    latest = np.minimum(latest, float(incumbent.completion.max()) + float(seconds_alone(counted).max()))
     chosen = _grid(counted, goal.name, latest, nonzeros)
     if chosen is None:
         return None
@@ -96,7 +104,7 @@ def lp_bound(
 
 
 def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> tuple[SlotJobs, Ints, Ints] | None:
-    """The finest grid on which the LP is small enough, with all its columns."""
+    """Return the finest grid on which the LP is small enough, with all its columns."""
     origin, release = releases(instance)
     try:
         unit, _, _ = on_common_unit(release, [Fraction(p) for p in seconds_alone(instance).tolist()])
@@ -117,18 +125,18 @@ def _grid(instance: Instance, objective: str, latest: Floats, nonzeros: int) -> 
 
 
 ROUNDS = 12
-ROWS = 3000  # new rows a round
-BUILDING = 2e-6  # seconds a nonzero, before the LP can begin
-POLISHED = 3_000_000  # nonzeros of the LP that makes the last certificate
-STALLED = 0.02  # of the gap: cuts that gain less in a round are not worth another
+ROWS = 3000  # largest number of new rows a round
+BUILDING = 2e-6  # seconds a nonzero to build the LP
+POLISHED = 3_000_000  # largest number of nonzeros of the LP for the last certificate
+STALLED = 0.02  # part of the gap: if the cuts of a round gain less, the rounds end
 TOLERANCE = 1e-6  # relative: an LP's optimum and reduced costs are floats
 
 
 @dataclass(frozen=True)
 class Thinned:
-    """What is left. ``program`` None: nothing, the incumbent is optimal.
+    """Result of thinning; ``program`` None: nothing is left, the incumbent is optimal.
 
-    ``bound``: no schedule that is better than the incumbent is below it (a float that HiGHS vouches for);
+    ``bound``: no schedule that is better than the incumbent is below it (a float from HiGHS);
     ``certificate``: the best exact bound on the way; ``rows``: those that had a price in the last LP.
     """
 
@@ -154,13 +162,27 @@ def thin(
 
     Parameters
     ----------
-    step : every two values differ by a multiple of it; None: unknown, then only what cannot be better goes.
-    keep : slot of every job in the incumbent; those columns stay, so that it remains a solution.
-    deadline : when to stop; ``finished`` is then False.
+    jobs
+        The jobs on a grid.
+    job
+        Job of every column, i64[k].
+    start
+        Start slot of every column, i64[k].
+    upper
+        Value of the incumbent.
+    step
+        Number of which every difference of two values is a multiple; None: unknown, then only columns that cannot
+        be better go.
+    keep
+        Slot of every job in the incumbent, i64[n]; those columns stay, so that it remains a solution.
+    deadline
+        Time at which to stop; ``finished`` is then False.
+    on_bound
+        Function called with every new bound.
     """
     cutoff = float(upper - step) if step is not None else float(upper)
     slack = TOLERANCE * max(1.0, abs(cutoff))
-    families = {jobs.gpus.tobytes(): RowFamily(jobs.gpus, jobs.instance.cluster.gpus)}  # GPUs held, at most G of them
+    families = {jobs.gpus.tobytes(): RowFamily(jobs.gpus, jobs.instance.cluster.gpus)}  # GPUs held, at most G
     bound, gained, certificate = -np.inf, np.inf, None
     program: StartProgram | None = None
     active: tuple[RowFamily, ...] = ()
@@ -175,8 +197,8 @@ def thin(
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
             return Thinned(program, bound, certificate, False)
         active = _active(program, session.duals())
-        found = program.certificate(session.duals())
-        certificate = found if certificate is None or found.value > certificate.value else certificate
+        proved = program.certificate(session.duals())
+        certificate = proved if certificate is None or proved.value > certificate.value else certificate
         gained, bound = outcome.value - bound, max(bound, outcome.value)
         if on_bound is not None:
             on_bound(bound)
@@ -191,19 +213,32 @@ def thin(
             break
         for family in new:
             key = family.width.tobytes()
-            known = families.get(key)
-            if known is not None and known.slots is not None and family.slots is not None:
-                family = replace(family, slots=np.union1d(known.slots, family.slots))
+            family_before = families.get(key)
+            if family_before is not None and family_before.slots is not None and family.slots is not None:
+                family = replace(family, slots=np.union1d(family_before.slots, family.slots))
             families[key] = family
     program = StartProgram.build(jobs, job, start, list(families.values()))
     return Thinned(program, bound, certificate, True, active)
 
 
 def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: Deadline = NEVER) -> Certificate | None:
-    """A certificate nearly as high as the bound: the LP of **all** columns with the rows that mattered.
+    """Return a certificate nearly as high as the bound, from the LP of **all** columns with the rows that had a price.
 
     Prices of a thinned LP may be too low where columns were removed; those of all columns are feasible everywhere.
-    None when the LP is too large or the time is up.
+    The result is None if the LP is too large or the time is up.
+
+    Parameters
+    ----------
+    thinned
+        Result of `thin`.
+    jobs
+        The jobs on a grid.
+    job
+        Job of every column, i64[k].
+    start
+        Start slot of every column, i64[k].
+    deadline
+        Time at which to stop.
     """
     families = thinned.rows
     nonzeros = len(families) * int(jobs.length[job].sum())
@@ -216,7 +251,7 @@ def polish(thinned: Thinned, jobs: SlotJobs, job: Ints, start: Ints, deadline: D
 
 
 def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
-    """The rows that have a price, family by family."""
+    """Return the rows that have a price, family by family."""
     priced = row_dual[program.jobs.release.size :] < 0
     slots = [program.row_slot[priced & (program.row_family == f)] for f in range(len(program.families))]
     plain = program.families[:1]
@@ -225,29 +260,29 @@ def _active(program: StartProgram, row_dual: Floats) -> tuple[RowFamily, ...]:
     )
 
 
-# The time-indexed program of rigid gangs as arrays, with only the columns and rows that are still of interest.
+# The time-indexed program of rigid gangs as arrays, with only the columns and rows that still matter.
 #
-# The formulation is that of `optsched.models.rigid_time_indexed`, whose arrays these are when all columns and only the
-# plain rows are kept; here columns that no better schedule can use are left out, and rows that cut off fractional
-# solutions are added. Times are slots of a grid: ``origin + k unit`` seconds.
+# The formulation is that of `optsched.models.rigid_time_indexed`: with all columns and only the plain rows the arrays
+# are the same. Columns that no better schedule can use are left out, and rows that cut off fractional solutions are
+# added. Times are slots of a grid: ``origin + k unit`` seconds.
 #
-# **Cuts** say more about gangs than their GPUs: lifted knapsack rows, separated slot by slot (`violated_rows`). For a gang
-# size e let ``u_j = floor(g_j / e)`` for gangs of at least e, and 1 for one smaller job k (0 for the others). If
-# e floor(G / e) + g_k > G, jobs that fit together have at most ``floor(G / e)`` of it: k only fits beside fewer of the large
-# ones. The plain row lets 7/8 of an 8-GPU gang run beside a 1-GPU job; with e = 8 this row does not. On the rigid instances
-# of 12 to 20 jobs on 8 GPUs these rows close three quarters or more of the gap of the LP bound. Reference: lifted covers,
-# Balas, Math. Program. 8 (1975); Wolsey, Math. Program. 8 (1975).
+# **Cuts** are lifted knapsack rows, separated slot by slot (`violated_rows`). For a gang size e let ``u_j = floor(g_j /
+# e)`` for gangs of at least e, and 1 for one smaller job k (0 for the others). If e floor(G / e) + g_k > G, jobs that
+# fit together have at most ``floor(G / e)`` of it: k fits only with fewer of the large ones. The plain row allows 7/8
+# of an 8-GPU gang together with a 1-GPU job; with e = 8 this row does not. On the rigid instances of 12 to 20 jobs on 8
+# GPUs these rows close three quarters or more of the gap of the LP bound. Reference: lifted covers, Balas, Math.
+# Program. 8 (1975); Wolsey, Math. Program. 8 (1975).
 
-VIOLATED = 1e-4  # of a row's capacity unit: less is numerical noise of the LP
-# Vertices of these LPs mostly have duals with small denominators; then the bound loses nothing at all.
+VIOLATED = 1e-4  # in units of a row's capacity: smaller violations are numerical noise of the LP
+# Vertices of these LPs mostly have duals with small denominators; then rounding loses nothing.
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 24, 60, 120, 360, 840, 2520, 27720)
 NEARLY, FINE = 1e-6, 1 << 24
-MOST_BITS = 61  # of an integer price
+MOST_BITS = 61  # largest number of bits of an integer price
 
 
 @dataclass(frozen=True)
 class SlotJobs:
-    """Jobs in slots: ``release`` and ``length`` i64[n], rounded down where the grid is too coarse to hold them.
+    """Jobs in slots: ``release`` and ``length`` i64[n], rounded down where the grid is too coarse for them.
 
     Costs are computed from the exact seconds: a start at slot s completes at ``origin + s unit + p_j``.
     """
@@ -261,7 +296,19 @@ class SlotJobs:
 
     @classmethod
     def on_grid(cls, instance: Instance, objective: str, origin: float, unit: Fraction) -> SlotJobs:
-        """The jobs on a grid; exact where all times are multiples of the unit from the origin."""
+        """Return the jobs on a grid; exact if all times are multiples of the unit from the origin.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        objective
+            Name of the objective.
+        origin
+            Time of slot 0 in seconds.
+        unit
+            Length of a slot in seconds.
+        """
         first = Fraction(origin)
         release = [int((Fraction(r) - first) // unit) for r in instance.arrival.tolist()]
         length = [int(Fraction(p) // unit) for p in seconds_alone(instance).tolist()]
@@ -275,7 +322,15 @@ class SlotJobs:
         return self.instance.gpus
 
     def costs(self, job: Ints, start: Ints) -> Floats:
-        """Cost of job[i] starting at slot start[i], in the objective's unit."""
+        """Return the cost of job[i] starting at slot start[i], in the objective's unit.
+
+        Parameters
+        ----------
+        job
+            Jobs, i64[k].
+        start
+            Start slots, i64[k].
+        """
         cost = regular_cost(get_objective(self.objective), self.instance)
         end = self.origin + start * float(self.unit) + seconds_alone(self.instance)[job]
         return np.asarray(cost.base[job] + cost.slope[job] * np.maximum(end - cost.kink[job], 0.0))
@@ -292,7 +347,7 @@ class RowFamily:
 
 @dataclass(frozen=True)
 class StartProgram:
-    """Columns (job, start slot) and row families, compiled: ``program``; row i > n of it is (family, slot)[i - n]."""
+    """Columns (job, start slot) and row families, compiled: ``program``; its row i > n is (family, slot)[i - n]."""
 
     jobs: SlotJobs
     job: Ints
@@ -304,10 +359,22 @@ class StartProgram:
 
     @classmethod
     def build(cls, jobs: SlotJobs, job: Ints, start: Ints, families: Sequence[RowFamily]) -> StartProgram:
-        """Assemble; columns sorted by (job, start). O(nonzeros)."""
+        """Build the program with columns sorted by (job, start). O(nonzeros).
+
+        Parameters
+        ----------
+        jobs
+            The jobs on a grid.
+        job
+            Job of every column, i64[k].
+        start
+            Start slot of every column, i64[k].
+        families
+            Families of rows.
+        """
         n, length = jobs.release.size, jobs.length[job]
         horizon = int((start + length).max(initial=0)) + 1
-        columns = np.repeat(np.arange(start.size), length)  # of every slot that a column covers
+        columns = np.repeat(np.arange(start.size), length)  # the column and the slot of every nonzero
         slots = np.arange(columns.size) - np.repeat(np.cumsum(length) - length - start, length)
         possible = np.zeros((n, horizon + 1), dtype=np.int32)
         np.add.at(possible, (job, start), 1)
@@ -315,7 +382,7 @@ class StartProgram:
         once = sp.csr_array((np.ones(job.size), (job, np.arange(job.size))), shape=(n, job.size))
         blocks, kept_family, kept_slot, capacity = [once], [], [], []
         for f, family in enumerate(families):
-            # slots whose row is not implied by the columns that are left
+            # slots whose row is not implied by the remaining columns
             total = family.width @ (np.cumsum(possible, axis=1)[:, :horizon] > 0)
             rows = np.flatnonzero(total > family.capacity)
             rows = rows if family.slots is None else np.intersect1d(rows, family.slots)
@@ -346,8 +413,15 @@ class StartProgram:
         return cls(jobs, job, start, tuple(families), row_family, row_slot, program)
 
     def certificate(self, row_dual: Floats) -> Certificate:
-        """What the duals prove (HiGHS's: a ``<=`` row's is <= 0 in a minimisation), as prices of slots: integers over one
-        denominator. Any prices >= 0 prove something, so rounding can cost a little of the bound, never its truth."""
+        """Return the certificate that the duals prove, as prices of slots: integers over one denominator.
+
+        Any prices >= 0 prove a bound, so rounding may lower the bound slightly but never makes it wrong.
+
+        Parameters
+        ----------
+        row_dual
+            Duals of HiGHS, f64[rows]; a ``<=`` row's is <= 0 in a minimisation.
+        """
         jobs = self.jobs
         amount, denominator = rational(-row_dual[jobs.release.size :])
         rows = []
@@ -361,7 +435,13 @@ class StartProgram:
         return price_certificate(jobs.instance, jobs.objective, "gang-nonpreemptive", prices)
 
     def in_process(self, x: Floats) -> Floats:
-        """Fraction of every job that runs in every slot, f64[n, slots], under column values ``x``."""
+        """Return the fraction of every job that runs in every slot, f64[n, slots].
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[k].
+        """
         begin, end = self.start, self.start + self.jobs.length[self.job]
         change = np.zeros((self.jobs.release.size, int(end.max(initial=0)) + 1))
         np.add.at(change, (self.job, begin), x)
@@ -369,7 +449,13 @@ class StartProgram:
         return np.asarray(np.cumsum(change, axis=1))
 
     def starts(self, x: Floats) -> Floats:
-        """Start of every job in seconds under an integer solution."""
+        """Return the start of every job in seconds in an integer solution.
+
+        Parameters
+        ----------
+        x
+            Values of the columns, f64[k].
+        """
         slot = np.zeros(self.jobs.release.size)
         chosen = x > 0.5
         slot[self.job[chosen]] = self.start[chosen]
@@ -377,9 +463,21 @@ class StartProgram:
 
 
 def rational(values: Floats) -> tuple[Ints, int]:
-    """Nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24.
+    """Return nonnegative floats as integers over the smallest denominator that fits all of them, else over 2**24.
 
-    Any prices prove a bound: those beyond 64 bits are as many as fit, and the denominator is no larger than that.
+    Any prices prove a bound: prices beyond 64 bits are reduced to what fits, and the denominator is no larger than that.
+
+    Parameters
+    ----------
+    values
+        Floats >= 0.
+
+    Returns
+    -------
+    numerators
+        i64, of the same shape.
+    denominator
+        The denominator.
     """
     values = np.clip(values, 0.0, 2.0**MOST_BITS)
     for denominator in DENOMINATORS:
@@ -393,12 +491,21 @@ def rational(values: Floats) -> tuple[Ints, int]:
 
 
 def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFamily]:
-    """Row families that a fractional solution violates, with the slots at which it does; at most ``most`` rows.
+    """Return row families that a fractional solution violates, with the slots at which it does.
 
-    ``in_process`` f64[n, slots]. For every gang size e and slot, the smaller job k that is most in process there.
+    It tries every gang size e and slot with the smaller job k that is most in process there.
+
+    Parameters
+    ----------
+    jobs
+        The jobs on a grid.
+    in_process
+        Fraction of every job that runs in every slot, f64[n, slots].
+    most
+        Largest number of rows.
     """
     gpus, total = jobs.gpus, jobs.instance.cluster.gpus
-    found: list[tuple[float, int, int, int]] = []
+    violations: list[tuple[float, int, int, int]] = []
     for e in np.unique(gpus[gpus > 1]).tolist():
         units, rest = total // e, total % e
         lifted = np.flatnonzero((gpus < e) & (gpus > rest))
@@ -409,10 +516,10 @@ def violated_rows(jobs: SlotJobs, in_process: Floats, most: int) -> list[RowFami
         else:
             k = np.full(in_process.shape[1], -1)
         for t in np.flatnonzero(activity > units + VIOLATED).tolist():
-            found.append((float(activity[t]) - units, e, int(k[t]), t))
-    found.sort(reverse=True)
+            violations.append((float(activity[t]) - units, e, int(k[t]), t))
+    violations.sort(reverse=True)
     slots: dict[tuple[int, int], list[int]] = {}
-    for _, e, job, t in found[:most]:
+    for _, e, job, t in violations[:most]:
         slots.setdefault((e, job), []).append(t)
     families = []
     for (e, job), at in sorted(slots.items()):

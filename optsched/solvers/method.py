@@ -1,4 +1,4 @@
-"""`Method`: a way to the end of a `SolveState`, and the registry that finds it by name."""
+"""`Method`, a way to solve a `SolveState`, and the registry that finds it by name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 
 @dataclass(frozen=True)
 class MethodReport:
-    """What a method says at its end, beside what it has given to the state.
+    """Report of a method at its end, in addition to what it has given to the state.
 
-    ``unproved``: neither the time nor the class of its schedules ended the proof, but the solver's tolerances: another
-    method may know more.
+    ``unproved``: the solver's tolerances ended the proof, and neither the time nor the class of its schedules did: another
+    method may prove more.
     """
 
     solver: str
@@ -29,10 +29,11 @@ class MethodReport:
 
 @dataclass(frozen=True)
 class Method:
-    """One way to solve. ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together.
+    """One way to solve.
 
-    ``schedule_class``: over which schedules it minimises; a state has the class of the method that was asked for.
-    ``statement``: one line for people; "": the first line of its module. ``exact``: can it prove the optimum?
+    ``applies(state)`` is None, or one sentence why not; ``run(state)`` brings the bounds together. ``schedule_class``:
+    the class of schedules over which it minimises; a state has the class of the method that was requested.
+    ``statement``: one line for people; "": the first line of its module. ``exact``: whether it can prove the optimum.
     """
 
     name: str

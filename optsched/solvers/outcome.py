@@ -1,4 +1,4 @@
-"""`Outcome`: what one solve of a program found, and `round_bound`, what its bound proves where values lie on a grid."""
+"""`Outcome`, the result of one solve of a program, and `round_bound`, the bound it proves where values lie on a grid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ T = TypeVar("T")
 
 
 def there(found: T | None) -> T:
-    """Return what is known to be no None: an incumbent, or what the ``applies`` of a method has looked for."""
+    """Return a value that a method needs and that its ``applies`` has checked; an incumbent always exists.
+
+    Parameters
+    ----------
+    found
+        The value.
+
+    Raises
+    ------
+    AssertionError
+        If the value is None.
+    """
     if found is None:
         raise AssertionError("only called where its applies has looked, with an incumbent")
     return found
@@ -23,12 +34,12 @@ def there(found: T | None) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one `Session.solve` found.
+    """Result of one `Session.solve`.
 
     ``status``: optimal | infeasible | unbounded | limit | feasible (`Session.solve_finely`: optimal to HiGHS's tolerances,
     which were too coarse). ``value`` is None without a solution, and where the objective has no limit; ``bound`` is the
-    proved bound in the model's sense (None when nothing is proved; an LP's is its optimum). For a MIP it is a float that
-    HiGHS vouches for. ``iterations`` are simplex iterations, ``nodes`` branch-and-bound nodes: both are deterministic,
+    proved bound in the model's sense (None if nothing is proved; an LP's is its optimum). For a MIP it is a float
+    reported by HiGHS. ``iterations`` are simplex iterations, ``nodes`` branch-and-bound nodes: both are deterministic,
     seconds are not.
     """
 
@@ -42,16 +53,27 @@ class Outcome:
 
     @property
     def gap(self) -> float:
-        """|value - bound| / |value|; inf when either is missing, 0 when they are equal."""
+        """Relative gap |value - bound| / |value|; inf if either is missing, 0 if they are equal."""
         if self.value is None or self.bound is None:
             return math.inf
         return abs(self.value - self.bound) / max(abs(self.value), 1e-12) if self.value != self.bound else 0.0
 
 
 def round_bound(bound: float, step: Fraction | float | None, offset: float = 0.0, sense: int = 1) -> float:
-    """The nearest value ``offset + k step`` that a float bound still proves; ``bound`` itself when ``step`` is None.
+    """Return the nearest value ``offset + k step`` that a float bound still proves; ``bound`` itself if ``step`` is None.
 
-    A minimisation's bound is rounded up, a maximisation's down, after giving way 1e-6 relatively.
+    A minimisation's bound is rounded up, a maximisation's down, after it is weakened by 1e-6 relatively.
+
+    Parameters
+    ----------
+    bound
+        The float bound.
+    step
+        Step of objective values; None: unknown.
+    offset
+        Constant of the objective.
+    sense
+        1 minimises, -1 maximises.
     """
     if step is None or not math.isfinite(bound):
         return bound

@@ -1,8 +1,9 @@
 """List schedules where the speed of a job depends on its placement: the incumbent of `solve` for such instances.
 
 **Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, without preemption. **Knowledge** clairvoyant. At every
-arrival and completion the waiting jobs are looked at in order and start where they run fastest on the GPUs that are free
-now: **eager** ones at once, **patient** ones only where they are as fast as on the empty cluster (some day it is empty).
+arrival and completion the scheduler looks at the waiting jobs in order and starts them where they run fastest on the GPUs
+that are free now. **Eager** schedules start a job at once, **patient** ones only where it is as fast as on the empty cluster
+(which is empty at some time).
 **Guarantee** none; the value is an upper bound on the optimum of ``gang-nonpreemptive``.
 **Complexity** O(n) events that look at the waiting jobs, a placement each.
 """
@@ -35,10 +36,17 @@ QUICK = ("release-area", "arrival")
 def best_placed_schedule(
     instance: Instance, objective: str | None = None, *, modes: MappedModes | None = None
 ) -> Schedule:
-    """The best of the eager and the patient list schedules of all `ORDERS` (of two beyond `MANY` jobs).
+    """Return the best of the eager and the patient list schedules of all `ORDERS` (of two orders beyond `MANY` jobs).
 
-    ``modes``: all placements of all jobs, where they can be listed; else gangs take the fullest node that holds them, or
-    the emptiest nodes.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    objective
+        Name of the objective (default: the instance's own).
+    modes
+        All placements of all jobs, if they can be listed; without them gangs take the fullest node that holds them,
+        or the emptiest nodes.
     """
     goal = objective_of(instance, objective)
     if instance.n == 0:
@@ -56,18 +64,18 @@ def best_placed_schedule(
             if value < least:
                 best, least = (name, start, seconds, mapping), value
     name, start, seconds, mapping = there(best)
-    found = Schedule.from_starts(counted, start, node_counts=mapping, duration=seconds, policy=name)
-    return found.on_clock(instance)
+    schedule = Schedule.from_starts(counted, start, node_counts=mapping, duration=seconds, policy=name)
+    return schedule.on_clock(instance)
 
 
 def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> tuple[Floats, Floats, dict[int, Mode]]:
-    """(starts, seconds held, mapping of every job)."""
+    """Return (starts, seconds held, mapping of every job)."""
     n, gpus, arrival = instance.n, instance.gpus.tolist(), instance.arrival.tolist()
     start, seconds = np.empty(n), np.empty(n)
     mapping: dict[int, Mode] = {}
     empty = [there(place(j, instance.cluster.node_gpus))[1] if patient else np.inf for j in range(n)]
     rank = np.argsort(order).tolist()
-    coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next one last
+    coming = np.lexsort((rank, instance.arrival))[::-1].tolist()  # the next job last
     free, waiting, running = instance.cluster.node_gpus.copy(), list[int](), list[tuple[float, int]]()
     while coming or waiting:
         now = min([end for end, _ in running[:1]] + [arrival[j] for j in coming[-1:]])
@@ -76,19 +84,19 @@ def _generate(instance: Instance, order: Ints, place: Place, patient: bool) -> t
         while running and running[0][0] <= now:
             for v, count in mapping[heappop(running)[1]]:
                 free[v] += count
-        left, kept = int(free.sum()), []
+        left, still_waiting = int(free.sum()), []
         for position in waiting:
             j = int(order[position])
-            found = place(j, free) if gpus[j] <= left else None
-            if found is None or found[1] > empty[j]:
-                kept.append(position)
+            placement = place(j, free) if gpus[j] <= left else None
+            if placement is None or placement[1] > empty[j]:
+                still_waiting.append(position)
                 continue
-            start[j], seconds[j], mapping[j] = now, found[1], found[0]
-            heappush(running, (now + found[1], j))
-            for v, count in found[0]:
+            start[j], seconds[j], mapping[j] = now, placement[1], placement[0]
+            heappush(running, (now + placement[1], j))
+            for v, count in placement[0]:
                 free[v] -= count
             left -= gpus[j]
-        waiting = kept
+        waiting = still_waiting
     return start, seconds, mapping
 
 
@@ -99,7 +107,7 @@ def _by_modes(modes: MappedModes) -> Place:
         fits = np.flatnonzero((held <= free).all(axis=1))
         if fits.size == 0:
             return None
-        # of equally fast ones the one that leaves least on the nodes it uses
+        # of equally fast modes, the one that leaves the fewest free GPUs on the nodes it uses
         spare = np.where(held[fits] > 0, free - held[fits], 0).sum(axis=1)
         b = own.start + int(fits[np.lexsort((spare, modes.seconds[own][fits]))[0]])
         return modes.mapping[b], float(modes.seconds[b])

@@ -1,20 +1,20 @@
-"""Columns of Hadar's packing LP: the schedule in rounds that is worth most to a job at given prices of devices.
+"""Columns of Hadar's packing LP: the schedule in rounds with the largest payoff for a job at given prices of devices.
 
-**Problem** of a `RoundProblem` and prices k_tq >= 0 of a device of cell q in round t: for every job j the schedule s of all
-its schedules in rounds with the largest payoff u_js - sum_tq k_tq w_tq^js, or none where no payoff is positive.
+**Problem** for a `RoundProblem` and prices k_tq >= 0 of a device of cell q in round t: for every job j the schedule s,
+of all its schedules in rounds, with the largest payoff u_js - sum_tq k_tq w_tq^js, or none where no payoff is positive.
 **Cells** are kinds of devices: machines with equal devices are one *group*, cell q = (group, type) has all its devices. By
 symmetry some optimal prices of alike machines are equal (the mean of optimal prices is optimal), so the LP over cells has
 the value of the LP over machines.
-**Pricing** dynamic program over (round, units of work done): a round in mode m (`RoundProblem.modes`) costs the cheapest W_j
-devices that are fast enough, and does ceil(c_m s) units, c_m its iterations and s units an iteration such that the fastest
-mode does a whole number; j is done at ceil(needed s) units. **Rounding is in the job's favour**: what has the work done has
-the units done, so the payoff is at least the true one and the bound holds. Where units say done and iterations do not, the
-column is mended (one more round, or a faster mode) and the job gets finer units, until there is no such column or a stated
-size. **Long jobs** may take a part of one round: the cheapest work of the rounds up to t, round by round on the lower hull
-of cost over iterations, for all t in one pass; the column has that round whole.
-**Numbers** prices and utilities are integers over 2**scale (utilities rounded up): the bound is exact.
-**Complexity** O(rounds x units x modes) a job, the rounds up to the one at which utility alone is below the best payoff
-found.
+**Pricing** is a dynamic program over (round, units of work done). A round in mode m (`RoundProblem.modes`) costs the
+cheapest W_j devices that are fast enough, and does ceil(c_m s) units. Here c_m is its iterations and s the units an
+iteration, chosen such that the fastest mode does a whole number; j is done at ceil(needed s) units. **Rounding favours
+the job**: a schedule that does the work does the units, too, so the payoff is at least the true one and the bound
+holds. If the units are done and the iterations are not, the column is mended (one more round, or a faster mode) and the
+job gets finer units, until there is no such column or a fixed size is reached. **Long jobs** may take a part of one
+round: the cheapest work of the rounds up to t, round by round on the lower hull of cost over iterations, for all t in
+one pass; the column has that round whole. **Numbers** prices and utilities are integers over 2**scale (utilities
+rounded up): the bound is exact. **Complexity** O(rounds x units x modes) a job, for the rounds up to the one at which
+utility alone is below the best payoff found.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from optsched.models.hadar_rounds import ENOUGH, Mode, RoundProblem
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.column_generation import PricedColumns
 
-BITS = 40  # of the largest utility: with prices no larger, sums over rounds and devices fit 63
+BITS = 40  # of the largest utility: if no price is larger, sums over rounds and devices fit into 63 bits
 UNITS = 16  # of a round in the fastest mode, at first
 MOST_UNITS = 4096  # of a job
-LONG = 48  # rounds that a job needs at least: of more, a part of one round is little
-INTERPRETED = 300  # rounds times jobs: a pricing takes hundredths of a second as Python
-NEVER = 1 << 61  # dearer than anything
-SAFE = 2.0**-40  # of the largest sum met: what floats may have rounded
+LONG = 48  # rounds that a long job needs at least: a part of one round is then small
+INTERPRETED = 300  # rounds times jobs: a pricing takes hundredths of a second in plain Python
+NEVER = 1 << 61  # larger than any cost
+SAFE = 2.0**-40  # relative to the largest sum: rounding of floats
 
 
 class DeviceCells:
@@ -52,7 +52,15 @@ class DeviceCells:
         self.capacity = np.array([self.devices[g, r] * self.count[g] for g, r in self.where], dtype=np.int64)
 
     def held(self, mode: Mode, most: int) -> Ints:
-        """Devices of every cell that a mode may use, at most so many on each machine, i64[Q]."""
+        """Return the devices of every cell that a mode may use, i64[Q].
+
+        Parameters
+        ----------
+        mode
+            The mode.
+        most
+            Largest number of devices on each machine.
+        """
         own = {(int(self.group[h]), r) for h, r in mode.cells}
         count = self.count if mode.machine is None else np.ones_like(self.count)
         held = [count[g] * min(int(self.devices[g, r]), most) * ((g, r) in own) for g, r in self.where]
@@ -68,13 +76,29 @@ class CellMode:
     group: int | None
 
     def beats(self, other: CellMode) -> bool:
-        """Is it never slower and never dearer?"""
+        """Return whether the mode is never slower and never dearer than another one.
+
+        Parameters
+        ----------
+        other
+            The other mode.
+        """
         return self.iterations >= other.iterations and bool((self.most >= other.most).all())
 
 
 def cell_modes(problem: RoundProblem, cells: DeviceCells, j: int) -> list[CellMode]:
-    """The modes of a job that no other one beats; machines that are alike give one."""
-    found: list[CellMode] = []
+    """Return the modes of a job that no other one beats; machines that are alike give one.
+
+    Parameters
+    ----------
+    problem
+        The problem in rounds.
+    cells
+        Groups of its machines.
+    j
+        Number of the job.
+    """
+    candidates: list[CellMode] = []
     seen: set[tuple[float, int]] = set()
     for mode in problem.modes[j]:
         group = None if mode.machine is None else int(cells.group[mode.machine])
@@ -84,12 +108,12 @@ def cell_modes(problem: RoundProblem, cells: DeviceCells, j: int) -> list[CellMo
         apart = group is None and problem.together is not None  # then it is not on one machine
         most = cells.held(mode, int(problem.tasks[j]) - apart)
         if most.sum() >= problem.tasks[j]:
-            found.append(CellMode(problem.iterations(j, mode), np.minimum(most, problem.tasks[j]), group))
-    kept: list[CellMode] = []
-    for one in sorted(found, key=lambda each: (-each.iterations, each.group is None)):
-        if not any(better.beats(one) for better in kept):
-            kept.append(one)
-    return kept
+            candidates.append(CellMode(problem.iterations(j, mode), np.minimum(most, problem.tasks[j]), group))
+    unbeaten: list[CellMode] = []
+    for one in sorted(candidates, key=lambda each: (-each.iterations, each.group is None)):
+        if not any(better.beats(one) for better in unbeaten):
+            unbeaten.append(one)
+    return unbeaten
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +126,7 @@ class RoundColumn:
 
 
 class RoundColumns:
-    """The pricing problem of one `RoundProblem`; keeps the columns it has named.
+    """The pricing problem of one `RoundProblem`.
 
     Rows of the master: T x Q capacities (rounds outermost), then n jobs, at most one schedule each. ``active`` bool[n]: jobs
     that are priced, and ``free`` i64[T, Q]: devices that their schedules may have; at first all.
@@ -129,31 +153,31 @@ class RoundColumns:
             self._count(j)
 
     def release(self) -> None:
-        """All devices are free, and all jobs that can run active."""
+        """Free all devices, and make all jobs active that can run."""
         self.free = np.tile(self.cells.capacity, (self.problem.rounds, 1))
         self.active = np.diff(self.start) > 0
 
     @cached_property
     def utility(self) -> Floats:
-        """u_jt from the arrival on, 0 before, f64[n, T]."""
+        """Utility u_jt from the arrival on, 0 before, f64[n, T]."""
         late = np.arange(self.problem.rounds) >= self.problem.arrival[:, None]
         return np.where(late, np.where(late, self.problem.utility, 0.0), 0.0)
 
     @property
     def rows(self) -> int:
-        """Rows of the master."""
+        """Number of rows of the master."""
         return self.problem.rounds * self.cells.capacity.size + self.problem.n
 
     @property
     def upper(self) -> Floats:
-        """Their right-hand sides, f64[rows]."""
+        """Right-hand sides of the rows, f64[rows]."""
         return np.concatenate([np.tile(self.cells.capacity, self.problem.rounds), np.ones(self.problem.n)]).astype(
             float
         )
 
     def _count(self, j: int) -> None:
-        # Exact in the fastest mode, so that a job of one type has no rounding at all; of all scales up to the one that is
-        # allowed the one that rounds the other modes least.
+        # The units are exact in the fastest mode, so that a job of one type has no rounding at all. Of all scales up to
+        # the allowed one, take the one that rounds the other modes least.
         a, b = self.start[j], self.start[j + 1]
         if a == b:
             return
@@ -165,22 +189,44 @@ class RoundColumns:
         self.units[a:b] = [min(math.ceil(Fraction(x) * s), int(self.done[j])) for x in self.iterations[a:b].tolist()]
 
     def integers(self, price: Floats) -> Ints:
-        """Prices as integers over 2**`scale`, rounded down; none above any utility, where nobody buys; i64[T, Q]."""
+        """Return prices as integers over 2**`scale`, rounded down, i64[T, Q].
+
+        Prices above every utility, at which no job buys, are cut down to about that size.
+
+        Parameters
+        ----------
+        price
+            Prices of the cells, f64[T Q].
+        """
         capped = np.minimum(np.ldexp(np.maximum(price, 0.0), self.scale), 2.0 ** (BITS + 1))
         return np.floor(capped).astype(np.int64).reshape(self.problem.rounds, -1)
 
     def best(self, price: Ints) -> tuple[Ints, list[RoundColumn]]:
-        """(payoffs i64[n] over 2**`scale`, never below the true ones; the schedules that have them), at integer prices."""
+        """Return the best schedule of every job at integer prices.
+
+        Parameters
+        ----------
+        price
+            Prices of the cells, i64[T, Q].
+
+        Returns
+        -------
+        payoff
+            Payoffs over 2**`scale`, never below the true ones, i64[n].
+        columns
+            The schedules that have them.
+        """
         n, T = self.problem.n, self.problem.rounds
         payoff, taken = np.zeros(n, dtype=np.int64), np.full((n, T), -1, dtype=np.int8)
         jobs = self.problem.arrival, self.problem.tasks.copy(), self.start, self.most, self.free
         _best_schedules(price, self.worth, *jobs, self.units, np.where(self.active, self.done, 0), payoff, taken)
         _best_parts(price, self.worth, *jobs, self.iterations, self.needed, self.long & self.active, payoff, taken)
-        found = []
+        columns = []
         for j in np.flatnonzero(payoff).tolist():
             rounds = np.flatnonzero(taken[j] >= 0)
             column = RoundColumn(j, rounds, self.start[j] + taken[j, rounds])
-            if float(self.iterations[column.modes].sum()) < float(self.needed[j]):  # units say done, iterations do not
+            # the units are done, the iterations are not
+            if float(self.iterations[column.modes].sum()) < float(self.needed[j]):
                 rounds_of_job = float(self.needed[j] / self.iterations[self.start[j]])
                 if not self.long[j] and 2 * self.fine[j] * rounds_of_job <= MOST_UNITS:
                     self.fine[j] *= 2
@@ -189,11 +235,11 @@ class RoundColumns:
                 if mended is None:
                     continue
                 column = mended
-            found.append(column)
-        return payoff, found
+            columns.append(column)
+        return payoff, columns
 
     def _mended(self, column: RoundColumn, price: Ints) -> RoundColumn | None:
-        """The column with faster modes in some rounds, or more rounds, the cheapest work first; None: no work is left."""
+        """Return the column with faster modes or more rounds, the cheapest work first; None: no work is left."""
         j, last = column.job, int(column.rounds[-1])
         short = float(self.needed[j]) - float(self.iterations[column.modes].sum())
         taken = dict(zip(column.rounds.tolist(), column.modes.tolist(), strict=True))
@@ -215,11 +261,35 @@ class RoundColumns:
         return RoundColumn(j, rounds, np.array([taken[t] for t in rounds.tolist()], dtype=np.int64))
 
     def cost(self, mode: int, price: Ints, t: int, j: int) -> int:
-        """What W_j devices cost at least in round t, in a mode, at prices i64[T, Q]."""
+        """Return the least cost of W_j devices in round t, in a mode.
+
+        Parameters
+        ----------
+        mode
+            Number of the mode.
+        price
+            Prices of the cells, i64[T, Q].
+        t
+            Number of the round.
+        j
+            Number of the job.
+        """
         return int((price[t] * self.held(mode, price, t, j)).sum())
 
     def held(self, mode: int, price: Ints, t: int, j: int) -> Ints:
-        """The cheapest W_j devices of a mode in round t, i64[Q]."""
+        """Return the cheapest W_j devices of a mode in round t, i64[Q].
+
+        Parameters
+        ----------
+        mode
+            Number of the mode.
+        price
+            Prices of the cells, i64[T, Q].
+        t
+            Number of the round.
+        j
+            Number of the job.
+        """
         held, left = np.zeros(price.shape[1], dtype=np.int64), int(self.problem.tasks[j])
         for q in np.argsort(price[t], kind="stable").tolist():
             held[q] = min(left, int(self.most[mode, q]), int(self.free[t, q]))
@@ -227,18 +297,47 @@ class RoundColumns:
         return held
 
     def bound(self, price: Ints, payoff: Ints) -> Fraction:
-        """What integer prices prove, exactly: sum of payoffs and of what all devices cost."""
+        """Return the exact bound that integer prices prove: the sum of payoffs and of the prices of all devices.
+
+        Parameters
+        ----------
+        price
+            Prices of the cells, i64[T, Q].
+        payoff
+            Payoffs of the jobs, i64[n].
+        """
         sold = int((price.astype(object).sum(axis=0) * self.cells.capacity.astype(object)).sum())
         return Fraction(sum(payoff.tolist()) + sold) / Fraction(2) ** self.scale
 
     def price(self, duals: Floats) -> PricedColumns:
-        """The pricing problem for `generate_columns`, at duals f64[rows]."""
+        """Solve the pricing problem for `generate_columns`.
+
+        Parameters
+        ----------
+        duals
+            Duals of the master, f64[rows].
+        """
         prices = self.integers(duals[: self.rows - self.problem.n])
-        payoff, found = self.best(prices)
-        return PricedColumns(*self.arrays(found, prices), bound=float(self.bound(prices, payoff)))
+        payoff, columns = self.best(prices)
+        return PricedColumns(*self.arrays(columns, prices), bound=float(self.bound(prices, payoff)))
 
     def arrays(self, columns: list[RoundColumn], price: Ints) -> tuple[Floats, sp.csc_array]:
-        """(utility f64[k], A csc [rows, k]) of columns; cells of a mode by price."""
+        """Return columns as arrays for the master; a mode takes its cells by price.
+
+        Parameters
+        ----------
+        columns
+            The schedules.
+        price
+            Prices of the cells, i64[T, Q].
+
+        Returns
+        -------
+        value
+            Utilities, f64[k].
+        A
+            Matrix, csc [rows, k].
+        """
         Q = self.cells.capacity.size
         row, held, start = list[Ints](), list[Ints](), [0]
         for column in columns:
@@ -256,7 +355,7 @@ class RoundColumns:
 
 @njit(interpreted=lambda price, worth, *_: price.shape[0] * worth.shape[0] <= INTERPRETED)
 def _best_schedules(price, worth, arrival, tasks, start, most, free, units, done, payoff, taken):  # type: ignore[no-untyped-def]
-    """The best schedule of every job with ``done`` units: ``payoff`` i64[n], ``taken`` i8[n, T] modes from 0, or -1."""
+    """Find the best schedule of every job with ``done`` units: ``payoff`` i64[n], ``taken`` i8[n, T] modes from 0, or -1."""
     T = price.shape[0]
     choice = np.empty((T, done.max() + 1), dtype=np.int8)
     least = np.empty(done.max() + 1, dtype=np.int64)
@@ -295,10 +394,12 @@ def _best_schedules(price, worth, arrival, tasks, start, most, free, units, done
 
 @njit(interpreted=lambda price, worth, *_: price.shape[0] * worth.shape[0] <= INTERPRETED)
 def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, needed, long, payoff, taken):  # type: ignore[no-untyped-def]
-    """The same of long jobs, which may take a part of one round: the payoff is a bound, the schedule has all of it.
+    """Find the same for long jobs, which may take a part of one round.
 
-    The cheapest work of the rounds so far is kept by its price, the pieces of every round on the lower hull of cost over
-    iterations; the dearest goes when the rest is enough.
+    The payoff is a bound, and the schedule has the whole round.
+
+    The cheapest work of the rounds so far is kept by its price, with the pieces of every round on the lower hull of
+    cost over iterations. The dearest piece goes when the rest is enough.
     """
     T, size = price.shape[0], price.shape[0] * 8
     slope, width = np.empty(size), np.empty(size)
@@ -307,7 +408,7 @@ def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, nee
         if not long[j]:
             continue
         best, until = 0, -1
-        for read in range(2):  # once to find the end, and once more up to it, to see what is taken
+        for read in range(2):  # first to find the end, then again up to it, to record what is taken
             pieces, total, paid, largest = 0, 0.0, 0.0, 0.0
             for t in range(arrival[j], T if read == 0 else until + 1):
                 if read == 0 and worth[j, t] <= best:
@@ -353,14 +454,15 @@ def _best_parts(price, worth, arrival, tasks, start, most, free, iterations, nee
             if until < 0:
                 break
         payoff[j] = best
-        for i in range(pieces if until >= 0 else 0):  # modes in the order of falling speed: the least is the fastest
+        # modes are sorted by falling speed: the least number is the fastest
+        for i in range(pieces if until >= 0 else 0):
             if taken[j, at[i]] < 0 or mode[i] < taken[j, at[i]]:
                 taken[j, at[i]] = mode[i]
 
 
 @njit
 def _cheapest_devices(price, most, free, tasks):  # type: ignore[no-untyped-def]
-    """What so many devices cost at least; the cells in the order of their price, by selection: there are few."""
+    """Return the least cost of ``tasks`` devices; it selects cells by price, because there are few."""
     left, cost, after, at = tasks, 0, np.int64(-1), -1
     while left > 0:
         next_, where = np.int64(1 << 62), -1

@@ -1,13 +1,13 @@
 """`pack_rounds`: Hadar's packing LP over all schedules in rounds at the size of its experiments, and a choice of schedules.
 
 **LP** by column generation (`optsched.solvers.column_generation`, `optsched.solvers.round_columns`), first with one capacity
-row a block of rounds, then for finer and finer blocks: the LP of a coarse level is a relaxation with a master of few rows,
-its columns are columns of the next level, and its prices, the same in all rounds of a block, are prices there.
-**Integers** price-and-dive: columns of the largest shares become schedules, and the LP of what is left is solved again, with
-new columns; once more, with more of them, where the choice is not within one percent of the bound. Of few columns HiGHS
-chooses the best (price-and-branch). The best choice counts. Machines are given to gangs round by round, the largest first;
-whoever finds none, or was left out, is put where it ends first among the others; then jobs move to earlier ends one by one
-until none can.
+row for each block of rounds, then for finer and finer blocks. The LP of a coarse level is a relaxation with a master of few
+rows. Its columns are columns of the next level, and its prices, the same in all rounds of a block, are prices there.
+**Integers** by price-and-dive: columns of the largest shares become schedules, and the LP of the rest is solved again, with
+new columns. If the choice is not within one percent of the bound, a second dive uses more of them. If there are few columns,
+HiGHS also chooses the best (price-and-branch). The best choice counts. Machines are given to gangs round by round, the
+largest first. A job that finds none, or was left out, goes to where it ends first among the others. Then jobs move to
+earlier ends one by one until none can.
 **Guarantee** value <= optimum of integral schedules <= optimum of the LP <= ``bound``, which is exact.
 **Reference** Sultana et al., Hadar, IPDPS 2024, arXiv 2503.10918, whose primal and dual these are.
 """
@@ -34,23 +34,24 @@ from optsched.solvers.session import Progress, Session
 
 BLOCKS = (64, 16, 4, 1)
 COARSE, FINE = 3e-3, 3e-3  # relative gaps at which a level ends: before the last one, and the last
-# Rounds of pricing of a level before the last one, and of the last: of few jobs in many rounds no end is near.
+# Rounds of pricing of a level before the last one, and of the last: with few jobs in many rounds the LP converges
+# slowly.
 MOST_PRICED = 150, 50
-KEPT = 4  # columns a row that go on to the next level, those of the best reduced cost
-FEW_COLUMNS, NODES = 3_000, 2_000  # of a program that HiGHS is given, too
-# Diving: in each step the columns of a share of nearly 1 become schedules, and this part of the jobs that are left.
+KEPT = 4  # columns a row for the next level, those of the best reduced cost
+FEW_COLUMNS, NODES = 3_000, 2_000  # largest program that HiGHS solves, too
+# Diving: in each step the columns of a share of nearly 1 become schedules, and the part FIXED of the remaining jobs.
 NEARLY, SOME, FIXED, MOST_STEPS = 1 - 1e-6, 1e-6, 0.3, 60
-DIVES = 2, 6  # rounds of pricing a step, of one dive after another,
-NEAR = 1e-2  # until a choice is that near to the bound
+DIVES = 2, 6  # rounds of pricing a step, for one dive after another
+NEAR = 1e-2  # relative: the dives end when a choice is this close to the bound
 
 
 @dataclass(frozen=True, eq=False)
 class RoundPacking:
-    """The LP's optimum lies in [``value``, ``bound``]; ``chosen_value`` is the total utility of ``chosen``, one schedule a
-    job.
+    """Result of `pack_rounds`: the LP's optimum lies in [``value``, ``bound``].
 
-    ``price`` f64[T, H, R] of a device in a round, which prove ``bound``; ``payoff`` f64[n] is what jobs gain at them, at
-    most. ``columns`` of the last master, ``rounds`` of pricing in all.
+    ``chosen_value`` is the total utility of ``chosen``, one schedule a job. ``price`` f64[T, H, R] of a device in a round;
+    the prices prove ``bound``. ``payoff`` f64[n] is the largest gain of each job at them. ``columns`` of the last master,
+    ``rounds`` of pricing in total.
     """
 
     problem: RoundProblem
@@ -76,45 +77,60 @@ def pack_rounds(
 
     Parameters
     ----------
-    tolerance : relative gap of the LP at which to stop.
-    deadline : for both; half of the time that is left is the LP's where schedules are chosen.
-    progress : called with (LP value, bound) after every round of pricing (of coarse levels with the bound alone), then with
-        (value of the choice, bound).
+    problem
+        The problem in rounds.
+    integer
+        Choose schedules, too.
+    tolerance
+        Relative gap of the LP at which to stop.
+    deadline
+        Time limit for both; if schedules are chosen, half of the time that is left is for the LP.
+    progress
+        Function called with (LP value, bound) after every round of pricing (for coarse levels with the bound
+        alone), then with (value of the choice, bound).
     """
     began = time.perf_counter()
     columns = RoundColumns(problem)
     first = deadline.share(0.5) if integer else deadline
-    found, duals = _levels(columns, tolerance, first, progress)
+    generated, duals = _levels(columns, tolerance, first, progress)
     prices = columns.integers(duals[: columns.rows - problem.n])
     payoff, _ = columns.best(prices)
     bound = columns.bound(prices, payoff)
     choices = [RoundPlaces(columns)]
     if integer:
-        if found.columns.value.size <= FEW_COLUMNS:
-            choices.append(_branch(columns, found, deadline))
+        if generated.columns.value.size <= FEW_COLUMNS:
+            choices.append(_branch(columns, generated, deadline))
         for pricing in DIVES:
-            choices.append(_dive(columns, found, duals, pricing, deadline))
+            choices.append(_dive(columns, generated, duals, pricing, deadline))
             if deadline.passed or max(map(RoundPlaces.value, choices)) >= (1 - NEAR) * bound:
                 break
     best = max(choices, key=RoundPlaces.value)
     placed, value = best.placed(), best.value()
     if progress is not None and integer:
         gap = (float(bound) - value) / value if value else math.inf
-        progress(Progress(value, float(bound), gap, found.rounds, time.perf_counter() - began))
+        progress(Progress(value, float(bound), gap, generated.rounds, time.perf_counter() - began))
     per_machine = np.zeros((problem.rounds, problem.machines, problem.types))
     for q, (g, r) in enumerate(columns.cells.where):
         of_cell = np.ldexp(prices[:, q].astype(np.float64), -columns.scale)
         per_machine[:, columns.cells.group == g, r] = of_cell[:, None]
     gained = np.ldexp(payoff.astype(np.float64), -columns.scale)
     return RoundPacking(
-        problem, found.value, bound, per_machine, gained, found.columns.value.size, found.rounds, placed, value
+        problem,
+        generated.value,
+        bound,
+        per_machine,
+        gained,
+        generated.columns.value.size,
+        generated.rounds,
+        placed,
+        value,
     )
 
 
 def _levels(
     columns: RoundColumns, tolerance: float, deadline: Deadline, progress: Callable[[Progress], None] | None
 ) -> tuple[Generated, Floats]:
-    """(the LP with a row a round, the best duals of all levels)."""
+    """Return (the LP with a row a round, the best duals of all levels)."""
     start, duals = PricedColumns(np.zeros(0), sp.csc_array((columns.rows, 0))), np.zeros(columns.rows)
     bound, rounds = math.inf, 0
     blocks = [block for block in BLOCKS if block == 1 or 4 * block <= columns.problem.rounds]
@@ -126,7 +142,7 @@ def _levels(
             asked.append(columns.price(np.asarray(sums.T @ y)))
             return replace(asked[-1], A=sp.csc_array(sums @ asked[-1].A))
 
-        found = generate_columns(
+        generated = generate_columns(
             price,
             np.full(upper.size, -math.inf),
             upper,
@@ -141,17 +157,17 @@ def _levels(
             if block == 1 or progress is None
             else lambda event: progress(replace(event, incumbent=math.nan, gap=math.inf)),
         )
-        rounds += found.rounds
-        if found.bound <= bound:
-            bound, duals = found.bound, np.asarray(sums.T @ found.duals)
+        rounds += generated.rounds
+        if generated.bound <= bound:
+            bound, duals = generated.bound, np.asarray(sums.T @ generated.duals)
         if block == 1:
-            return replace(found, bound=bound, duals=duals, rounds=rounds), duals
+            return replace(generated, bound=bound, duals=duals, rounds=rounds), duals
         start = _kept([start, *asked], duals, columns.rows * KEPT)
     raise AssertionError("the last level has blocks of one round")
 
 
 def _sums(columns: RoundColumns, block: int) -> sp.csr_array:
-    """The matrix that adds up rows: capacity (b, q) of a block is the sum of the rows (t, q) of its rounds."""
+    """Return the matrix that adds up rows: capacity (b, q) of a block is the sum of the rows (t, q) of its rounds."""
     Q, n = columns.cells.capacity.size, columns.problem.n
     fine = columns.rows - n
     t, q = np.divmod(np.arange(fine), Q)
@@ -161,7 +177,7 @@ def _sums(columns: RoundColumns, block: int) -> sp.csr_array:
 
 
 def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns:
-    """The columns of the best reduced cost, none twice."""
+    """Return the columns of the best reduced cost, each once."""
     pool = PricedColumns.joined(found)
     reduced, A = pool.value - pool.A.T @ duals, pool.A
     chosen, seen = list[int](), set[bytes]()
@@ -177,7 +193,7 @@ def _kept(found: list[PricedColumns], duals: Floats, most: int) -> PricedColumns
 
 
 def _branch(columns: RoundColumns, found: Generated, deadline: Deadline) -> RoundPlaces:
-    """The best choice among the columns, machines, and moves to earlier ends."""
+    """Return the best choice among the columns, with machines and moves to earlier ends."""
     pool, places = found.columns, RoundPlaces(columns)
     program = LinearProgram.from_arrays(
         pool.value,
@@ -197,7 +213,7 @@ def _branch(columns: RoundColumns, found: Generated, deadline: Deadline) -> Roun
 
 
 def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, deadline: Deadline) -> RoundPlaces:
-    """Columns become schedules, those of the largest shares first, and the rest of the LP is solved again."""
+    """Make schedules of columns, the largest shares first, and solve the LP of the rest again."""
     pool, share, places = found.columns, found.x, RoundPlaces(columns)
     columns.release()
     for _ in range(MOST_STEPS):
@@ -227,7 +243,7 @@ def _dive(columns: RoundColumns, found: Generated, duals: Floats, pricing: int, 
 
 
 def _largest(columns: RoundColumns, pool: PricedColumns, share: Floats) -> list[int]:
-    """Columns to fix: all of a share of nearly 1, and of the others those of the largest share that fit; they are booked."""
+    """Return columns to fix, and book their devices: all with a share of nearly 1, then the largest shares that fit."""
     first, chosen = columns.rows - columns.problem.n, list[int]()
     want = max(1, math.ceil(FIXED * int(columns.active.sum())))
     for k in np.argsort(-share, kind="stable").tolist():
@@ -248,7 +264,7 @@ def _largest(columns: RoundColumns, pool: PricedColumns, share: Floats) -> list[
 def _rounds(
     columns: RoundColumns, pool: PricedColumns, taken: list[int]
 ) -> Iterator[tuple[int, list[tuple[int, Ints]]]]:
-    """(job, [(round, devices of every cell i64[Q])]) of chosen columns."""
+    """Yield (job, [(round, devices of every cell i64[Q])]) of chosen columns."""
     Q, first = columns.cells.capacity.size, columns.rows - columns.problem.n
     for k in taken:
         part = slice(pool.A.indptr[k], pool.A.indptr[k + 1])

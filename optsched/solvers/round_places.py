@@ -1,10 +1,10 @@
 """`RoundPlaces`: schedules in rounds on machines, and moves of jobs to earlier ends.
 
-A packing over kinds of devices says how many devices of a kind a job has in a round; here they get machines: gangs that have
-to be on one machine first, the largest first, each on the fullest machine that holds it, so that gangs whose sizes divide
-each other always fit. A job that finds none in some round goes to where it ends first among the others
-(`RoundPlaces.improve`): in every round from its arrival on in the fastest mode that the free devices allow, without the
-rounds it does not need.
+A packing over kinds of devices gives the number of devices of each kind that a job has in a round; this module gives them
+machines. Gangs that must be on one machine come first, the largest first, each on the fullest machine that holds it, so that
+gangs whose sizes divide each other always fit. A job that finds no machine in some round goes to where it ends first among
+the others (`RoundPlaces.improve`): in every round from its arrival on in the fastest mode that the free devices allow,
+without the rounds it does not need.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from optsched.solvers.round_columns import RoundColumns
 Cell = tuple[int, int, int]  # machine, type, devices
 Placed = tuple[
     tuple[tuple[int, tuple[Cell, ...]], ...], ...
-]  # of every job: (round, cells), rising; () where it is left out
+]  # for every job (round, cells), rising; () if it is left out
 
 
 class RoundPlaces:
-    """Who is where: ``free`` i64[T, H, R] devices; ``taken[j]``: the rounds of job j with their cells, rising."""
+    """Devices of every job: ``free`` i64[T, H, R] devices; ``taken[j]``: the rounds of job j with their cells, rising."""
 
     def __init__(self, columns: RoundColumns) -> None:
         self.columns, problem = columns, columns.problem
@@ -36,23 +36,29 @@ class RoundPlaces:
             cell[where] = q
         mode_group = np.array([-1 if mode.group is None else mode.group for mode in columns.modes], dtype=np.int64)
         in_group = (mode_group[:, None] < 0) | (mode_group[:, None] == columns.cells.group[None, :])
-        most = np.pad(columns.most, ((0, 0), (0, 1)))  # the last of no cell
+        most = np.pad(columns.most, ((0, 0), (0, 1)))  # the last column is for types that no cell has
         suits = most[:, cell] > 0  # [modes, groups, types]
         self.open: Bools = suits[:, columns.cells.group] & in_group[:, :, None]  # [modes, machines, types]
         self.alone = mode_group >= 0
-        self.apart = int(problem.together is not None)  # gangs not on one machine are on two
+        self.apart = int(problem.together is not None)  # gangs not on one machine are on at least two
 
     def placed(self) -> Placed:
-        """The schedules as they are now."""
+        """Return the current schedules."""
         return tuple(tuple(rounds) for rounds in self.taken)
 
     def value(self) -> float:
-        """The total utility."""
+        """Return the total utility."""
         ends = [(j, rounds[-1][0]) for j, rounds in enumerate(self.taken) if rounds]
         return float(sum(float(self.columns.utility[j, end]) for j, end in ends))
 
     def place(self, chosen: Iterable[tuple[int, list[tuple[int, Ints]]]]) -> None:
-        """Give machines to a packing over cells: (job, [(round, devices i64[Q])])."""
+        """Give machines to a packing over cells.
+
+        Parameters
+        ----------
+        chosen
+            (job, [(round, devices i64[Q])]) of every job that runs.
+        """
         of_round: dict[int, list[tuple[int, Ints]]] = {}
         for j, rounds in chosen:
             for t, held in rounds:
@@ -69,12 +75,12 @@ class RoundPlaces:
                     self.add(j, t, cells)
 
     def _spread(self, j: int, held: Ints) -> bool:
-        # the fastest mode that has such devices says whether they are on one machine
+        # the fastest mode that has such devices tells whether they are on one machine
         own = range(int(self.columns.start[j]), int(self.columns.start[j + 1]))
         return not next(self.alone[m] for m in own if bool((held <= self.columns.most[m]).all()))
 
     def _cells(self, t: int, j: int, held: Ints) -> tuple[Cell, ...] | None:
-        """Machines for the devices, or None; the fullest that hold them."""
+        """Return machines for the devices, the fullest that hold them, or None."""
         cells, group = self.columns.cells, self.columns.cells.group
         want = [(*cells.where[q], int(held[q])) for q in np.flatnonzero(held).tolist()]
         if not self._spread(j, held):
@@ -86,26 +92,42 @@ class RoundPlaces:
             left = np.where(fits, self.free[t].sum(axis=1), np.iinfo(np.int64).max)
             return tuple((int(left.argmin()), r, count) for _, r, count in want)
         room = np.full(group.size, int(held.sum()) - self.apart)
-        found = list[Cell]()
+        placed_cells = list[Cell]()
         for g, r, count in want:
             for h in sorted(np.flatnonzero(group == g).tolist(), key=lambda h: int(self.free[t, h, r])):
                 part = min(count, int(self.free[t, h, r]), int(room[h]))
                 if part:
-                    found.append((h, r, part))
+                    placed_cells.append((h, r, part))
                     count -= part
                     room[h] -= part
             if count:
                 return None
-        return tuple(found)
+        return tuple(placed_cells)
 
     def add(self, j: int, t: int, cells: tuple[Cell, ...]) -> None:
-        """The job holds these devices in the round."""
+        """Give these devices to the job in a round.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        t
+            Number of the round.
+        cells
+            (machine, type, devices) of the job.
+        """
         for h, r, count in cells:
             self.free[t, h, r] -= count
         self.taken[j].append((t, cells))
 
     def remove(self, j: int) -> list[tuple[int, tuple[Cell, ...]]]:
-        """The job leaves; what it had."""
+        """Remove the job, and return the rounds and cells that it had.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         had, self.taken[j] = self.taken[j], []
         for t, cells in had:
             for h, r, count in cells:
@@ -113,7 +135,13 @@ class RoundPlaces:
         return had
 
     def improve(self, deadline: Deadline = NEVER) -> None:
-        """Move jobs to earlier ends, those left out first, until none can move; after the deadline only those left out."""
+        """Move jobs to earlier ends, those left out first, until none can move.
+
+        Parameters
+        ----------
+        deadline
+            Time after which only jobs that are left out move.
+        """
         utility = self.columns.utility
         moved = True
         while moved:
@@ -124,8 +152,8 @@ class RoundPlaces:
                 moved = self._earlier(j) or moved
 
     def _earlier(self, j: int) -> bool:
-        """Does the job find an earlier end? Then it goes there."""
-        columns = self.columns  # a job that never ends has the number of rounds as its end
+        """Move the job to an earlier end if there is one, and return whether it moved."""
+        columns = self.columns  # a job that never ends counts as ending after the last round
         before = self.taken[j][-1][0] if self.taken[j] else columns.problem.rounds
         part = slice(int(columns.start[j]), int(columns.start[j + 1]))
         needed, first = float(columns.needed[j]), int(columns.problem.arrival[j])
@@ -145,8 +173,8 @@ class RoundPlaces:
         return True
 
     def _some(self, t: int, mode: int, machine: int, count: int) -> tuple[Cell, ...]:
-        # devices of a mode that are free, on the machine or, without one, on the fullest machines
-        found = list[Cell]()
+        # take free devices of a mode, on the machine or, without one, on the fullest machines
+        placed_cells = list[Cell]()
         machines = [machine] if machine >= 0 else np.argsort(self.free[t].sum(axis=1), kind="stable").tolist()
         most = count - (0 if machine >= 0 else self.apart)
         for h in machines:
@@ -154,10 +182,10 @@ class RoundPlaces:
             for r in np.flatnonzero(self.open[mode, h] & (self.free[t, h] > 0)).tolist():
                 part = min(count, here, int(self.free[t, h, r]))
                 if part:
-                    found.append((h, r, part))
+                    placed_cells.append((h, r, part))
                     count -= part
                     here -= part
-        return tuple(found)
+        return tuple(placed_cells)
 
 
 @njit
@@ -172,7 +200,10 @@ def _first_end(
     alone: Bools,
     apart: int,
 ) -> Ints:
-    """i64[k, 3], (round, mode, machine or -1), of the schedule that ends first, before ``before``; empty: there is none."""
+    """Return the schedule that ends first, and before ``before``; empty if there is none.
+
+    It is i64[k, 3] with (round, mode, machine or -1).
+    """
     machines, types = free.shape[1], free.shape[2]
     taken, count, done = np.empty((before - first, 3), dtype=np.int64), 0, 0.0
     for t in range(first, before):
@@ -199,7 +230,7 @@ def _first_end(
                 break
     if done < needed:
         return taken[:0]
-    kept = 0  # without what it does not need, the last round stays
+    kept = 0  # drop rounds that it does not need; the last round stays
     for i in range(count):
         if i < count - 1 and done - iterations[taken[i, 1]] >= needed:
             done -= iterations[taken[i, 1]]

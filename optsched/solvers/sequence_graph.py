@@ -1,8 +1,9 @@
-"""The graph whose paths contain all better schedules, in which jobs are counted one after another, compiled.
+"""Graph whose paths contain all better schedules, in which jobs are counted one after another; compiled.
 
 A node is a job with its start, an edge leads to the next job; node 0 is the source, the last one the sink. Nodes are in
-order of their starts. ``first`` i64[nodes + 1] bounds the edges that leave a node, ``head`` i32[edges] where they lead to;
-``into`` i64[nodes + 1] and ``entering`` i32[edges] are the edges that enter a node.
+order of their starts. The edges that leave node v are ``first[v]`` to ``first[v + 1]`` (i64[nodes + 1]), and ``head``
+i32[edges] is the node to which an edge leads; ``into`` i64[nodes + 1] and ``entering`` i32[edges] are the edges that enter
+a node.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow, nearest
 
 
 class Graph(NamedTuple):
-    """``job`` and ``start`` i32[nodes], -1 at source and sink; edges as the module says."""
+    """Nodes and edges: ``job`` and ``start`` i32[nodes], -1 at source and sink; edges as in the module's docstring."""
 
     job: Any
     start: Any
@@ -32,7 +33,10 @@ def _edges_of_pairs(
     jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats,
     cutoff: float, number: Ints, graph: Graph
 ) -> int:  # fmt: skip
-    """Edges on paths of value <= cutoff (without sum u) of pairs; only counted while ``head`` has no place for them."""
+    """Find the edges on paths of value <= cutoff (without sum u) by the rule of pairs.
+
+    If ``head`` is too small the edges are only counted.
+    """
     n, horizon, count = jobs.length.size, alive.shape[1] - 1, 0
     sink = graph.job.size - 1
     for v in range(sink):
@@ -58,7 +62,7 @@ def _edges_of_pairs(
 
 @njit(interpreted=False)
 def _enter(graph: Graph) -> None:
-    """The edges that enter each node, from those that leave it."""
+    """Compute the edges that enter each node, from those that leave it."""
     head, into, nodes = graph.head, graph.into, graph.job.size
     into[:] = 0
     for e in range(head.size):
@@ -73,7 +77,10 @@ def _enter(graph: Graph) -> None:
 
 @njit(forceinline=True)
 def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
-    """May j at s follow i at b and h at a? No other sequence of the three is cheaper, or as cheap and earlier in order."""
+    """Return whether j at s may follow i at b and h at a.
+
+    It may if no other sequence of the three is cheaper, or equally cheap and earlier in order.
+    """
     if h == j or jobs.before[j, h]:
         return False
     if b != a + jobs.length[h] or s != b + jobs.length[i]:
@@ -99,9 +106,11 @@ def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
 def _forward(
     jobs: Jobs, u: Floats, graph: Graph, best: Floats, before: Any, visits: Floats, starts: Ints
 ) -> float:  # fmt: skip
-    """best[edge]: cheapest path from the source over it, by the rules of two and of three. Returns the cheapest to the sink.
+    """Compute best[edge], the cheapest path from the source over it; return the cheapest value to the sink.
 
-    ``visits`` f64[n] of that path, ``starts`` i64[n] the last start of each job on it.
+    Paths obey the rules of two and of three.
+
+    ``visits`` f64[n] of the cheapest path to the sink, ``starts`` i64[n] the last start of each job on it.
     """
     sink = graph.job.size - 1
     widest = 1
@@ -156,7 +165,7 @@ def _forward(
 def _backward(
     jobs: Jobs, u: Floats, graph: Graph, rest: Floats
 ) -> None:  # fmt: skip
-    """rest[edge]: cheapest continuation to the sink after the edge's head."""
+    """Compute rest[edge], the cheapest continuation to the sink after the edge's head."""
     sink = graph.job.size - 1
     widest = 1
     for v in range(sink + 1):
@@ -197,7 +206,7 @@ def _backward(
 
 @njit(interpreted=False, nogil=True)
 def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
-    """(job, start, first, head) with edges on paths of value <= cutoff only, and the nodes that these meet."""
+    """Return (job, start, first, head) with only the edges on paths of value <= cutoff, and their nodes."""
     nodes, edges = graph.job.size, 0
     number = np.full(nodes, -1, dtype=np.int32)
     for v in range(nodes - 1):
@@ -227,9 +236,9 @@ def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
 
 @njit(interpreted=False, nogil=True)
 def _counted(q: int, graph: Graph, before: Bools, earliest: Ints, latest: Ints) -> Any:
-    """(job, start, first, head) of the paths that visit job q once: nodes before and after it are told apart.
+    """Return (job, start, first, head) of the paths that visit job q once, with separate nodes before and after its visit.
 
-    Only those on which jobs stand before and after q as they must, and start as early and as late as they may.
+    Only paths count on which jobs are before and after q as they must, and start as early and as late as they may.
     """
     nodes = graph.job.size
     may = np.ones((nodes, 2), dtype=np.bool_)
@@ -238,7 +247,7 @@ def _counted(q: int, graph: Graph, before: Bools, earliest: Ints, latest: Ints) 
         inside = earliest[j] <= graph.start[v] <= latest[j]
         may[v, 0], may[v, 1] = inside and not before[q, j], inside and not before[j, q]
     sink = nodes - 1
-    # reach[v, b]: on a path on which q has been visited b times, counting v
+    # reach[v, b]: v is on a path on which q has been visited b times, v included
     reach, done = np.zeros((nodes, 2), dtype=np.bool_), np.zeros((nodes, 2), dtype=np.bool_)
     reach[0, 0] = True
     done[sink, 1] = True
@@ -297,9 +306,26 @@ def _graph(job: Any, start: Any, first: Ints, head: Any) -> Graph:
 def graph_of_pairs(
     jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats, cutoff: float, most: int
 ) -> Graph | None:
-    """The graph of all paths of value <= cutoff (without sum u) by the rule of pairs; None with more than ``most`` edges.
+    """Return the graph of all paths of value <= cutoff (without sum u) by the rule of pairs, or None if it is too large.
 
-    ``best`` and ``rest`` are those of `optsched.solvers.sequence_paths` at the same ``u``.
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    u
+        Multipliers, f64[n].
+    alive
+        Starts that are left, bool[n, H + 1].
+    ends
+        Times at which paths may end, bool[H + 1].
+    best
+        Cheapest paths of `optsched.solvers.sequence_paths` at the same ``u``.
+    rest
+        Cheapest continuations of `optsched.solvers.sequence_paths` at the same ``u``.
+    cutoff
+        Largest value of a path, without sum u.
+    most
+        Largest number of edges.
     """
     start, job = np.nonzero(alive.T)
     number = np.full(alive.shape, -1, dtype=np.int32)
@@ -327,27 +353,56 @@ class SequenceGraph:
 
     @property
     def edges(self) -> int:
-        """How many edges are left."""
+        """Number of edges."""
         return int(self.graph.head.size)
 
     def cheapest(self, u: Floats) -> float:
-        """The value of the cheapest path without sum u; ``visits`` f64[n] and (last) ``starts`` i64[n] are those on it."""
+        """Return the value of the cheapest path without sum u.
+
+        ``visits`` f64[n] and (last) ``starts`` i64[n] are then those on it.
+
+        Parameters
+        ----------
+        u
+            Multipliers, f64[n].
+        """
         if self._best.size != self.edges:
             self._best, self._before = np.empty(self.edges), np.empty(self.edges, dtype=np.int32)
         return _forward(self.jobs, u, self.graph, self._best, self._before, self.visits, self.starts)
 
     def reduce(self, u: Floats, cutoff: float) -> None:
-        """Only edges on paths of value <= cutoff stay; after `cheapest` at the same u."""
+        """Remove edges that are on no path of value <= cutoff; call `cheapest` at the same u before.
+
+        Parameters
+        ----------
+        u
+            Multipliers, f64[n].
+        cutoff
+            Largest value of a path, without sum u.
+        """
         rest = np.empty(self.edges)
         _backward(self.jobs, u, self.graph, rest)
         self.graph = _graph(*_kept(self._best, rest, cutoff, self.graph))
 
     def count(self, job: int, first: Ints, last: Ints) -> None:
-        """Only paths that visit the job once stay: its visits become part of the state."""
+        """Remove paths that do not visit the job exactly once: its visits become part of the state.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        first
+            Earliest start of every job, i64[n].
+        last
+            Latest start of every job, i64[n].
+        """
         self.graph = _graph(*_counted(job, self.graph, self.jobs.before, first, last))
 
     def doubled(self) -> Floats:
-        """f64[n]: the share of the nodes that a count of the job may double, those between its first and last starts."""
+        """Return for each job the share of nodes that a count of it may double, f64[n].
+
+        These are the nodes between its first and last starts.
+        """
         job, start = self.graph.job[1:-1], self.graph.start[1:-1]
         n, before = self.jobs.length.size, np.bincount(start).cumsum()
         first, last = np.full(n, start[-1]), np.zeros(n, dtype=np.int64)
@@ -356,7 +411,13 @@ class SequenceGraph:
         return (before[np.minimum(last + self.jobs.length, start[-1])] - before[first]) / job.size
 
     def alive(self, horizon: int) -> Bools:
-        """bool[n, H + 1]: the starts that some path has."""
+        """Return the starts that are on some path, bool[n, H + 1].
+
+        Parameters
+        ----------
+        horizon
+            H.
+        """
         alive = np.zeros((self.jobs.length.size, horizon + 1), dtype=bool)
         alive[self.graph.job[1:-1], self.graph.start[1:-1]] = True
         return alive

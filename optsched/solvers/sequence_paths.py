@@ -1,6 +1,6 @@
 """Shortest paths of `optsched.solvers.single_machine`, and the ascents of the multipliers that price them, compiled.
 
-Jobs are arcs (j, s); ``alive`` bool[n, H + 1] says which are left, ``u`` f64[n] what a job pays for being on the path.
+Jobs are arcs (j, s); ``alive`` bool[n, H + 1] are the arcs that are left, ``u`` f64[n] is the price of each job on a path.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.generation import copy_to
 
 NOTHING = 1e18  # no path
-QUANTUM = 4096.0  # multipliers are multiples of its inverse
-ARCS = 300_000  # of a shortest path, between two looks at the clock: a tenth of a second
+QUANTUM = 4096.0  # multipliers are multiples of 1 / QUANTUM
+ARCS = 300_000  # arcs of a shortest path between two checks of the time: a tenth of a second
 
 
 class Jobs(NamedTuple):
-    """``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
+    """Jobs of a machine: ``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
 
-    ``before[i, j]`` bool[n, n]: i is before j in the lexicographically smallest best sequence, if that is among the starts
-    now looked at; found anew for every node.
+    ``before[i, j]`` bool[n, n]: i is before j in the lexicographically smallest best sequence, if that sequence is among the
+    starts of the current node; it is computed again for every node.
     """
 
     cost: Floats
@@ -35,6 +35,21 @@ class Jobs(NamedTuple):
 @njit(forceinline=True)
 def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
     # j starts at s after i, which started at a
+    """Return whether j, started at s, may follow i, started at a, by the rule of pairs.
+
+    Parameters
+    ----------
+    i
+        Number of the job before.
+    a
+        Its start.
+    j
+        Number of the job after.
+    s
+        Its start.
+    jobs
+        The jobs.
+    """
     if jobs.before[j, i]:
         return False
     if s != a + jobs.length[i] or jobs.release[j] > a:
@@ -46,7 +61,19 @@ def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
 
 @njit(forceinline=True)
 def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
-    """The next index in order of ``value``: ``rank[:known]`` are sorted, ``rank[known:count]`` not yet."""
+    """Return the next index in order of ``value``, and sort it in.
+
+    Parameters
+    ----------
+    rank
+        Indices, i64: ``rank[:known]`` are sorted, ``rank[known:count]`` are not; changed.
+    known
+        Number of sorted indices.
+    count
+        Number of indices.
+    value
+        Values, f64.
+    """
     best = known
     for k in range(known + 1, count):
         if value[rank[k]] < value[rank[best]]:
@@ -57,13 +84,30 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
     return int(found)
 
 
-# nogil: a call may take many seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take many seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=False, nogil=True)
 def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
-    """best[e, j]: cheapest path whose last arc is j, ending at e; ``before`` = its state before, e' n + i.
+    """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
 
-    Of paths that go on from ``begin`` <= e < ``end``, when those to ``begin`` are known. The first of its predecessors in
-    order of cost that j may follow is its best: mostly one of the first three.
+    It extends the paths to ``begin`` <= e < ``end``; those to ``begin`` must be known. The best predecessor is the
+    first one in order of cost that j may follow: mostly one of the first three.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    u
+        Multipliers, f64[n].
+    alive
+        Arcs that are left, bool[n, H + 1].
+    best
+        Output, f64[H + 1, n].
+    before
+        Output, i64[H + 1, n]; -1 at the beginning of a path.
+    begin
+        First time that is extended.
+    end
+        End of the times, exclusive.
     """
     n, horizon = jobs.length.size, alive.shape[1] - 1
     rank = np.empty(n, dtype=np.int64)
@@ -99,7 +143,27 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, beg
 
 @njit(interpreted=False, nogil=True)
 def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, begin: int, end: int) -> None:
-    """rest[e, i]: cheapest continuation after i ended at e, ``begin`` <= e < ``end``, when those from ``end`` are known."""
+    """Compute rest[e, i], the cheapest continuation after i ended at e, for ``begin`` <= e < ``end``.
+
+    Those from ``end`` on must be known.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    u
+        Multipliers, f64[n].
+    alive
+        Arcs that are left, bool[n, H + 1].
+    ends
+        Times at which paths may end, bool[H + 1].
+    rest
+        Output, f64[H + 1, n].
+    begin
+        First time that is computed.
+    end
+        End of the times, exclusive.
+    """
     n, horizon = jobs.length.size, alive.shape[1] - 1
     rest[begin:end] = NOTHING
     rank, value = np.empty(n, dtype=np.int64), np.empty(n)
@@ -132,7 +196,15 @@ def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, beg
 
 @njit(interpreted=False)
 def clear_cores(length: Ints, alive: Bools) -> bool:
-    """Evict others from where a job surely runs; False when some job has no start left."""
+    """Remove arcs of other jobs from times at which a job certainly runs; return False if a job has no start left.
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n].
+    alive
+        Arcs that are left, bool[n, H + 1]; changed.
+    """
     n, horizon = length.size, alive.shape[1] - 1
     for j in range(n):
         first, last = -1, -1
@@ -151,7 +223,7 @@ def clear_cores(length: Ints, alive: Bools) -> bool:
 
 @njit(interpreted=False)
 def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
-    """Up to which completion, from ``soonest`` to ``latest``, i's cost grows no less than j's."""
+    """Return the completion, from ``soonest`` to ``latest``, up to which i's cost grows no less than j's."""
     p, q, t = jobs.length[i], jobs.length[j], soonest
     while t < latest and (
         jobs.cost[i, t + 1 - p] - jobs.cost[i, t - p] >= jobs.cost[j, t + 1 - q] - jobs.cost[j, t - q]
@@ -162,13 +234,29 @@ def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
 
 @njit(interpreted=False, nogil=True)
 def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
-    """Fill ``jobs.before`` and narrow windows of starts, ``first`` and ``last`` i64[n], until no new order is found.
+    """Fill ``jobs.before`` and narrow windows of starts until no new order is found.
 
-    Orders that were known before narrow only then. False: they contradict each other, the smallest best sequence does not
-    start within these windows. Jobs are in order of their lengths. O(n^2 H), and O(n^3) each time that orders are found.
+    Orders that were known before narrow the windows only if new ones are found. Jobs must be in order of their lengths.
+    O(n^2 H), and O(n^3) each time that orders are found.
+
+    Parameters
+    ----------
+    jobs
+        The jobs; ``before`` is changed.
+    first
+        First start of every job, i64[n]; changed.
+    last
+        Last start of every job, i64[n]; changed.
+    idle
+        The machine may have to wait.
+
+    Returns
+    -------
+    bool
+        False if the orders contradict each other: the smallest best sequence does not start within these windows.
     """
     n, horizon, before, length = jobs.length.size, jobs.cost.shape[1] - 1, jobs.before, jobs.length
-    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow: no completion is looked at twice
+    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow, so each completion is looked at once
     while True:
         changed = False
         for i in range(n):
@@ -206,8 +294,22 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
 
 @njit(interpreted=False)
 def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
-    """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers."""
-    # Where successive subgradients nearly cancel the step is long: measured, that is what leaves plateaus.
+    """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers.
+
+    Parameters
+    ----------
+    u
+        Multipliers, f64[n]; changed.
+    direction
+        Last direction, f64[n]; changed.
+    visits
+        Visits of each job on the cheapest path, f64[n].
+    length
+        Length of the step, times the squared norm of the direction.
+    upper
+        Value of the incumbent; multipliers stay within four times that.
+    """
+    # Where successive subgradients nearly cancel the step is long: measurements show that this leaves plateaus.
     square = 0.0
     for k in range(u.size):
         direction[k] = 1 - visits[k] + 0.7 * direction[k]
@@ -222,7 +324,23 @@ def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: flo
 
 @njit(interpreted=False, nogil=True)
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
-    """best[t]: cheapest path from 0 to t without any sequencing rule; ``idle``: waiting is allowed and free."""
+    """Compute best[t], the cheapest path from 0 to t without any sequencing rule.
+
+    Parameters
+    ----------
+    cost
+        Cost of every start, f64[n, H + 1].
+    u
+        Multipliers, f64[n].
+    length
+        Durations in slots, i64[n].
+    alive
+        Arcs that are left, bool[n, H + 1].
+    idle
+        Waiting is allowed and free.
+    best
+        Output, f64[H + 1].
+    """
     horizon = alive.shape[1] - 1
     best[0] = 0.0
     for t in range(1, horizon + 1):
@@ -235,9 +353,9 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
 
 
 class Ascent(NamedTuple):
-    """Where an ascent without the rules is: the best multipliers ``u``, those to be tried, the last direction, f64[n].
+    """State of an ascent without the rules: best multipliers ``u``, those to try next, the last direction, f64[n].
 
-    ``state`` f64[3]: the factor theta of its steps, the best value, and for how many steps it has not become better.
+    ``state`` f64[3]: the factor theta of its steps, the best value, and the number of steps without a better value.
     """
 
     u: Floats
@@ -247,7 +365,13 @@ class Ascent(NamedTuple):
 
     @classmethod
     def from_nothing(cls, n: int) -> Ascent:
-        """Its beginning."""
+        """Return the state at the beginning.
+
+        Parameters
+        ----------
+        n
+            Number of jobs.
+        """
         return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.array([1.0, -NOTHING, 0.0]))
 
 
@@ -255,9 +379,30 @@ class Ascent(NamedTuple):
 def simple_ascend(
     cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:
-    """Subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers. Changes ``ascent``.
+    """Make a subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers.
 
-    Returns the factor theta of its steps by now: below 1e-3 (and when nothing better than ``upper`` is left) it is done.
+    Parameters
+    ----------
+    cost
+        Cost of every start, f64[n, H + 1].
+    ascent
+        State of the ascent; changed.
+    length
+        Durations in slots, i64[n].
+    alive
+        Arcs that are left, bool[n, H + 1].
+    idle
+        Waiting is allowed and free.
+    upper
+        Value of the incumbent.
+    iterations
+        Largest number of steps.
+
+    Returns
+    -------
+    float
+        The current factor theta of the steps. Below 1e-3 the ascent is done; it is 0 if nothing better than
+        ``upper`` is left.
     """
     u, trial, direction, state = ascent
     theta, bound, stalled = state[0], state[1], state[2]
@@ -294,7 +439,7 @@ def simple_ascend(
 
 @njit(interpreted=False)
 def _trace(jobs: Jobs, ends: Bools, best: Floats, before: Ints, visits: Floats, starts: Ints) -> float:
-    """Visits and last starts of the jobs on the cheapest path; returns its value."""
+    """Compute visits and last starts of the jobs on the cheapest path; return its value."""
     n, value, e, j = jobs.length.size, NOTHING, 0, 0
     visits[:] = 0
     starts[:] = -1
@@ -316,7 +461,8 @@ def _trace(jobs: Jobs, ends: Bools, best: Floats, before: Ints, visits: Floats, 
 class PairPaths:
     """Paths by the rule of pairs over the arcs that are ``alive`` bool[n, H + 1], and the cheapest under multipliers.
 
-    ``ends`` bool[H + 1] says where paths may end; `optsched.deadline.Late` is raised when the ``deadline`` has passed.
+    ``ends`` bool[H + 1] are the times at which paths may end; `optsched.deadline.Late` is raised when the ``deadline`` has
+    passed.
     """
 
     def __init__(self, jobs: Jobs, alive: Bools, ends: Bools, deadline: Deadline) -> None:
@@ -330,14 +476,30 @@ class PairPaths:
         return [(begin, min(begin + some, size)) for begin in range(0, size, some)]
 
     def cheapest(self, u: Floats) -> float:
-        """The value of the cheapest path without sum u; ``visits`` f64[n] and (last) ``starts`` i64[n] are those on it."""
+        """Return the value of the cheapest path without sum u.
+
+        ``visits`` f64[n] and (last) ``starts`` i64[n] are then those on it.
+
+        Parameters
+        ----------
+        u
+            Multipliers, f64[n].
+        """
         for begin, end in self._slots():
             self.deadline.check()
             forward(self.jobs, u, self.alive, self.best, self._before, begin, end)
         return _trace(self.jobs, self.ends, self.best, self._before, self.visits, self.starts)
 
     def reduce(self, u: Floats, cutoff: float) -> None:
-        """Only arcs on paths of value <= cutoff stay; after `cheapest` at the same u."""
+        """Remove arcs that are on no path of value <= cutoff; call `cheapest` at the same u before.
+
+        Parameters
+        ----------
+        u
+            Multipliers, f64[n].
+        cutoff
+            Largest value of a path, without sum u.
+        """
         for begin, end in reversed(self._slots()):
             self.deadline.check()
             backward(self.jobs, u, self.alive, self.ends, self.rest, begin, end)

@@ -1,7 +1,8 @@
 """Iterated local search over sequences of a single machine, compiled: insertions and swaps, then kicks from the best.
 
-A move is evaluated where it changes start times only, and no further than it can still pay: O(n) at most, so that a
-hundred jobs are searched some thousand times a second. Deterministic: a budget of positions looked at, not of seconds.
+A move is evaluated only where it changes start times, and only as far as it can still gain: O(n) at most, so that a
+hundred jobs are searched some thousand times a second. The search is deterministic: its budget is a number of positions
+looked at, not of seconds.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.generation import move_job, next_random
 from optsched.solvers.sequence_paths import Jobs
 
-KICKS = 20  # descents a job: a handful of jobs has no more sequences to find
+KICKS = 20  # descents a job: a few jobs have few sequences
 
 
 @njit(interpreted=False)
 def _timed(order: Ints, first: int, jobs: Jobs, start: Ints, paid: Floats) -> None:
-    """start[k] of position k, paid[k] = cost of the positions before k; from position ``first`` on."""
+    """Compute start[k] of position k and paid[k] = cost of the positions before k, from position ``first`` on."""
     for k in range(first, order.size):
         j = order[k]
         end = start[k - 1] + jobs.length[order[k - 1]] if k else 0
@@ -40,14 +41,14 @@ def _moved(k: int, source: int, target: int, swap: bool) -> int:
 def _gain(
     order: Ints, source: int, target: int, swap: bool, jobs: Jobs, start: Ints, paid: Floats
 ) -> tuple[float, int]:
-    """(value lost by the move, less than 0 if it pays; positions looked at)."""
+    """Return (value lost by the move, less than 0 if it gains; positions looked at)."""
     n, first, last = order.size, min(source, target), max(source, target)
     now = start[first - 1] + jobs.length[order[first - 1]] if first else 0
     new, k = paid[first], first
     while k < n:
         j = order[_moved(k, source, target, swap)] if k <= last else order[k]
         now = max(now, jobs.release[j])
-        if k > last and now == start[k]:  # from here on nobody begins at another time
+        if k > last and now == start[k]:  # from here on all jobs begin at the same times as before
             break
         new += jobs.cost[j, now]
         now += jobs.length[j]
@@ -59,7 +60,7 @@ def _gain(
 
 @njit(interpreted=False)
 def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, begin: int) -> int:
-    """First improvement, round and round until no insertion and no swap pays; returns the positions looked at."""
+    """Take the first improvement again and again until no insertion and no swap gains; return the positions looked at."""
     n, work, since, source, distance = order.size, 0, 0, begin, 1
     _timed(order, 0, jobs, start, paid)
     while since < 2 * n * (n - 1) and work < budget:
@@ -83,13 +84,26 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
     return work
 
 
-# nogil: a call may take seconds, in which another thread must be able to hear Ctrl-C
+# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
 @njit(interpreted=False, nogil=True)
 def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs: Jobs) -> float:
-    """Search from ``order`` i64[n] (changed in place to the best found); returns its value.
+    """Search from ``order`` and return the value of the best sequence found.
 
-    Stops when ``budget`` jobs have been looked at, when the value is down to ``target`` (a proven bound), or after
-    `KICKS` n descents. ``state`` i64[1] of the random numbers is left for the next call.
+    The search stops when ``budget`` positions have been looked at, when the value is down to ``target`` (a proven bound), or
+    after `KICKS` n descents.
+
+    Parameters
+    ----------
+    order
+        The jobs in order, i64[n]; changed to the best sequence found.
+    budget
+        Number of positions.
+    target
+        Value at which to stop.
+    state
+        State of the random numbers, i64[1]; kept for the next call.
+    jobs
+        The jobs.
     """
     n = order.size
     start, paid, trial = np.empty(n, dtype=np.int64), np.zeros(n + 1), order.copy()
@@ -102,7 +116,7 @@ def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs:
         for _ in range(3 + next_random(state, 3)):
             move_job(trial, next_random(state, n), next_random(state, n), False)
         work += _descend(trial, budget - work, jobs, start, paid, (state[0] >> 8) % n)
-        if paid[n] <= best:  # plateaus are crossed
+        if paid[n] <= best:  # equal values are accepted, so that the search crosses plateaus
             best = paid[n]
             order[:] = trial
         else:

@@ -1,9 +1,10 @@
 """All orders of the 2n events, a linear program each: the optimum of very few jobs that share GPUs, with starts anywhere.
 
-**Problem**: `optsched.models.shared_jobs`, minimise sum C_j. **Method**: enumerate the GPUs of all jobs (of choices that are
-alike one: `SharedPlaces`; on one gang set it does not matter), their sub-batches, and the orders of
-starts and ends in which the active jobs may run at once (`optsched.solvers.event_search`); on one gang set these are at most
-two: 6, 54, 648, 9,720 orders for n = 2..5. The rate of a job is 1 over the worst xi_{j|k} of the jobs k beside it on a GPU.
+**Problem**: `optsched.models.shared_jobs`, minimise sum C_j. **Method**: enumerate the GPUs of all jobs (one of several
+choices that are alike: `SharedPlaces`; on one gang set the GPUs do not matter), their sub-batches, and the orders of
+starts and ends in which the active jobs may run at once (`optsched.solvers.event_search`). On one gang set at most two jobs
+are active: 6, 54, 648, 9,720 orders for n = 2..5. The rate of a job is 1 over the worst xi_{j|k} of the jobs k that share a
+GPU with it.
 
 **Guarantee**: exact over all schedules, to the tolerance of the LP solver; with ``certify`` a bound proved in fractions.
 **Complexity**: some 0.15 ms an order. **Reference**: own method.
@@ -32,14 +33,14 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_search import EventOrders, LeastOrder
 
-MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, some of which are not possible: (2n)! / 2^n a choice
-NEAR = 1e-8  # of the flow time: a start of the LP this near to an event is at the event
+MOST, MOST_PROGRAMS = 5, 300_000  # jobs; orders, including impossible ones: (2n)! / 2^n for each choice
+NEAR = 1e-8  # relative to the flow time: a start of the LP this close to an event counts as at the event
 NAME = "sharing-orders"
 
 
 @dataclass(frozen=True)
 class SharedOrderOptimum(LeastOrder):
-    """The best over all ``gangs`` and ``options`` of ``jobs``; ``orders`` and ``bound`` are of all choices together."""
+    """Best order over all ``gangs`` and ``options`` of ``jobs``; ``orders`` and ``bound`` are of all choices together."""
 
     jobs: SharedJobs
     gangs: tuple[Gang, ...]
@@ -47,7 +48,13 @@ class SharedOrderOptimum(LeastOrder):
     relative: SharedOrderOptimum | None = None  # the same, counted from the first arrival
 
     def on_clock(self, jobs: SharedJobs) -> SharedOrderOptimum:
-        """This optimum of ``jobs.relative`` on the clock of ``jobs``."""
+        """Return this optimum of ``jobs.relative`` on the clock of ``jobs``.
+
+        Parameters
+        ----------
+        jobs
+            The jobs on their own clock.
+        """
         if jobs is self.jobs:
             return self
         bound = None if self.bound is None else self.bound + jobs.clock_part
@@ -56,7 +63,7 @@ class SharedOrderOptimum(LeastOrder):
 
     @property
     def schedule(self) -> SharedSchedule:
-        """The schedule that these starts lead to."""
+        """Schedule to which these starts lead."""
         if self.relative is not None:
             return self.relative.schedule.on_clock(self.jobs.instance)
         flow = self.value - sum(self.jobs.release)
@@ -66,7 +73,19 @@ class SharedOrderOptimum(LeastOrder):
 
 
 def shared_orders(jobs: SharedJobs, gangs: tuple[Gang, ...], options: tuple[int, ...]) -> EventOrders:
-    """The orders of the events with these GPUs and sub-batches; the jobs of a set must fit on their GPUs together."""
+    """Return the orders of the events with the given GPUs and sub-batches.
+
+    Jobs that are active at once must fit on their GPUs together.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    gangs
+        GPUs of every job.
+    options
+        Option of every job.
+    """
 
     def slowdowns(active: list[int]) -> dict[int, Fraction] | None:
         on = [[j for j in active if g in gangs[j]] for g in range(len(jobs.gpu_node))]
@@ -79,46 +98,67 @@ def shared_orders(jobs: SharedJobs, gangs: tuple[Gang, ...], options: tuple[int,
 
 
 def best_shared_order(instance: Instance | SharedJobs, *, certify: bool = False) -> SharedOrderOptimum:
-    """Solve the program of every order; ``certify``: also prove a bound in fractions.
+    """Solve the program of every order.
 
-    Raises `InputError` for no jobs, more than `MOST`, and more than `MOST_PROGRAMS` programs.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster, or the jobs as exact methods see them.
+    certify
+        Prove a bound in fractions, too.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs, more than `MOST`, or more than `MOST_PROGRAMS` programs.
     """
     given = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
     jobs = given.relative
     if not 1 <= jobs.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=jobs.n, legal=f"1 to {MOST}")
     every = choices(jobs)
-    found = [shared_orders(jobs, gangs, options).least(certify=certify) for gangs, options in every]
-    best = min(range(len(found)), key=lambda k: found[k].value)
-    value, order, start = found[best].value, found[best].order, found[best].start
-    bound = min((each.bound for each in found if each.bound is not None), default=None)
-    orders = sum(each.orders for each in found)
+    optima = [shared_orders(jobs, gangs, options).least(certify=certify) for gangs, options in every]
+    best = min(range(len(optima)), key=lambda k: optima[k].value)
+    value, order, start = optima[best].value, optima[best].order, optima[best].start
+    bound = min((optimum.bound for optimum in optima if optimum.bound is not None), default=None)
+    orders = sum(optimum.orders for optimum in optima)
     return SharedOrderOptimum(value, order, start, orders, bound, jobs, *every[best]).on_clock(given)
 
 
 def choices(jobs: SharedJobs) -> list[tuple[tuple[Gang, ...], tuple[int, ...]]]:
-    """GPUs and options of all jobs, of choices that are alike one; `InputError` for more than `MOST_PROGRAMS` programs."""
+    """Return GPUs and options of all jobs, one of several choices that are alike.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST_PROGRAMS` programs.
+    """
     assignments = [first_gangs(jobs)] if one_gang_set(jobs) is None else SharedPlaces(jobs).assignments()
     most = MOST_PROGRAMS * 2**jobs.n // math.factorial(2 * jobs.n)
     every = ((gangs, options) for gangs in assignments for options in product(*jobs.options))
-    found = list(islice(every, most + 1))
-    if len(found) > most:
+    chosen = list(islice(every, most + 1))
+    if len(chosen) > most:
         legal = f"at most {most} for {jobs.n} jobs"
-        raise InputError("too many choices of GPUs and sub-batches", field="jobs", value=len(found), legal=legal)
-    return found
+        raise InputError("too many choices of GPUs and sub-batches", field="jobs", value=len(chosen), legal=legal)
+    return chosen
 
 
-# Where a job may start beside those that run: every choice of GPUs, but of choices that are alike only one.
+# Choices of GPUs for a job, given the running jobs: every choice, but only one of several choices that are alike.
 #
-# GPUs of a node with the same jobs on them are alike: exchanging them changes no job's speed, now or later. So are nodes of
-# one kind (GPUs, memory, type, who may use them) that hold the same jobs in the same way.
+# GPUs of a node with the same jobs on them are alike: exchanging them changes no job's speed, now or later. Nodes of
+# one kind (GPUs, memory, type, jobs that may use them) that hold the same jobs in the same way are alike, too.
 
 Residents = tuple[tuple[int, ...], ...]  # jobs on every GPU
-Cells = list[list[list[int]]]  # of every node, its sets of alike GPUs
+Cells = list[list[list[int]]]  # for every node, its sets of alike GPUs
 
 
 class SharedPlaces:
-    """The choices in one instance."""
+    """Choices of GPUs in one instance."""
 
     def __init__(self, jobs: SharedJobs) -> None:
         cluster = jobs.instance.cluster
@@ -131,18 +171,28 @@ class SharedPlaces:
         self.kind = [looks.index(look) for look in looks]
 
     def of(self, j: int, on: Residents, option: Sequence[int]) -> Iterator[tuple[int, Gang]]:
-        """(option, GPUs) for job ``j`` beside the jobs ``on`` the GPUs, which run with these options."""
-        for own in self.jobs.options[j]:
-            options = [*option[:j], own, *option[j + 1 :]]
+        """Yield (option, GPUs) for a job, given the jobs that run.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        on
+            Jobs on every GPU.
+        option
+            Option of every job that runs.
+        """
+        for sub_batch in self.jobs.options[j]:
+            options = [*option[:j], sub_batch, *option[j + 1 :]]
 
             def usable(g: int, options: Sequence[int] = options) -> bool:
                 suits = self.jobs.suits[j][self.jobs.gpu_node[g]]
                 return suits and may_be_on(self.jobs, (*on[g], j), g, options)
 
-            yield from ((own, gang) for gang in self._gangs(j, on, usable))
+            yield from ((sub_batch, gang) for gang in self._gangs(j, on, usable))
 
     def assignments(self) -> Iterator[tuple[Gang, ...]]:
-        """GPUs for all jobs at once, whatever the times: of choices that are alike one."""
+        """Yield GPUs for all jobs at once, whatever the times: one of several choices that are alike."""
         return self._assign((), ((),) * len(self.jobs.gpu_node))
 
     def _assign(self, gangs: tuple[Gang, ...], on: Residents) -> Iterator[tuple[Gang, ...]]:
@@ -170,13 +220,23 @@ class SharedPlaces:
 
 
 def joined(on: Residents, j: int, gang: Gang) -> Residents:
-    """With ``j`` on its GPUs."""
+    """Return the jobs on every GPU after a job is added.
+
+    Parameters
+    ----------
+    on
+        Jobs on every GPU.
+    j
+        Number of the job.
+    gang
+        Its GPUs.
+    """
     chosen = set(gang)
     return tuple((*here, j) if g in chosen else here for g, here in enumerate(on))
 
 
 def _counts(need: int, cells: Cells, looks: list[tuple[int, Residents]]) -> Iterator[list[tuple[int, ...]]]:
-    """How many GPUs of every cell of every node; of nodes that look alike the earlier takes the larger counts."""
+    """Yield the number of GPUs of every cell of every node; of nodes that look alike the earlier takes the larger counts."""
     room = [sum(map(len, own)) for own in cells]
 
     def grow(v: int, left: int, before: list[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:

@@ -1,9 +1,9 @@
-"""The optimum of all schedules that share GPUs and may preempt, for very few jobs that cannot run apart.
+"""Optimum of all schedules that share GPUs and may preempt, for very few jobs that cannot run apart.
 
-**Problem**: n jobs of which every two meet on some GPU and no three fit at once (`meet_in_pairs`; jobs that need all GPUs
-of a cluster, say), at most two on a GPU, slow-downs xi; minimise sum C_j. Jobs may be interrupted and resumed without
-cost. It is the optimum of the class ``gpu-sharing``, to which exclusive preemptive schedules belong;
-`optsched.solvers.sharing_orders` has that without preemption, which is no smaller.
+**Problem**: n jobs of which every two meet on some GPU and no three fit at once (`meet_in_pairs`; for example jobs that need
+all GPUs of a cluster), at most two on a GPU, slow-downs xi; minimise sum C_j. Jobs may be interrupted and resumed without
+cost. It is the optimum of the class ``gpu-sharing``, to which exclusive preemptive schedules belong.
+`optsched.solvers.sharing_orders` computes the optimum without preemption, which is no smaller.
 
 **Method**: one linear program for every order of the 2 n events, releases (in their own order) and completions. t_q: time
 of event q, known for a release; d_qS: seconds of interval q in which the set S of one or two jobs runs, released before
@@ -33,13 +33,16 @@ from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
 
 MOST = 5
-Event = tuple[int, bool]  # job, is it a completion
+Event = tuple[int, bool]  # job, and whether the event is its completion
 Piece = tuple[float, tuple[int, ...]]  # seconds, jobs that run
 
 
 @dataclass(frozen=True)
 class PreemptiveSharing:
-    """``value`` sum C_j, seconds; ``pieces``: (seconds, jobs that run), in turn from time 0; ``programs`` solved."""
+    """Optimum ``value`` sum C_j in seconds, and the number of ``programs`` solved.
+
+    ``pieces``: (seconds, jobs that run), in turn from time 0.
+    """
 
     value: float
     pieces: tuple[Piece, ...]
@@ -47,12 +50,18 @@ class PreemptiveSharing:
 
 
 def meet_in_pairs(instance: Instance) -> str | None:
-    """Why it does not apply, in words: every two gangs meet, no three run at once, and it does not matter where; or None."""
+    """Return why the method does not apply, or None: every two gangs meet, no three run at once, and places do not matter.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    """
     if instance.at_task_level or instance.interference is None:
-        return "nothing says what sharing costs"
+        return "the cost of sharing is unknown"
     width, total = np.sort(instance.gpus), instance.cluster.gpus
     if instance.n > 1 and width[:2].sum() <= total:
-        return "some jobs fit side by side"
+        return "some two jobs can run at once without sharing"
     if instance.n > 2 and width[:3].sum() <= 2 * total:
         return "some three jobs may run at once"
     if bool((width < total).any() and np.isnan(instance.duration).any()) or not instance.unrestricted:
@@ -62,9 +71,17 @@ def meet_in_pairs(instance: Instance) -> str | None:
 
 
 def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
-    """The least sum of completion times, with sharing and preemption.
+    """Return the least sum of completion times, with sharing and preemption.
 
-    `InputError` for more than 5 jobs, and as `meet_in_pairs` says.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+
+    Raises
+    ------
+    InputError
+        If there are no jobs or more than 5, or for a reason of `meet_in_pairs`.
     """
     if not 1 <= instance.n <= MOST:
         raise InputError("not a number of jobs to enumerate", field="n", value=instance.n, legal=f"1 to {MOST}")
@@ -79,11 +96,11 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
     programs = 0
     for events in _orders(release):
         programs += 1
-        found = _program(events, alone, release, xi)
-        if found is not None and (best is None or found.value < best.value):
-            best = found
-    assert best is not None  # in any order of the jobs, one after the other
-    # the solver's tolerances are absolute: it sees the longest job as 1, and time from the first arrival
+        optimum = _program(events, alone, release, xi)
+        if optimum is not None and (best is None or optimum.value < best.value):
+            best = optimum
+    assert best is not None  # some order is feasible: any jobs one after the other
+    # the solver's tolerances are absolute: it gets the longest job as 1, and time from the first arrival
     pieces = tuple(
         (seconds * unit + (instance.epoch if k == 0 else 0.0), who) for k, (seconds, who) in enumerate(best.pieces)
     )
@@ -91,7 +108,7 @@ def preemptive_sharing_optimum(instance: Instance) -> PreemptiveSharing:
 
 
 def _orders(release: np.ndarray) -> Iterator[list[Event]]:
-    # Every order in which releases rise and a job completes after its release.
+    # Yield every order in which releases rise and a job completes after its release.
     rising = np.argsort(release, kind="stable").tolist()
     n = len(rising)
 
@@ -109,16 +126,16 @@ def _orders(release: np.ndarray) -> Iterator[list[Event]]:
 
 
 def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np.ndarray) -> PreemptiveSharing | None:
-    from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
+    from scipy.optimize import linprog  # imported here because the import takes longer than most runs
 
     # Columns: t of the 2n events, then d of every interval and state.
     n, count = alone.size, len(events)
     states: list[tuple[int, tuple[int, ...]]] = []
-    there: set[int] = set()
+    present: set[int] = set()
     for q, (j, ends) in enumerate(events[:-1]):
-        there = there - {j} if ends else there | {j}
-        pairs = (pair for pair in combinations(sorted(there), 2) if np.isfinite(xi[pair]))
-        states += [(q, state) for state in [*((k,) for k in sorted(there)), *pairs]]
+        present = present - {j} if ends else present | {j}
+        pairs = (pair for pair in combinations(sorted(present), 2) if np.isfinite(xi[pair]))
+        states += [(q, state) for state in [*((k,) for k in sorted(present)), *pairs]]
     room = np.zeros((count - 1, count + len(states)))
     work = np.zeros((n, count + len(states)))
     for q in range(count - 1):
@@ -130,13 +147,13 @@ def _program(events: list[Event], alone: np.ndarray, release: np.ndarray, xi: np
     cost = np.zeros(count + len(states))
     cost[:count] = [float(ends) for _, ends in events]
     bounds = [(0.0, None) if ends else (release[j], release[j]) for j, ends in events] + [(0.0, None)] * len(states)
-    found = linprog(
+    solved = linprog(
         cost, np.vstack([room, -work]), np.concatenate([np.zeros(count - 1), -alone]), bounds=bounds, method="highs"
     )
-    if found.status != 0:
+    if solved.status != 0:
         return None
-    pieces: list[Piece] = [(float(found.x[0]), ())]
+    pieces: list[Piece] = [(float(solved.x[0]), ())]
     for q in range(count - 1):
-        own = [(float(d), s) for d, (at, s) in zip(found.x[count:], states, strict=True) if at == q and d > 0]
-        pieces += [*own, (float(found.x[q + 1] - found.x[q]) - sum(d for d, _ in own), ())]
-    return PreemptiveSharing(float(found.fun), tuple(pieces), 1)
+        own = [(float(d), s) for d, (at, s) in zip(solved.x[count:], states, strict=True) if at == q and d > 0]
+        pieces += [*own, (float(solved.x[q + 1] - solved.x[q]) - sum(d for d, _ in own), ())]
+    return PreemptiveSharing(float(solved.fun), tuple(pieces), 1)

@@ -2,21 +2,21 @@
 
 **Problem**: `optsched.models.shared_jobs`, minimise sum C_j (sum of flow times plus sum r_j). **Method**: `EventSearch`;
 waiting jobs may start on any GPUs that hold them, with any of their sub-batches. GPUs of a node with the same jobs on them
-are alike, and so are nodes of one kind with the same jobs: of placements that differ by them one is tried.
+are alike, and so are nodes of one kind with the same jobs: only one of the placements that differ by them is tried.
 
 **Bound** for jobs with a seconds left alone, m GPUs, from now or their release on; S = max(1, 1/xi_{j|k} + 1/xi_{k|j}) over
 pairs of these jobs that may share: the largest of (LB1) sum C of SRPT on one machine with times m a / (G S), (LB2)
 sum (release + a), (LB3) mean busy times of the preemptive schedule that always runs the job with the least m a, plus a / 2.
 
 **Guarantee**: exact among schedules that start jobs at releases and completions only. For two jobs these contain an optimal
-schedule: let B start first; as long as A's start is fixed, starting B earlier never adds to the sum, so B starts at its
-release, and then the pair theorem (`optsched.speeds.sharing_pair`) says that A starts as early as it may, or after B.
+schedule. Let B start first. As long as A's start is fixed, starting B earlier never adds to the sum, so B starts at its
+release. Then the pair theorem (`optsched.speeds.sharing_pair`) says that A starts as early as it may, or after B.
 
-**Counterexample** for three: one GPU, xi = 7/5, (r_j, e_j) = (0, 10), (0, 100), (12, 1). The long job starts best at 5: it
-then holds up the first one just so long that it ends at 12, when the third one comes and may share with the long one;
+**Counterexample** for three: one GPU, xi = 7/5, (r_j, e_j) = (0, 10), (0, 100), (12, 1). The best start of the long job is
+5: it then delays the first job just so long that it ends at 12, when the third one comes and may share with the long one;
 sum 132.8. Starts at events give 133.8: at 0 the third one finds two jobs and waits until 14, at 10 the long one is late. So
-the value is an upper bound on the optimum; `optsched.solvers.sharing_orders` and `optsched.models.gpu_sharing` let starts
-lie anywhere.
+the value is an upper bound on the optimum; `optsched.solvers.sharing_orders` and `optsched.models.gpu_sharing` allow starts
+at any time.
 **Complexity**: exponential; see `MOST`.
 **Reference**: own method; the problem is that of Luo et al., IWQoS 2024, arXiv 2407.13088.
 """
@@ -43,11 +43,11 @@ NAME = "sharing-branching"
 
 @dataclass(frozen=True)
 class SharingOptimum:
-    """``value`` sum C_j of these starts, ends, GPUs and options (seconds; fractions when they were asked for).
+    """Result of the search: ``value`` sum C_j of these starts, ends, GPUs and options.
 
-    ``flow_time``: the sum of flow times, added up as such, not taken from clock times.
-    ``complete``: the search was, so that no schedule that starts jobs at events is better; ``bound``: no schedule at all
-    is. ``nodes`` is the same on every machine.
+    Numbers are in seconds, and fractions if they were requested. ``flow_time``: the sum of flow times, added up as such
+    and not computed from clock times. ``complete``: the search was complete, so that no schedule that starts jobs at
+    events is better. ``bound``: no schedule at all is better. ``nodes`` is the same on every machine.
     """
 
     jobs: SharedJobs
@@ -63,12 +63,12 @@ class SharingOptimum:
 
     @property
     def optimal(self) -> bool:
-        """Is it proved that no schedule is better, whenever it starts jobs?"""
+        """True if it is proved that no schedule is better, whenever it starts jobs."""
         return bool(self.bound >= self.value)
 
     @property
     def schedule(self) -> SharedSchedule:
-        """The schedule, in floats."""
+        """Schedule in floats."""
         return self.jobs.schedule(self.start, self.completion, self.gangs, self.options, NAME)
 
 
@@ -79,11 +79,23 @@ def sharing_optimum(
     node_limit: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> SharingOptimum:
-    """The best starts at events; ``exact``: in fractions, for the floats as given.
+    """Return the best starts at events.
 
-    ``node_limit``, or ``stop`` when it says so, ends the search early, but not before it has a schedule.
+    Parameters
+    ----------
+    instance
+        Jobs and cluster, or the jobs as exact methods see them.
+    exact
+        Compute in fractions, for the floats as given.
+    node_limit
+        Number of nodes after which the search ends once it has a schedule; None: no limit.
+    stop
+        Function that ends the search when it returns true, once there is a schedule.
 
-    Raises `InputError` for more than `MOST` jobs or `MOST_NODES` nodes, and as `SharedJobs.of`.
+    Raises
+    ------
+    InputError
+        If there are more than `MOST` jobs or `MOST_NODES` nodes, or for a reason of `SharedJobs.of`.
     """
     jobs = instance if isinstance(instance, SharedJobs) else SharedJobs.of(instance)
     if jobs.n > MOST:
@@ -124,7 +136,7 @@ class _Search(EventSearch):
         self.root = self.least(self.zero, {}, range(self.n))
 
     def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], Residents]]:
-        """Of jobs that are alike the first one starts first."""
+        """Yield the choices of the base class; among jobs that are alike the first one starts first."""
 
         def grow(
             waits: tuple[int, ...], on: Residents, starts: tuple[Start, ...], passed: frozenset[int]
@@ -135,7 +147,7 @@ class _Search(EventSearch):
             j, behind = waits[0], waits[1:]
             if self.twin[j] not in passed:
                 for option, gang in self.places.of(j, on, [each[0] for each in self.held]):
-                    self.held[j] = option, gang  # what those behind it must fit beside
+                    self.held[j] = option, gang  # the jobs behind it must fit together with it
                     start = j, self.number(self.jobs.seconds(j, option, gang)), option, gang
                     yield from grow(behind, joined(on, j, gang), (*starts, start), passed)
             yield from grow(behind, on, starts, passed | {j})
@@ -143,7 +155,7 @@ class _Search(EventSearch):
         return grow(at.waits, at.on, (), frozenset())
 
     def slowdowns(self, left: Left, on: Residents) -> dict[int, Number]:
-        """The slowest of a job's GPUs rules."""
+        """Return the slow-downs of the base class: the slowest of a job's GPUs determines its speed."""
         slow: dict[int, Number] = dict.fromkeys(left, self.zero + 1)
         for pair in {here for here in on if len(here) == 2}:
             for j, k in (pair, pair[::-1]):
@@ -151,7 +163,7 @@ class _Search(EventSearch):
         return slow
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
-        """The largest of the three bounds of the module."""
+        """Return the largest of the three bounds in the module's docstring."""
         others = list(later)
         some = frozenset((*left, *others))
         if some not in self.rates:

@@ -3,9 +3,9 @@
 **Problem** 1 | r_j | sum f_j(C_j) for any costs f_j that never fall, integer r_j, p_j and f_j (also clusters on which no two
 gangs fit together).
 
-**Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and "every job once"
-is priced with a multiplier u_j a job. A shortest path, whatever it repeats or leaves out, plus sum u is a lower bound. Three
-rules make paths look like optimal schedules:
+**Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and a multiplier u_j
+prices "every job once". A shortest path, which may repeat or leave out jobs, plus sum u is a lower bound. Three
+rules make paths similar to optimal schedules:
 
 * a job starts at max(r_j, end of the job before it): left-shifted schedules suffice;
 * i is directly followed by j (no idle time, r_j <= start of i) only if exchanging the two is dearer, or costs the same and
@@ -13,21 +13,22 @@ rules make paths look like optimal schedules:
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
   smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
-**Orders.** i comes before j when even the earliest end of j is later than the last start of i; without releases also when
-i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i: were j before i,
-exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and what j loses i gains)
-and give a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows give orders.
+**Orders.** i comes before j if even the earliest end of j is later than the last start of i. Without releases i also comes
+before j if i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i.
+Proof: were j before i, exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and i
+gains at least what j loses) and give a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows
+give orders.
 
-**Elimination.** What lies on no path of value ``upper - 1`` or less is in no better schedule (values are integers) and is
-removed for good. When no path is left, ``upper`` is the optimum.
+**Elimination.** Arcs that lie on no path of value ``upper - 1`` or less are in no better schedule (values are integers) and
+are removed for good. When no path is left, ``upper`` is the optimum.
 
 **Sublimation.** In the graph of the pairs that are left, job after job is counted: its visits become part of the state, so
 that paths visit it exactly once. Every time multipliers are improved and the graph is reduced again. The next job is the one
-that paths miss or repeat most for the share of the graph that doubles; what is by then known to come before or after it does
-so on all paths that are left.
+that paths miss or repeat most in relation to the share of the graph that doubles. Jobs that are known to come before or
+after it then do so on all paths that are left.
 
 **Branching** only where the graph would become larger than memory: on the starts of a job. A job whose starts all lie in
-[a, b] with b < a + p_j occupies [b, a + p_j) and evicts everybody else from there.
+[a, b] with b < a + p_j occupies [b, a + p_j) and removes all other jobs from there.
 
 All numbers are multiples of 2^-12, and no sum of them along a path exceeds 2^40 (`EXACT` bounds value x slots): float
 arithmetic on them is exact, and so is the proof.
@@ -65,21 +66,24 @@ from optsched.solvers.sequence_paths import (
 )
 from optsched.solvers.sequence_search import improve_sequence
 
-EXACT = 2.0**37  # of value x slots: multipliers are at most 4 values, a path has at most a job a slot
-PLAIN, RULES, CHILD = 2000, 200, 30  # steps of an ascent at most: without rules, with them, and within a node
-STILL = 1e-3  # factor of steps at which an ascent has come to its end
-SOME, LITTLE = 25, 0.03  # it has on a graph, too, when so many steps close no more than this part of the gap
+EXACT = 2.0**37  # value x slots: multipliers are at most 4 values, a path has at most one job a slot
+PLAIN, RULES, CHILD = 2000, 200, 30  # largest number of steps of an ascent: without rules, with them, and within a node
+STILL = 1e-3  # factor of steps at which an ascent ends
+SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
-CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two looks at the clock: a tenth of a second
-SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in a call of it
-FIRST, LATER = 1.0, 0.3  # length of the first step of an ascent, part of the gap: of a graph, after a job was counted
-TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the share of the graph that they may double
-EDGES = 20_000_000  # of a graph: some 700 MB
+CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks of the time: a tenth of a second
+SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
+# length of the first step of an ascent, as a part of the gap: on a new graph, and after a job was counted
+FIRST, LATER = 1.0, 0.3
+TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
+EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
 
 @dataclass(frozen=True)
 class SingleMachine:
-    """``cost[j, s]`` of starting job j at s (integers, never falling in s), lengths, releases, horizon H.
+    """Jobs of one machine: ``cost[j, s]`` of starting job j at s, lengths, releases, horizon H.
+
+    Costs are integers and never fall in s.
 
     Shapes: cost f64[n, H + 1], length, release i64[n]. H must be late enough for every left-shifted schedule that could
     be better than the incumbent; without releases it is the sum of the lengths.
@@ -92,14 +96,17 @@ class SingleMachine:
 
     @property
     def idle(self) -> bool:
-        """May the machine have to wait (some job is released after 0)?"""
+        """True if the machine may have to wait (some job is released after 0)."""
         return bool(self.release.max(initial=0) > 0)
 
 
 @dataclass(frozen=True)
 class SequenceProof:
-    """What a proof left behind. ``bound`` holds for every schedule; ``starts`` i64[n] is a better schedule than the
-    incumbent, if one was found. ``stages``: jobs counted and nodes split. ``proved``: bound = value."""
+    """Result of a proof.
+
+    ``bound`` holds for every schedule; ``starts`` i64[n] is a better schedule than the incumbent, if one was found.
+    ``stages``: jobs counted and nodes split. ``proved``: bound = value.
+    """
 
     bound: int
     value: int
@@ -108,7 +115,7 @@ class SequenceProof:
 
     @property
     def proved(self) -> bool:
-        """Is the best known schedule optimal?"""
+        """True if the best known schedule is optimal."""
         return self.bound == self.value
 
 
@@ -122,18 +129,27 @@ def prove_single_machine(
     priced: Callable[[Floats, float], None] | None = None,
     progress: Progress = None,
 ) -> SequenceProof:
-    """Prove ``upper`` (the value of a known schedule) optimal, or find better, or say how far the proof came.
+    """Prove ``upper`` optimal, or find a better schedule, or report how far the proof came.
 
     Parameters
     ----------
-    order : i64[n], a sequence from which local search begins (default: by release).
-    deadline : when to stop (looked at every tenth of a second or so).
-    stage_limit : the same result on every machine, unlike a deadline.
-    priced : called with the best multipliers f64[n] without sequencing rules, and the bound that they prove; most of the
-        time that is left is for finding them.
-    progress : called after every stage.
+    machine
+        The jobs.
+    upper
+        Value of a known schedule.
+    order
+        Sequence from which local search begins, i64[n] (default: by release).
+    deadline
+        Time at which to stop (checked every tenth of a second or so).
+    stage_limit
+        Largest number of stages; unlike a deadline it gives the same result on every machine.
+    priced
+        Function called with the best multipliers f64[n] without sequencing rules, and the bound that they prove;
+        most of the remaining time is for finding them.
+    progress
+        Function called with (value, bound, stages) after every stage.
     """
-    # of two jobs the shorter, or the one whose costs grow more, can be shown to be the first: it has the smaller number
+    # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
     sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
     place = np.argsort(sort)
     machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
@@ -160,9 +176,9 @@ class _Node:
 
 
 class _Proof:
-    """The open nodes, that of the smallest bound last; ``current`` bounds what is being looked at (`NOTHING`: no more).
+    """Open nodes, that of the smallest bound last; ``current`` bounds the node in work (`NOTHING`: none).
 
-    `Late` may leave it anywhere: ``bound`` holds at every moment.
+    `Late` may end it anywhere: ``bound`` holds at every moment.
     """
 
     def __init__(
@@ -182,23 +198,23 @@ class _Proof:
 
     @property
     def bound(self) -> int:
-        """The smallest bound of all that is open, an integer because values are; the incumbent when nothing is open."""
+        """Smallest bound of all open nodes, an integer because values are; the incumbent when no node is open."""
         least = min([self.current, *(node.bound for node in self.nodes)])
         return self.upper if least >= self.upper else max(int(np.ceil(least)), 0)
 
     @property
     def full(self) -> bool:
-        """Is the limit of stages reached?"""
+        """True if the limit of stages is reached."""
         return self.limit is not None and self.stages >= self.limit
 
     @cached_property
     def alive(self) -> Bools:
-        """bool[n, H + 1]: the starts that no schedule of the horizon rules out."""
+        """Starts that no schedule of the horizon rules out, bool[n, H + 1]."""
         m, at = self.machine, np.arange(self.machine.horizon + 1)
         return (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
 
     def relaxed(self) -> Floats:
-        """f64[n]: multipliers of the plain relaxation, by an ascent that has most of the time."""
+        """Return multipliers of the plain relaxation, f64[n], by an ascent that has most of the time."""
         m, ascent, most = self.machine, Ascent.from_nothing(self.machine.length.size), self.deadline.share(0.7)
         self.search(SEARCH // 10)
         theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
@@ -209,13 +225,13 @@ class _Proof:
         return ascent.u
 
     def plain(self, u: Floats) -> float:
-        """What multipliers prove without sequencing rules."""
+        """Return the bound that multipliers prove without sequencing rules."""
         m, path = self.machine, np.empty(self.machine.horizon + 1)
         cheapest_paths(self.jobs.cost, u, m.length, self.alive, m.idle, path)
         return float(path[-1] + u.sum())
 
     def search(self, budget: int) -> None:
-        """Local search from the best sequence, in portions, until the budget is spent or the bound is reached."""
+        """Search locally from the best sequence, in portions, until the budget is spent or the bound is reached."""
         value = np.inf
         while budget > 0 and value > self.bound and not self.deadline.passed:
             portion = min(budget, PORTION)
@@ -231,20 +247,20 @@ class _Proof:
         self.improve(starts)
 
     def improve(self, starts: Ints) -> None:
-        """A schedule to keep if it is better than the incumbent."""
+        """Keep a schedule if it is better than the incumbent."""
         value = int(self.machine.cost[np.arange(starts.size), starts].sum())
         if value < self.upper:
             self.upper, self.starts, self.order = value, starts.copy(), np.argsort(starts, kind="stable")
             self.nodes = [node for node in self.nodes if node.bound <= value - 1]
 
     def open(self, alive: Bools, u: Floats, iterations: int, inherited: float) -> None:
-        """Look for better schedules among these arcs; a node is kept where that has come to no end."""
+        """Look for better schedules among the arcs; keep a node if the search did not finish."""
         self.current = inherited
         if not self._closed(alive, u, iterations) and alive.any(axis=1).all():
             windows = alive.sum(axis=1)
             if windows.max() == 1:
                 self._try(np.argsort(np.argmax(alive, axis=1), kind="stable"))  # at least as good as the only schedule
-            else:  # a node for later, to be split at the middle start of a long job that paths miss or repeat
+            else:  # keep a node for later; it is split at the middle start of a long job that paths miss or repeat
                 job = int(np.argmax(np.where(windows > 1, self.missed * self.machine.length + 1e-6 * windows, -1.0)))
                 window = np.flatnonzero(alive[job])
                 self.nodes.append(_Node(self.current, alive, u, job, int(window[(window.size - 1) // 2])))
@@ -256,7 +272,7 @@ class _Proof:
         self.deadline.check()
         if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
-        self.search(SEARCH)  # what is far above the optimum removes little, and makes steps too long
+        self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
         if self.ascend(pairs, u, iterations, 1.0):
             return True
@@ -274,7 +290,7 @@ class _Proof:
         return False
 
     def _ordered(self, alive: Bools) -> tuple[Ints, Ints] | None:
-        """First and last start of each job, when orders have narrowed ``alive``; None: it has no better schedule."""
+        """Return first and last start of each job, after orders have narrowed ``alive``; None: it has no better schedule."""
         if not alive.any(axis=1).all():
             return None
         first, last = alive.argmax(axis=1), self.machine.horizon - alive[:, ::-1].argmax(axis=1)
@@ -285,10 +301,13 @@ class _Proof:
         return first, last
 
     def _sublimated(self, paths: SequenceGraph, u: Floats, alive: Bools) -> bool:
-        """Count one job after another until no better path is left; False: the graph grows too large, or a limit came."""
+        """Count one job after another; return whether no better path is left.
+
+        False: the graph grew too large, or a limit came.
+        """
         counted = np.zeros(u.size, dtype=bool)
         while not self.full and paths.edges <= EDGES // 2 and not counted.all():
-            # what is gained by what it costs: how often paths miss or repeat the job, and which share of the graph doubles
+            # gain by cost: how often paths miss or repeat the job, and which part of the graph doubles
             share = paths.doubled()
             gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
             best = np.argsort(-gain, kind="stable")[:TOGETHER]
@@ -311,10 +330,10 @@ class _Proof:
             self.progress(self.upper, self.bound, self.stages)
 
     def ascend(self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float) -> bool:
-        """Subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way; changes ``u``.
+        """Make a subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way; changes ``u``.
 
-        True: no path is better than the incumbent, which may have become better here. Else ``missed`` f64[n] is the mean
-        of (visits - 1)^2 of each job.
+        It returns True if no path is better than the incumbent, which may have become better here. Else ``missed``
+        f64[n] is the mean of (visits - 1)^2 of each job.
         """
         trial, direction, bound, stalled = u.copy(), np.zeros(u.size), -NOTHING, 0
         missed, before, graph = np.zeros(u.size), -NOTHING, isinstance(paths, SequenceGraph)
@@ -324,7 +343,7 @@ class _Proof:
             value = paths.cheapest(trial) + total
             if value > self.upper - 1:
                 return True
-            if np.all(paths.visits == 1):  # the cheapest path is a schedule: the best of these
+            if np.all(paths.visits == 1):  # the cheapest path is a schedule: the best one of this node
                 self.improve(paths.starts)
                 return True
             missed += (paths.visits - 1) ** 2
@@ -353,7 +372,7 @@ class _Proof:
 
     def branch(self) -> None:
         """Split the node of the smallest bound into its two children."""
-        node = self.nodes[-1]  # which stays, so that its bound counts, until both are opened
+        node = self.nodes[-1]  # the node stays in the list until both children are opened, so that its bound counts
         for early in (True, False):
             alive = node.alive.copy()
             window = slice(node.time + 1, None) if early else slice(0, node.time + 1)

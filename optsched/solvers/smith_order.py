@@ -1,14 +1,14 @@
-"""Identical machines, all jobs there at 0, sum w_j C_j: dynamic programs over what one machine, or two, do in Smith's order.
+"""Identical machines, all jobs released at 0, sum w_j C_j: dynamic programs over one machine, or two, in Smith's order.
 
 Jobs are numbered by p / w; on one machine that order is optimal (Smith 1956), so a machine's **schedule** is a path that
 takes or leaves job after job and whose length is its load: layer j, load t, at most n H states. Everything is an integer.
 
 * `least_before` and `least_after`: with a price of every job, the cheapest path to and from every state. **Bound**: with
   prices y every solution costs at least sum y + m (cheapest path), since it has m paths and every job is on one of them.
-* `close_starts`: a start (job, slot) is of no better solution when the cheapest path through it and m - 1 cheapest ones cost
+* `close_starts`: a start (job, slot) is in no better solution if the cheapest path through it and m - 1 cheapest ones cost
   more than is allowed (reduced-cost fixing).
-* `split`: two machines' jobs are split anew in the best way, O(k P) for k jobs with P slots of work; `improve` does so with
-  all pairs until none gains, then moves some jobs at random.
+* `split`: the jobs of two machines are split again in the best way, O(k P) for k jobs with P slots of work; `improve` does
+  so with all pairs until none gains, then moves some jobs at random.
 
 References: van den Akker, Hoogeveen and van de Velde, Parallel machine scheduling by column generation, Operations Research
 47 (1999), 862-872; Kramer, Dell'Amico and Iori, Enhanced arc-flow formulations to minimize weighted completion time on
@@ -23,12 +23,26 @@ from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Ints
 from optsched.solvers.generation import copy_to, next_random
 
-FAR = 1 << 60  # dearer than any path
+FAR = 1 << 60  # larger than the cost of any path
 
 
 @njit(interpreted=False)
 def least_before(length: Ints, weight: Ints, price: Ints, open_start: Bools, least: Ints) -> None:
-    """``least`` i64[n + 1, H + 1]: the cheapest way to load t with jobs before j. O(n H)."""
+    """Compute the cheapest way to load t with jobs before j. O(n H).
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    price
+        Price of every job, i64[n].
+    open_start
+        Starts that are allowed, bool[n, H + 1].
+    least
+        Output, i64[n + 1, H + 1]; `FAR` where there is no way.
+    """
     n, last = length.size, least.shape[1] - 1
     for t in range(last + 1):
         least[0, t] = 0 if t == 0 else FAR
@@ -43,7 +57,23 @@ def least_before(length: Ints, weight: Ints, price: Ints, open_start: Bools, lea
 
 @njit(interpreted=False)
 def least_after(length: Ints, weight: Ints, price: Ints, open_start: Bools, first_end: int, least: Ints) -> None:
-    """``least`` i64[n + 1, H + 1]: the cheapest way on from load t with jobs from j, to a load >= ``first_end``. O(n H)."""
+    """Compute the cheapest way from load t with the jobs from j on to a load >= ``first_end``. O(n H).
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    price
+        Price of every job, i64[n].
+    open_start
+        Starts that are allowed, bool[n, H + 1].
+    first_end
+        Least load of a machine.
+    least
+        Output, i64[n + 1, H + 1]; `FAR` where there is no way.
+    """
     n, last = length.size, least.shape[1] - 1
     for t in range(last + 1):
         least[n, t] = 0 if t >= first_end else FAR
@@ -59,7 +89,25 @@ def least_after(length: Ints, weight: Ints, price: Ints, open_start: Bools, firs
 def close_starts(
     length: Ints, weight: Ints, price: Ints, before: Ints, after: Ints, allowed: int, open_start: Bools
 ) -> int:
-    """Close the starts whose cheapest path costs more than ``allowed``; returns how many are open. O(n H)."""
+    """Close the starts whose cheapest path costs more than ``allowed``; return the number of open ones. O(n H).
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    price
+        Price of every job, i64[n].
+    before
+        Result of `least_before`.
+    after
+        Result of `least_after`.
+    allowed
+        Largest cost of a path.
+    open_start
+        Starts that are allowed, bool[n, H + 1]; changed.
+    """
     left = 0
     for j in range(length.size):
         for t in range(before.shape[1] - length[j]):
@@ -72,7 +120,19 @@ def close_starts(
 
 @njit(interpreted=False)
 def paths_to(length: Ints, before: Ints, ends: Ints, taken: Bools) -> None:
-    """``taken`` bool[k, n]: the jobs on a cheapest path to each of the loads ``ends`` i64[k]."""
+    """Find the jobs on a cheapest path to each of several loads.
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    before
+        Result of `least_before`.
+    ends
+        The loads, i64[k].
+    taken
+        Output, bool[k, n].
+    """
     for i in range(ends.size):
         t = ends[i]
         for j in range(length.size - 1, -1, -1):
@@ -83,7 +143,19 @@ def paths_to(length: Ints, before: Ints, ends: Ints, taken: Bools) -> None:
 
 @njit(interpreted=False)
 def load_cost(length: Ints, weight: Ints, machine: Ints, which: int) -> int:
-    """What the jobs of one machine cost."""
+    """Return the cost of the jobs on one machine.
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    machine
+        Machine of every job, i64[n].
+    which
+        Number of the machine.
+    """
     t, cost = 0, 0
     for j in range(length.size):
         if machine[j] == which:
@@ -94,9 +166,24 @@ def load_cost(length: Ints, weight: Ints, machine: Ints, which: int) -> int:
 
 @njit(interpreted=False)
 def split(length: Ints, weight: Ints, one: int, two: int, machine: Ints, least: Ints, choice: Bools) -> int:
-    """Split the jobs of two machines in the best way (``machine`` is changed); returns what they cost.
+    """Split the jobs of two machines in the best way, and return their cost.
 
-    ``least`` i64[2, P + 1] and ``choice`` bool[n, P + 1] are memory.
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    one
+        Number of one machine.
+    two
+        Number of the other machine.
+    machine
+        Machine of every job, i64[n]; changed.
+    least
+        Working memory, i64[2, P + 1].
+    choice
+        Working memory, bool[n, P + 1].
     """
     done = 0
     least[0, 0] = 0
@@ -133,7 +220,7 @@ def split(length: Ints, weight: Ints, one: int, two: int, machine: Ints, least: 
 
 @njit(interpreted=False)
 def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least: Ints, choice: Bools) -> int:
-    # all pairs of machines of which one has changed, until none gains; returns what the jobs cost then
+    # split all pairs of machines of which one has changed, until none gains; return the total cost
     m, gains, total = stale.shape[0], True, 0
     trial = machine.copy()
     while gains:
@@ -159,9 +246,26 @@ def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least:
 
 @njit(interpreted=False, nogil=True)
 def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int, target: int, seed: Ints) -> int:
-    """Split pairs anew, exchange a few jobs at random, ``kicks`` times or down to ``target``; returns the best cost.
+    """Split pairs of machines again and exchange a few jobs at random, repeatedly; return the best cost.
 
-    ``machine`` i64[n] of every job, in Smith's order, is changed to the best found. Deterministic for a ``seed`` i64[1].
+    Deterministic for a ``seed``.
+
+    Parameters
+    ----------
+    length
+        Durations in slots, i64[n], in Smith's order.
+    weight
+        Weights, i64[n].
+    machine
+        Machine of every job, i64[n]; changed to the best assignment found.
+    machines
+        Number of machines.
+    kicks
+        Number of repetitions.
+    target
+        Cost at which to stop.
+    seed
+        State of the random numbers, i64[1]; changed.
     """
     n, total = length.size, 0
     for j in range(n):
@@ -170,9 +274,9 @@ def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int
     stale = np.ones((machines, machines), dtype=np.bool_)
     best, trial = FAR, machine.copy()
     for _ in range(kicks):
-        found = _split_pairs(length, weight, trial, stale, least, choice)
-        if found <= best:  # a schedule that is as good is kept: it leads on
-            best = found
+        cost = _split_pairs(length, weight, trial, stale, least, choice)
+        if cost <= best:  # an equally good schedule replaces the best one, so that the search can leave plateaus
+            best = cost
             copy_to(machine, trial)
         if best <= target:
             break

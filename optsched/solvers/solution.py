@@ -1,4 +1,4 @@
-"""`Solution`: what `solve` found, and how far it is from the best possible."""
+"""`Solution`: the result of `solve`, with its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optsched.problem.table import Table
 from optsched.simulation.metrics import jobs_table, segments_table
 from optsched.solvers.linear_program import Size
 
-if TYPE_CHECKING:  # it comes with HiGHS
+if TYPE_CHECKING:  # importing it imports HiGHS
     from optsched.solvers.session import Progress
 
 
@@ -29,22 +29,25 @@ class Solution:
     Fields
     ------
     objective : name of the objective; value and bound are in its unit (seconds, times weights).
-    status : **optimal**: proved, and the referee has recomputed the value from the schedule. **feasible**: the model
-        asked for proves no more than this interval. **limit**: the time limit, or no exact method fits (see ``note``).
-        **infeasible**: no schedule meets the horizon; ``note`` says which rows conflict. **unbounded**: the objective of a
-        changed model has no limit; there is neither value nor bound.
+    status : **optimal**: proved, and the referee has recomputed the value from the schedule. **feasible**: the
+    requested model
+        proves no more than this interval. **limit**: the time limit, or no exact method fits (see ``note``).
+        **infeasible**: no schedule meets the horizon; ``note`` names the rows that conflict. **unbounded**: the
+        objective of a changed model has no limit; there is neither value nor bound.
     value_exact, bound_exact : the same as fractions. ``bound_by``: "certificate" (exact, `Certificate.verify`) or
-        "solver" (the branch-and-bound of ``solver`` vouches for it).
+        "solver" (proved by the branch-and-bound of ``solver``).
     certificate : the best bound that can be verified from the instance alone; it may be below ``bound``.
-    model, solver, size, nodes : how it was found; ``size`` is that of the last program solved.
-    duals : row name -> dual value, where the model is an LP.
+    model, solver, size, nodes : the method that found it; ``size`` is that of the last program solved.
+    duals : row name -> dual value, if the model is an LP.
     note : a sentence for people: why there is no proof, or what conflicts.
-    clock_part : what the clock of the log adds to value and bound (`optsched.problem.objectives.Objective.clock_part`);
-        ``gap`` is relative to the rest, so that it does not depend on the epoch.
+    clock_part : the part that the clock of the log adds to value and bound
+        (`optsched.problem.objectives.Objective.clock_part`); ``gap`` is relative to the rest, so that it does not
+        depend on the epoch.
     trace : the interval as it shrank, at most 1,000 reports by time (`optsched.plot.convergence`).
-    meaning : of a program (`optsched.formulate`) what its value is; its ``objective`` is its name, and it has no schedule.
-    changed : what was changed in a model before it was solved; status, value and bound are then those of the changed model.
-    opposite : the solution of the dual program; ``gap`` is then what lies between the two.
+    meaning : for a program (`optsched.formulate`) the meaning of its value; its ``objective`` is its name, and it has no
+        schedule.
+    changed : the changes to a model before it was solved; status, value and bound are then those of the changed model.
+    opposite : the solution of the dual program; ``gap`` is then the gap between the two.
     """
 
     objective: str
@@ -78,7 +81,7 @@ class Solution:
 
     @property
     def text(self) -> str:
-        """What is known of the optimum, in a few words."""
+        """Short text on what is known of the optimum."""
         where = f" of the model {', '.join(self.changed)}" if self.changed else ""
         if self.value is None:
             sign = "<=" if self.gain else ">="
@@ -94,26 +97,32 @@ class Solution:
         return f"{self.objective} {number(self.value)}{known}{where}"
 
     def named(self) -> Solution:
-        """With a schedule that says what it is worth, in place of the method that happened to find it."""
+        """Return the solution with a schedule that is named after its value instead of the method that found it."""
         if self.schedule is None:
             return self
         schedule = replace(self.schedule, policy=self.text)
-        # what was computed stays what was computed: a copy of the clock's times has only what the clock can hold
+        # the relative schedule stays exact: a copy made from times on the clock would have rounded times
         schedule.__dict__["relative"] = replace(self.schedule.relative, policy=self.text)
         return replace(self, schedule=schedule)
 
     @property
     def jobs(self) -> Table:
-        """`optsched.simulation.metrics.jobs_table` of the schedule; `InputError` without one."""
+        """Table `optsched.simulation.metrics.jobs_table` of the schedule; `InputError` without one."""
         return jobs_table(schedule_in(self))
 
     @property
     def segments(self) -> Table:
-        """`optsched.simulation.metrics.segments_table` of the schedule; `InputError` without one."""
+        """Table `optsched.simulation.metrics.segments_table` of the schedule; `InputError` without one."""
         return segments_table(schedule_in(self))
 
     def on_clock(self, instance: Instance) -> Solution:
-        """This solution of ``instance.relative`` as one of ``instance``: times, value and bound on its clock."""
+        """Return this solution of ``instance.relative`` as one of ``instance``: times, value and bound on its clock.
+
+        Parameters
+        ----------
+        instance
+            Jobs and cluster.
+        """
         moved = get_objective(self.objective).clock_part(instance)
         return replace(
             self,
@@ -132,21 +141,21 @@ class Solution:
 
     @property
     def bound(self) -> float | None:
-        """The largest float that is not above the proven lower bound, or the smallest not below an upper bound; or None."""
+        """Largest float that is not above the proven lower bound, or the smallest not below an upper bound; or None."""
         if self.bound_exact is None:
             return None
         return -rounded_down(-self.bound_exact) if self.gain else rounded_down(self.bound_exact)
 
     @property
     def gain(self) -> bool:
-        """Is the objective maximised, and the bound an upper one?"""
+        """True if the objective is maximised, so that the bound is an upper one."""
         return self.objective in OBJECTIVES and get_objective(self.objective).gain
 
     @property
     def gap(self) -> float | None:
-        """|value - bound| / |value counted from the first arrival|; 0 when they are equal, inf for a value of 0.
+        """Relative gap |value - bound| / |value counted from the first arrival|.
 
-        None when value or bound is missing.
+        It is 0 if both are equal, inf for a value of 0, and None if value or bound is missing.
         """
         other = self.bound_exact if self.opposite is None else self.opposite.value_exact
         if self.value_exact is None or other is None:
@@ -154,7 +163,7 @@ class Solution:
         difference = self.value_exact - other
         if self.gain:
             difference = -difference
-        if self.meaning:  # a program may maximise, and of two solvers' optima either may be larger
+        if self.meaning:  # a program may maximise, and either of two solvers' optima may be larger
             difference = abs(difference)
         if difference <= 0:
             return 0.0
@@ -162,7 +171,10 @@ class Solution:
         return float(difference / abs(value)) if value else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``optsched solve --json``; of a program with ``value_is``, ``duals`` and perhaps ``dual``."""
+        """Return the document of ``optsched solve --json``.
+
+        For a program it also has ``value_is``, ``duals`` and perhaps ``dual``.
+        """
         gap = self.gap
         more: dict[str, Any] = {"changed": list(self.changed)} if self.changed else {}
         if self.meaning:

@@ -29,16 +29,19 @@ from optsched.speeds.duration import communicating, seconds_alone
 
 __all__ = ["Solution", "model_names", "solve"]
 
-FIRST_BUDGET = 3_000_000  # local search before anything else: some hundredths of a second
-FIRST_BUDGET_CUBED = 100  # and no more than this times n^3: ten jobs have no more orders worth a look
-LIST_BUDGET = 60_000_000  # where no exact method fits, the schedule is all there is
+FIRST_BUDGET = 3_000_000  # local search before all methods: some hundredths of a second
+FIRST_BUDGET_CUBED = 100  # at most this times n^3: ten jobs have few orders
+LIST_BUDGET = 60_000_000  # if no exact method fits, all the effort goes into the schedule
 ENDLESS = 10**15  # until the time is up
 EARLY = "the time limit came before any method could begin"
-NONE_FITS = "no exact method fits the size of this instance: the best list schedule and the best certificate"
-ALONE = "the optimum of schedules in which jobs hold their GPUs alone; sharing-branching lets them share"
-CONTENTION = "jobs contend for the network, of which no method knows"
-_LOG = logging.getLogger(__name__)  # why a method failed, in its own words: for developers
-NONZEROS, BUILT = 5_000_000, 300_000  # of a formulation that is chosen without being named; built in a second
+NONE_FITS = "no exact method fits the size of this instance: this is the best list schedule with the best certificate"
+ALONE = (
+    "the optimum over schedules in which jobs hold their GPUs alone; the model sharing-branching lets jobs share GPUs"
+)
+CONTENTION = "jobs contend for the network, which no method models"
+_LOG = logging.getLogger(__name__)  # the message of a failed method, for developers
+# largest formulation that is chosen without being named; nonzeros built in a second
+NONZEROS, BUILT = 5_000_000, 300_000
 # In the order in which they are tried; the first that applies is taken.
 PREFERRED = (
     "mode-branching",
@@ -51,11 +54,11 @@ PREFERRED = (
     "gang-modes",
     "disjunctive",
 )
-PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # for whom a named one of them fails
+PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # fallbacks if a named one of them fails
 
 
 def model_names() -> list[str]:
-    """Every name that ``solve(model=...)`` knows: formulations and the methods that need none."""
+    """Return every name that ``solve(model=...)`` accepts: formulations, and methods without a formulation."""
     return sorted({*FORMULATIONS.names(), *METHODS.names()})
 
 
@@ -68,7 +71,7 @@ def solve(
     horizon: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solution:
-    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or say how near one came.
+    """Minimise an objective over non-preemptive schedules (``gang-nonpreemptive``), or bound its optimum.
 
     ``total_utility`` is maximised, over preemptive schedules (``gang``): an interval, by `optsched.solvers.utility`.
 
@@ -77,33 +80,51 @@ def solve(
 
     Parameters
     ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    objective : its name; None: the instance's own, else ``total_flow_time``.
-    model : a name of `model_names`; None: what suits the instance (one machine: sequences, by sublimation; gangs of one
-        size, all there at first: branching over machines' schedules; gangs: partial schedules, bounded by prices of slots;
-        types or memory: placements; speed that depends on the placement: branching over orders and modes, beyond a dozen
-        jobs the program with modes).
-    time_limit : seconds, in which a list schedule comes first; one step may overrun it. None: until it is proved, or memory
-        ends it.
-    horizon : latest completion allowed, in seconds (None: any). Only formulations know it, and only with it can an
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective
+        Name of the objective; None: the instance's own, else ``total_flow_time``.
+    model
+        Name of `model_names`; None: a method that suits the instance. One machine: sequences, by sublimation. Gangs
+        of one size that all arrive first: branching over machines' schedules. Gangs: partial schedules, bounded by
+        prices of slots. Types or memory: placements. Speed that depends on the placement: branching over orders and
+        modes, beyond a dozen jobs the program with modes.
+    time_limit
+        Seconds, in which a list schedule comes first; one step may overrun it. None: until the optimum is proved,
+        or memory ends it.
+    horizon
+        Latest completion allowed, in seconds (None: any). Only formulations support it, and only with it can an
         instance be infeasible.
-    progress : called with the interval as it shrinks, from within.
+    progress
+        Function called with the interval as it shrinks, from within.
 
-    Returns a `Solution`. It is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the
-    schedule and the value recomputed from the schedule in fractions equals the bound: exactly where float64 holds the times
-    of all left-shifted schedules; else up to max(16, n) units in the last place of every completion time (that is what
-    rounding of times does, and the proof is one of the rounded problem), and where times have no common unit up to 1e-9 of
-    the flow (of what jobs pay beyond their arrival: `SolveState.at_stake`). Times count from the first arrival, so that
-    neither the epoch of a log nor its unit has a part in this. A method whose numbers fail gives way to the next one that
-    applies, and at last to the interval between the best certificate and the best schedule; ``note`` says so.
-    No method knows of contention between whole jobs, which only slows: a schedule in which nobody is slowed is optimal all
-    the same; the referee refuses the others, and a bound may be all that is left.
+    Returns
+    -------
+    Solution
+        The solution.
 
     Raises
     ------
     InputError
-        For an unknown objective or model, a model that does not apply (with the reason), jobs without durations.
+        If the objective or the model is unknown, if the model does not apply (with the reason), or if jobs have no
+        durations.
 
+    Notes
+    -----
+    The solution is ``optimal`` only if the bound was proved with all gaps at zero, the referee accepts the schedule, and the
+    value, recomputed from the schedule in fractions, equals the bound. They are equal exactly if float64 represents the
+    times of all left-shifted schedules. Else they may differ by up to max(16, n) units in the last place of every
+    completion time: this is the effect of rounding times, and the proof is one of the rounded problem. If times have no
+    common unit, they may differ by up to 1e-9 of the flow (the cost of jobs after their arrival:
+    `SolveState.at_stake`). Times count from the first arrival, so neither the epoch of a log nor its unit matters.
+
+    A method whose numbers fail gives way to the next one that applies, and at last to the interval between the best
+    certificate and the best schedule; ``note`` says so. No method models contention between whole jobs, which only
+    slows jobs: a schedule in which no job is slowed is optimal all the same; the referee rejects the others, and then
+    only a bound may be left.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> best = osd.solve("rigid-06-1", "total_completion_time")
     >>> best.status, best.value, best.bound
@@ -119,18 +140,24 @@ def solve(
 
 @dataclass(frozen=True)
 class Solve:
-    """One solve: `run` it; meanwhile any thread may ask what it has come to `so_far`."""
+    """One solve: `run` it; meanwhile any thread may ask for its result `so_far`."""
 
     instance: Instance
     state: SolveState
     named: Method | None
 
     def run(self) -> Solution:
-        """To the end or the deadline."""
+        """Solve to the end or the deadline."""
         return self._noted(_run(self.state, self.named))
 
     def so_far(self, why: str) -> Solution:
-        """The best schedule, at least a list schedule, and the best bound by now; ``why`` no more is known."""
+        """Return the best schedule, at least a list schedule, and the best bound by now.
+
+        Parameters
+        ----------
+        why
+            Sentence for the note: why the proof is not complete.
+        """
         with contextlib.suppress(OptschedError, ArithmeticError):
             self.state.any_schedule()
         return self._noted(_solution(self.state, self.state.method, MethodReport(self.state.method, note=why)))
@@ -148,7 +175,23 @@ def begin(
     horizon: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Solve | UtilitySolve:
-    """As `solve`, which may already be under way when the clock of its ``deadline`` is running; raises the same."""
+    """Prepare a `solve` whose ``deadline`` may already be running; raises the same errors.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective
+        Name of the objective; None: the instance's own, else ``total_flow_time``.
+    model
+        Name of `model_names`; None: a method that suits the instance.
+    deadline
+        Time at which to stop.
+    horizon
+        Latest completion allowed, in seconds; None: any.
+    progress
+        Function called with the interval as it shrinks.
+    """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
     instance.require_whole_jobs("solve")
@@ -174,7 +217,7 @@ def begin(
 
 def _run(state: SolveState, named: Method | None) -> Solution:
     """Solve an instance whose time counts from its first arrival."""
-    # a list schedule, the best certificate of theorems, a little local search; where numbers fail, without it
+    # make a list schedule, the best certificate of theorems, and a little local search; continue without one that fails
     budget = min(FIRST_BUDGET, FIRST_BUDGET_CUBED * state.instance.n**3)
     for step in (partial(state.search, 0, part=0.3), state.combinatorial, partial(state.search, budget)):
         try:
@@ -186,13 +229,13 @@ def _run(state: SolveState, named: Method | None) -> Solution:
         return _solution(state, "none", MethodReport("none"))
     if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
         contend = bool(communicating(state.instance).any())
-        why = CONTENTION if contend else "no schedule came out of numbers this far apart"
+        why = CONTENTION if contend else "the numbers of the instance are too far apart to compute a schedule"
         return _solution(state, "list", MethodReport("list schedule", note=why))
     if state.late and state.schedule is not None:
         return _solution(state, "list", MethodReport("list schedule", note=EARLY))
     method = named or _choose(state, PREFERRED)
     if method is None:
-        # no exact method fits: a longer search from below and above
+        # no exact method fits: search longer for schedules and bounds
         state.search(LIST_BUDGET)
         if not state.late:
             half = state.deadline.share(0.5)
@@ -209,15 +252,15 @@ def _run(state: SolveState, named: Method | None) -> Solution:
 
 
 def _with_fallbacks(state: SolveState, method: Method) -> Solution:
-    """The method's own end or, where its numbers fail, that of the next one that applies; at last the interval so far.
+    """Return the result of the method or, if its numbers fail, of the next one that applies; at last the interval so far.
 
-    They fail where it gives up, where a schedule refutes its bound, and where tolerances leave its proof open. Schedules and
-    bounds that are in the state by then stay: each has been judged.
+    They fail if the method gives up, if a schedule refutes its bound, or if tolerances leave its proof open. Schedules and
+    bounds that are in the state by then stay: each has been checked.
     """
     failed = [method.name]
     following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
     left = [name for name in following if name != method.name]
-    open_: tuple[str, MethodReport] | None = None  # the first that tolerances have left open
+    open_: tuple[str, MethodReport] | None = None  # the first method that tolerances left open
     while True:
         state.begin(method.name)
         try:
@@ -231,10 +274,10 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
                 return _solution(state, method.name, report, failed[:-1])
             if method.name not in state.refuted:
                 open_ = open_ or (method.name, report)
-        found = None if state.closed or state.late else _choose(state, left)
-        if found is None:
+        following_method = None if state.closed or state.late else _choose(state, left)
+        if following_method is None:
             break
-        method = found
+        method = following_method
         failed.append(method.name)
         left = left[left.index(method.name) + 1 :]
     if open_ is not None:
@@ -255,7 +298,7 @@ def _method_named(name: str) -> Method:
 
 
 def _choose(state: SolveState, names: Sequence[str]) -> Method | None:
-    """The first of the named methods that applies and is not too large."""
+    """Return the first of the named methods that applies and is not too large."""
     for name in names:
         method = _method_named(name)
         if method.applies(state) is not None:
@@ -272,13 +315,13 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
     if state.closed and status != "infeasible":
         status = "optimal"
     bound, note = state.value if status == "optimal" else state.bound, report.note
-    if status == "optimal":  # one of a class; where jobs may share, the usual one is not the largest
+    if status == "optimal":  # the optimum is one of a class; if jobs may share, the usual class is not the largest
         usual = state.instance.interference is not None and state.schedule_class == EXCLUSIVE
         note = ALONE if usual else ""
     if failed:
         why = "".join(f" ({each})" for name, each in state.refuted.items() if name in failed)
         names = " and ".join(failed)
-        note = f"{names} did not get through these numbers{why}; {note or 'this is what other methods prove'}"
+        note = f"{names} failed on these numbers{why}; {note or 'other methods proved this result'}"
     return Solution(
         objective=state.goal.name,
         status=status,

@@ -46,12 +46,12 @@ def solve_model(instance: Source, model: Any, time_limit: float | None = None) -
     schedule leaves them, times in units that fit, schedule and value as `solve` documents. If the solver's tolerances
     leave its proof open, another method closes it, and ``note`` says so. The model gets the schedule.
 
-    For a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say.
-    They are neither an optimum nor a bound of the instance. Its integers are rounded, all other variables are solved
-    again for them, the referee checks the schedule, and every row is checked in fractions. The value is that of the
-    schedule, unless you changed the objective. The status is ``optimal`` if HiGHS proved the optimum. If times or
-    weights are too far apart for HiGHS's tolerances, the status is ``feasible`` with a weaker bound, or ``limit``
-    without a value; ``note`` gives the reason.
+    For a **changed** model status, value and bound are those of the changed model, as ``changed`` and ``note`` say. They are
+    neither an optimum nor a bound of the instance. Its integers are rounded, all other variables are solved again for
+    them, the referee checks the schedule, and every row is checked in fractions. The value is that of the schedule,
+    unless you changed the objective. The status is ``optimal`` if HiGHS proved the optimum. If times or weights are too
+    far apart for HiGHS's tolerances, the status is ``feasible`` with a weaker bound, or ``limit`` without a value;
+    ``note`` gives the reason.
 
     A model without schedules (relaxed, or a program) has a value and no schedule; the bound of a relaxed LP is the one
     that its prices prove. ``duals`` of an LP: d value / d right-hand side of every row, by job id and seconds,
@@ -122,9 +122,9 @@ def _as_made(made: Formulated, formulation: Formulation, time_limit: float | Non
     found = begin(made.instance, made.objective, model=formulation.name, deadline=deadline, horizon=horizon).run()
     if found.schedule is None or found.value_exact is None:
         return found
-    with contextlib.suppress(InputError):  # moved to the left it fits the windows of the model
+    with contextlib.suppress(InputError):  # moved to the left, it fits the windows of the model
         there(formulation.warm_start)(made.model, found.schedule.relative)
-        if is_cvxpy(made.model):  # which knows its value when it is told all of a solution
+        if is_cvxpy(made.model):  # CVXPY computes its value once all variables have values
             program = compile(made.model)
             program.load(program.values()[0])
     latest = latest_completions(made.instance.relative, made.objective, float(found.value_exact - found.clock_part))
@@ -163,7 +163,7 @@ def _linear(made: Formulated, model: Any, linear: LinearProgram, time_limit: flo
             settled = fitted.settled(outcome.x)
             if settled is None:
                 return replace(
-                    found, status="limit", value=None, note=f"HiGHS's solution is none in whole numbers: {APART}"
+                    found, status="limit", value=None, note=f"HiGHS's solution has no whole numbers: {APART}"
                 )
             found.x, found.value = settled, linear.value(settled)
             x = settled
@@ -208,9 +208,9 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
                 raise InputError("invalid", field=f"{where}, a constant", value=math.nan, legal="a finite number")
     try:
         model.solve(solver=cp.CLARABEL, **({} if time_limit is None else {"time_limit": time_limit}))
-    except (cp.error.SolverError, ValueError) as error:  # ValueError: of an infinite coefficient
+    except (cp.error.SolverError, ValueError) as error:  # ValueError: for an infinite coefficient
         raise OptschedError(f"Clarabel: {made.of.name}: {str(error).splitlines()[0]}") from None
-    # optimal to the solver's tolerances; where it did not reach them, what it has is no more than a solution
+    # optimal up to the solver's tolerances; if it did not reach them, the result is only a solution
     known = {cp.OPTIMAL: "optimal", cp.OPTIMAL_INACCURATE: "feasible", cp.USER_LIMIT: "limit"}
     known |= {cp.INFEASIBLE: "infeasible", cp.UNBOUNDED: "unbounded"}
     status = known.get(model.status)
@@ -223,7 +223,9 @@ def _convex(made: Formulated, model: Any, time_limit: float | None) -> Optimum:
         found.value = float(model.value)
     if status == "optimal":
         found.duals = _prices(made, model)
-        sign = 1.0 if isinstance(model.objective, cp.Maximize) else -1.0  # CVXPY's are >= 0 of a <= in both senses
+        sign = (
+            1.0 if isinstance(model.objective, cp.Maximize) else -1.0
+        )  # CVXPY's duals of a <= are >= 0 in both senses
         for row in made.added(model.constraints):
             values = sign * np.asarray(row.dual_value, dtype=np.float64).reshape(-1, order="F")
             found.duals |= {made.name((row, k)): value for k, value in enumerate(values.tolist())}
@@ -259,7 +261,7 @@ def _solution(made: Formulated, model: Any, changed: list[str], found: Optimum) 
             within = _horizon_matters(made, changed, solution)
     if changed and solution.value is not None:
         what = "the optimum" if solution.status == "optimal" else "value and bound are those"
-        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance as it is")
+        notes.append(f"{what} of the changed model{within}: neither an optimum nor a bound of the instance")
     return replace(solution, note="; ".join(filter(None, [solution.note, *notes]))).named()
 
 

@@ -1,8 +1,8 @@
 """`SolveState`: one solve under way.
 
-The state holds the best schedule and the best bound; a method (`optsched.solvers.method`) brings both together. Nothing
-enters unseen: a schedule is judged by the referee and its value recomputed in fractions; a solver's bound is only
-rounded where theory says that values lie on a grid.
+The state has the best schedule and the best bound; a method (`optsched.solvers.method`) brings both together. Everything
+is checked: the referee checks a schedule, and its value is recomputed in fractions; a solver's bound is rounded
+only if theory proves that values lie on a grid.
 """
 
 from __future__ import annotations
@@ -35,21 +35,27 @@ from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
 from optsched.speeds.duration import fixed_durations
 
-# What float64 leaves open, where it does not hold all times exactly: so many units in the last place of every completion
-# time, and no fewer than jobs, since a time is a sum of durations; and where values lie on no grid this share of what is at
-# stake (`SolveState.at_stake`, never of a clock).
+# Rounding of float64, if it does not represent all times exactly: this number of units in the last place of every
+# completion time, at least the number of jobs, since a time is a sum of durations. If values lie on no grid: this part
+# of what is at stake (`SolveState.at_stake`, never of a clock time).
 ULPS, CLOSE = 16, 1e-9
 EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"  # classes of schedules
 PLACED = "the speed of its jobs depends on their placement"
-JUDGED = 2000.0  # jobs of a schedule that the referee judges in a second, in fractions and on a busy machine
-MOST_REPORTS = 1000  # kept for `Solution.trace`; of more, every second one is dropped
-FINEST = 1e-6  # of what is at stake: a finer grid of values than this tells a float bound nothing
-FLOAT = 2.0**-40  # of a value: what a solver's sums in float64 may be off
-DOUBTFUL = 1e-7  # of what is at stake: a bound on no grid gives way to a doubt that is more
+JUDGED = 2000.0  # jobs of a schedule that the referee checks in a second, in fractions and on a busy machine
+MOST_REPORTS = 1000  # reports kept for `Solution.trace`; beyond it every second one is dropped
+FINEST = 1e-6  # relative to what is at stake: a finer grid of values does not improve a float bound
+FLOAT = 2.0**-40  # relative to a value: error of a solver's sums in float64
+DOUBTFUL = 1e-7  # relative to what is at stake: a bound on no grid is lowered by its doubt if that is larger
 
 
 def common_step(parts: Iterable[Fraction]) -> Fraction:
-    """The largest fraction of which all parts are integer multiples; 0 when all are 0."""
+    """Return the largest fraction of which all parts are integer multiples; 0 if all are 0.
+
+    Parameters
+    ----------
+    parts
+        Fractions.
+    """
     step = Fraction(0)
     for part in parts:
         denominator = math.lcm(step.denominator, part.denominator)
@@ -60,7 +66,7 @@ def common_step(parts: Iterable[Fraction]) -> Fraction:
 class SolveState:
     """One solve: instance and objective, the interval so far, the time that is left.
 
-    Time counts from the first arrival (`Instance.relative`); ``epoch`` is its second on the log's clock, for words only.
+    Time counts from the first arrival (`Instance.relative`); ``epoch`` is its second on the log's clock, for messages only.
     """
 
     def __init__(
@@ -78,21 +84,21 @@ class SolveState:
         self.schedule_class, self.epoch = schedule_class, epoch
         self.began, self._waited = time.perf_counter(), waiting_of_this_thread()
         self._compiled, self.deadline = self._waited(), deadline
-        self.method = "list"  # whose turn it is
+        self.method = "list"  # the method that runs
         self.schedule: Schedule | None = None
         self.value: Fraction | None = None
         self.bound: Fraction | None = None
         self.bound_by = "certificate"
         self.certificate: Certificate | None = None
-        self.refuted: dict[str, str] = {}  # methods whose bound a schedule refutes: what happened, in a sentence
-        self._before: tuple[Fraction | None, str] = (None, "certificate")  # the bound, when the method began
+        self.refuted: dict[str, str] = {}  # method -> a sentence on the schedule that refutes its bound
+        self._before: tuple[Fraction | None, str] = (None, "certificate")  # the bound before the method began
         self._progress, self.trace = progress, list[Progress]()
 
     # --- time and progress ---------------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
-        """Since the beginning, without those that the compiler took."""
+        """Seconds since the beginning, without those of the compiler."""
         return time.perf_counter() - self.began - (self._waited() - self._compiled)
 
     @property
@@ -102,11 +108,19 @@ class SolveState:
 
     @property
     def late(self) -> bool:
-        """Is the time up?"""
+        """True if the time is up."""
         return self.deadline.passed
 
     def report(self, nodes: int = 0, found: float = math.nan) -> None:
-        """Note the state of the proof and inform the caller; ``found``: the value of a schedule that a solver has by now."""
+        """Note the state of the proof and inform the caller.
+
+        Parameters
+        ----------
+        nodes
+            Number of nodes so far.
+        found
+            Value of a schedule that a solver has found by now.
+        """
         value = math.nan if self.value is None else float(self.value)
         bound = math.nan if self.bound is None else float(self.bound)
         if found < value and not found < bound:
@@ -114,7 +128,7 @@ class SolveState:
         gap = abs(value - bound) / abs(value) if value else 0.0
         event = Progress(value, bound, gap, nodes, self.seconds)
         if len(self.trace) > 1 and self.trace[-1].interval == event.interval == self.trace[-2].interval:
-            self.trace.pop()  # nothing new: of a level, its first and its last report
+            self.trace.pop()  # the interval is unchanged: keep only its first and its last report
         self.trace.append(event)
         if len(self.trace) > MOST_REPORTS:
             del self.trace[1:-1:2]
@@ -122,31 +136,43 @@ class SolveState:
             self._progress(event)
 
     def misfit(self, *, maximum: bool = False) -> str | None:
-        """Why no method for fixed durations on GPUs that are alike applies; ``maximum``: it takes a largest cost, too."""
+        """Return why no method for fixed durations on GPUs that are alike applies, or None.
+
+        Parameters
+        ----------
+        maximum
+            The method also minimises a largest cost.
+        """
         reasons = {
-            "it adds up costs over jobs": self.goal.maximum and not maximum,
+            "it minimises sums of costs over jobs": self.goal.maximum and not maximum,
             PLACED: self.placed,
             "not every job may use every node": not self.instance.unrestricted,
-            "it knows no horizon": self.horizon is not None,
+            "it does not support a horizon": self.horizon is not None,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
     def listen(self, event: Progress) -> None:
-        """Progress of a `Session` for this state: its bound, if it is news, and a word to the caller."""
+        """Take the progress of a `Session`: raise the bound if it is better, and inform the caller.
+
+        Parameters
+        ----------
+        event
+            The progress.
+        """
         if math.isfinite(event.bound):
             self.raise_bound(event.bound, "solver", tell=False)
         self.report(event.nodes, event.incumbent)
 
     @property
     def horizon_shown(self) -> str:
-        """The horizon on the log's clock, for words."""
+        """Horizon on the log's clock, for messages."""
         return "" if self.horizon is None else f"{self.horizon + self.epoch:.15g}"
 
     # --- the interval --------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Are bound and value equal? Where float64 rounds times, or values lie on no grid: as near as rounding brings them.
+        """True if bound and value are equal, up to rounding where float64 rounds times, or values lie on no grid.
 
         Then the gap is at most max(`ULPS`, n) units in the last place of every completion time, times its slope; and where
         values lie on no grid, so that a bound stays a float, at most `CLOSE` of `at_stake`.
@@ -155,16 +181,16 @@ class SolveState:
             return False
         if self.bound >= self.value:
             return True
-        # all times are in float64, and values so far apart that a method computing in it tells them apart
+        # all times are exact in float64, and values are so far apart that float64 can distinguish them
         least = Fraction(FLOAT) * abs(self.value) + self.rounding_of_times
         exact = self.grid is not None and self.grid.exact and self.finest_step is not None and self.finest_step > least
         return not exact and self.value - self.bound <= self._rounding
 
     @cached_property
     def at_stake(self) -> Fraction:
-        """What the jobs of the incumbent pay beyond what they had to pay on arrival, added up or, like the costs, the most.
+        """Cost of the incumbent's jobs beyond their cost on arrival: the sum, or the largest for a maximum.
 
-        Flow time for completion times, whatever their clock and however late jobs come; 0 without an incumbent.
+        It is the flow time for completion times, whatever their clock and however late jobs come; 0 without an incumbent.
         """
         if self.schedule is None:
             return Fraction(0)
@@ -174,7 +200,7 @@ class SolveState:
 
     @cached_property
     def rounding_of_times(self) -> Fraction:
-        """What max(`ULPS`, n) units in the last place of every completion time of the incumbent are worth."""
+        """Cost of max(`ULPS`, n) units in the last place of every completion time of the incumbent."""
         if self.schedule is None:
             return Fraction(0)
         clock = np.maximum(np.abs(self.schedule.completion), np.abs(self.instance.arrival))
@@ -184,12 +210,23 @@ class SolveState:
 
     @property
     def _rounding(self) -> Fraction:
-        """What rounding may have done to the value of the incumbent and to a bound, and the least gap that is one."""
+        """Largest effect of rounding on the value of the incumbent and on a bound; only a larger gap is a gap."""
         share = Fraction(0) if self.step is not None else Fraction(CLOSE)
         return max(self.at_stake * share, self.rounding_of_times)
 
     def offer(self, schedule: Schedule) -> bool:
-        """A schedule to keep if it is better; True if it is. One that the referee rejects is an error of ours."""
+        """Keep a schedule if it is better, and return whether it is.
+
+        Parameters
+        ----------
+        schedule
+            The schedule.
+
+        Raises
+        ------
+        OptschedError
+            If the referee rejects the schedule, which is an error of this package.
+        """
         if self.horizon is not None and bool(np.any(schedule.completion > self.horizon)):
             return False
         value = self.goal.exact_of(self.instance, schedule.completion.tolist())
@@ -207,12 +244,26 @@ class SolveState:
         return True
 
     def offer_starts(self, starts: Floats, policy: str) -> bool:
-        """The schedule with these starts and fixed durations, to keep if it is better."""
+        """Keep the schedule with the given starts and fixed durations if it is better, and return whether it is.
+
+        Parameters
+        ----------
+        starts
+            Start of every job in seconds, f64[n].
+        policy
+            Name that the schedule records.
+        """
         duration = fixed_durations(self.instance)
         return self.offer(Schedule.from_starts(self.instance, starts, duration=duration, policy=policy))
 
     def begin(self, method: str) -> None:
-        """It is the turn of a method; the bound as it stands is what is left where this one fails."""
+        """Begin the turn of a method; the current bound is kept for the case that it fails.
+
+        Parameters
+        ----------
+        method
+            Name of the method.
+        """
         self.method, self._before = method, (self.bound, self.bound_by)
 
     def raise_bound(
@@ -224,15 +275,28 @@ class SolveState:
         doubt: Fraction = Fraction(0),
         up_to_value: bool = False,
     ) -> None:
-        """A proven lower bound to keep if it is higher; a solver's is rounded up to the grid of values, if there is one.
+        """Keep a proven lower bound if it is higher; a solver's is rounded up to the grid of values, if there is one.
 
-        ``doubt``: how far a solver's may be too high. ``up_to_value``: it speaks of schedules better than the
-        incumbent, so that what is above the value says no more than that there is none. Any other bound that is above by
-        more than rounding shows that the method went wrong: `refuted` says so, and nothing of its bounds is kept.
+        Any bound that is above the value by more than rounding shows that the method went wrong: `refuted` then has a
+        sentence, and no bound of the method is kept.
+
+        Parameters
+        ----------
+        bound
+            The bound.
+        by
+            "solver" or "certificate".
+        tell
+            Report the new interval.
+        doubt
+            How far a solver's bound may be too high.
+        up_to_value
+            The bound is for schedules better than the incumbent, so a bound above the value proves only that there
+            is none.
         """
         if self.method in self.refuted:
             return
-        if isinstance(bound, float) and not math.isfinite(bound):  # a solver that was stopped before it had one
+        if isinstance(bound, float) and not math.isfinite(bound):  # the solver was stopped before it had a bound
             return
         if isinstance(bound, float) or doubt:
             bound = self._on_grid(Fraction(bound), doubt)
@@ -240,15 +304,15 @@ class SolveState:
             if not up_to_value and bound > self.value + max(self._rounding, doubt):
                 self._refute(bound)
                 return
-            bound = self.value  # what is above is rounding
+            bound = self.value  # the difference is rounding
         if self.bound is None or bound > self.bound:
             self.bound, self.bound_by = bound, by
             if tell:
                 self.report()
 
     def _on_grid(self, bound: Fraction, doubt: Fraction) -> Fraction:
-        # The least value on the grid that a solver's float still proves: it gives way 1e-6 of what is at stake, where steps
-        # can tell, else its own doubt and what float64 leaves open.
+        # Return the least value on the grid that a solver's float still proves. The float is first lowered by 1e-6 of
+        # what is at stake, if steps are larger, else by its own doubt and the rounding of float64.
         step, slack = self.step, Fraction(BOUND_TOLERANCE) * self.at_stake + self.rounding_of_times + doubt
         if step is None and doubt:
             finer = Fraction(FLOAT) * abs(bound) + self.rounding_of_times + doubt
@@ -259,10 +323,10 @@ class SolveState:
         return bound - doubt if doubt > Fraction(DOUBTFUL) * self.at_stake else bound
 
     def _refute(self, bound: Fraction) -> None:
-        # A schedule is better than what the method calls a bound: the bound of before stands.
+        # A schedule is better than the method's bound: restore the earlier bound.
         self.refuted[self.method] = (
             f"{self.method} claimed a bound of {float(bound):.15g}, more than the {float(there(self.value)):.15g} "
-            "of a schedule, so nothing of what it claimed is kept"
+            "of a schedule, so none of its bounds is kept"
         )
         (self.bound, self.bound_by), certificate = self._before, self.certificate
         if certificate is not None and (self.bound is None or certificate.value >= self.bound):
@@ -272,13 +336,30 @@ class SolveState:
         self.report()
 
     def steps(self, value: Fraction) -> int:
-        """A value of a schedule in steps from `values_from`; rounded times move it by much less than half a step."""
+        """Return a value of a schedule in steps from `values_from`; rounded times move it by much less than half a step.
+
+        Parameters
+        ----------
+        value
+            The value.
+        """
         if self.finest_step is None:
             raise AssertionError("only asked where values lie on a grid")
         return round((value - self.values_from) / self.finest_step)
 
     def offer_certificate(self, certificate: Certificate | None) -> None:
-        """A verifiable bound, verified here: one that does not hold, or that a schedule refutes, is an error of ours."""
+        """Verify a certificate, and keep it if it is better.
+
+        Parameters
+        ----------
+        certificate
+            The certificate; None: there is none.
+
+        Raises
+        ------
+        OptschedError
+            If the certificate does not hold, or a schedule refutes it, which is an error of this package.
+        """
         if certificate is None:
             return
         try:
@@ -303,12 +384,12 @@ class SolveState:
 
     @cached_property
     def placed(self) -> bool:
-        """Does the speed of a job depend on its placement?"""
+        """True if the speed of a job depends on its placement."""
         return speed_depends_on_placement(self.instance)
 
     @cached_property
     def modes(self) -> MappedModes | None:
-        """All placements of all jobs where speed depends on them; None where it does not, or where they are too many."""
+        """All placements of all jobs if speed depends on them; None if it does not, or if they are too many."""
         try:
             return MappedModes.of(self.instance) if self.placed else None
         except InputError:
@@ -316,12 +397,12 @@ class SolveState:
 
     @cached_property
     def grid(self) -> TimeGrid | None:
-        """The grid of times; None when they have no common unit, or jobs share GPUs.
+        """Grid of times; None if they have no common unit, or jobs share GPUs.
 
-        Where speed depends on the placement: of all modes, with the longest duration of every job.
+        If speed depends on the placement: that of all modes, with the longest duration of every job.
         """
         if self.instance.n == 0 or self.schedule_class == SHARING:
-            return None  # a job beside another one ends at no multiple of anything
+            return None  # a job that shares GPUs ends on no grid
         try:
             if not self.placed:
                 return time_grid(self.instance)
@@ -339,34 +420,46 @@ class SolveState:
 
     @cached_property
     def step(self) -> Fraction | None:
-        """As `finest_step` for bounds that are floats; None: it would tell them nothing."""
+        """Step of values as in `finest_step`, if it is large enough to round bounds that are floats; else None."""
         step = self.finest_step
         coarse = step is not None and step > self.at_stake * Fraction(FINEST) + 4 * self.rounding_of_times
         return step if coarse else None
 
     @cached_property
     def finest_step(self) -> Fraction | None:
-        """Values of left-shifted schedules are `values_from` plus multiples of it; None: none, or rounding hides it."""
+        """Step of values, or None if there is none or rounding hides it.
+
+        Values of left-shifted schedules are `values_from` plus multiples of it.
+        """
         if self.grid is None:
             return None
         unit, origin = self.grid.unit, Fraction(self.grid.origin)
         parts = [cost.slope * common_step((unit, origin - cost.kink)) for cost in self.costs]
         if self.goal.maximum:
             parts.append(common_step(cost.base for cost in self.costs))
-        step = common_step(parts) or Fraction(1)  # nobody pays for time: all values are the same
+        step = common_step(parts) or Fraction(1)  # no job pays for time: all values are the same
         return step if self.grid.exact or step > 4 * self.rounding_of_times else None
 
     @cached_property
     def values_from(self) -> Fraction:
-        """The value from which steps are counted."""
+        """Value from which steps are counted."""
         return Fraction(0) if self.goal.maximum else sum((cost.base for cost in self.costs), Fraction(0))
 
     def search(self, budget: int, orders: Iterable[Ints] = (), part: float = 1.0) -> bool:
-        """List schedules and local search with a budget of work, less where time is short; True if it found a better one.
+        """Make list schedules and search locally; return whether a better schedule was found.
 
-        It goes on from the incumbent, for no more than a ``part`` of the time that is left.
-        Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
-        GPUs there are none: their methods begin with schedules of their own.
+        The search goes on from the incumbent. If speed depends on the placement there is no local search: the list
+        schedules are made once. If jobs share GPUs there are no list schedules: their methods begin with schedules of
+        their own.
+
+        Parameters
+        ----------
+        budget
+            Amount of work; less is done if time is short.
+        orders
+            Further orders to try, i64[n] each.
+        part
+            Largest part of the remaining time to use.
         """
         if self.schedule_class == SHARING and self.instance.n:
             return False
@@ -381,21 +474,24 @@ class SolveState:
         deadline = NEVER if self.deadline is NEVER else Deadline(self.deadline.share(part).at - judging)
         if self.schedule is not None:
             orders = [*orders, np.argsort(self.schedule.completion - fixed_durations(self.instance), kind="stable")]
-        found = best_list_schedule(
+        schedule = best_list_schedule(
             self.instance, self.goal.name, budget=budget, target=target, orders=orders, deadline=deadline
         )
-        return self.offer(found)
+        return self.offer(schedule)
 
     def any_schedule(self) -> None:
-        """See to it that there is one: where jobs share GPUs and no method found any, one in which they do not share."""
+        """Make a schedule if there is none.
+
+        If jobs may share GPUs and no method found a schedule, they do not share in this one.
+        """
         if self.schedule is None:
             self.offer(best_list_schedule(self.instance, self.goal.name))
 
     def combinatorial(self) -> None:
-        """The best combinatorial certificate, where there is one for this objective."""
+        """Take the best combinatorial certificate, if there is one for this objective."""
         try:
             self.offer_certificate(
                 combinatorial_bound(self.instance, self.goal.name, self.schedule_class, deadline=self.deadline)
             )
         except InputError:
-            return  # no such bound is registered: other bounds must do
+            return  # no such bound is registered: other bounds are used

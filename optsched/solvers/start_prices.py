@@ -1,19 +1,19 @@
-"""Prices that gangs pay for running in slots of a grid of time, and what these prove of starts and of parts of schedules.
+"""Prices that gangs pay for running in slots of a grid of time, and the bounds they prove for starts and parts of schedules.
 
 **Bound**: for any prices delta_jt >= 0 that job j pays for running in slot t, and D_t(g) the most that gangs which fit on g
 GPUs together pay in slot t, every non-preemptive schedule on G GPUs costs at least
 
     sum_j m_j - sum_t D_t(G),        m_j = min_s m_js,    m_js = c_js + sum_{s <= t < s + p_j} delta_jt,
 
-c_js what j costs when it starts in slot s: the gangs that run in a slot fit together. It is the Lagrangian dual of the
-time-indexed program in which every slot has a convex combination of sets of gangs that fit: all rows of its knapsack
-polytopes at once. **Starts**: a schedule in which j starts at s costs m_js - m_j more than the bound, at least; starts that
-are above a limit are given up, and the prices of what is left prove more. **The rest of a schedule**: if the jobs of R are
-left, start at e_j or later and have g_t GPUs free in slot t, they cost at least
+where c_js is the cost of j when it starts in slot s: the gangs that run in a slot fit together. It is the Lagrangian dual of
+the time-indexed program in which every slot has a convex combination of sets of gangs that fit: all rows of its knapsack
+polytopes at once. **Starts**: a schedule in which j starts at s costs at least m_js - m_j more than the bound; starts that
+are above a limit are given up, and the prices of the remaining starts prove more. **The rest of a schedule**: if the jobs of
+R are left, start at e_j or later and have g_t GPUs free in slot t, they cost at least
 
     sum_{j in R} min_{s >= e_j} m_js - sum_t D_t(g_t).
 
-**Method** ascent along averages of the slopes, as in `optsched.bounds.priced_gangs`, in floats; what it proves is
+**Method** ascent along averages of the slopes, as in `optsched.bounds.priced_gangs`, in floats. The proved bound is
 computed in integers: prices are rounded to a power of two of a step of values. **Complexity** O(P G) a step for P pairs of a
 job and a slot in which it may run. **References**: van den Akker, Hurkens and Savelsbergh, INFORMS J. Comput. 12 (2000).
 """
@@ -37,8 +37,8 @@ from optsched.solvers.solve_state import CLOSE, SolveState
 from optsched.speeds.duration import fixed_durations
 
 MOVE, FORGETS, KEEPS, CALM = 0.3, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
-TOGETHER = 50  # steps between two looks at the clock
-BEYOND, MOST_BITS = 1 << 60, 16  # of a start that is given up; fine enough for prices
+TOGETHER = 50  # steps between two checks of the time
+BEYOND, MOST_BITS = 1 << 60, 16  # cost of a start that is given up; largest number of bits of prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +57,17 @@ class StartJobs:
 
     @cached_property
     def window(self) -> tuple[Ints, Ints]:
-        """The first and the last open start of every job."""
+        """First and last open start of every job."""
         return self.open.argmax(axis=1), self.open.shape[1] - 1 - self.open[:, ::-1].argmax(axis=1)
 
     @property
     def slots(self) -> int:
-        """In which a job may run."""
+        """Number of slots in which a job may run."""
         return int(self.open.shape[1] + self.length.max())
 
     @cached_property
     def running(self) -> tuple[Ints, Ints]:
-        """(where every slot begins i64[slots + 1], the jobs that may run in it)."""
+        """Pair (where every slot begins i64[slots + 1], the jobs that may run in it)."""
         first, last = self.window
         span = last + self.length - first
         job = np.repeat(np.arange(span.size), span)
@@ -76,7 +76,17 @@ class StartJobs:
         return begin, job[np.argsort(slot, kind="stable")]
 
     def ascend(self, own: Floats, steps: int, deadline: Deadline) -> Floats:
-        """The best prices f64[n, slots] met on the way from some."""
+        """Return the best prices f64[n, slots] met on an ascent from given ones.
+
+        Parameters
+        ----------
+        own
+            Prices to begin with, f64[n, slots].
+        steps
+            Number of steps.
+        deadline
+            Time at which to stop.
+        """
         first, last = self.window
         every = np.arange(first.size)
         slope = float(np.mean((self.cost[every, last] - self.cost[every, first]) / np.maximum(last - first, 1)))
@@ -91,7 +101,15 @@ class StartJobs:
         return kept
 
     def prove(self, own: Floats, bits: int | None = None) -> StartBounds:
-        """What prices prove, rounded to integers; ``bits`` as in `StartBounds`, None: as many as fit."""
+        """Return the bounds that prices prove when they are rounded to integers.
+
+        Parameters
+        ----------
+        own
+            Prices, f64[n, slots].
+        bits
+            Number of bits as in `StartBounds`; None: as many as fit.
+        """
         costs = np.where(self.open, self.cost, 0.0)
         largest = float(costs.max(axis=1).sum() + own.sum()) + 1
         bits = max(min(MOST_BITS, int(math.log2(BEYOND / 4 / largest))), 0) if bits is None else bits
@@ -103,7 +121,15 @@ class StartJobs:
         return StartBounds(self, bits, costs, prices, paid, np.ascontiguousarray(least))
 
     def without(self, bounds: StartBounds, limit: int) -> StartJobs | None:
-        """Without the starts that cost more than ``limit`` steps; None where a job has none left."""
+        """Return the jobs without the starts that cost more than ``limit`` steps; None if a job has none left.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the prices.
+        limit
+            Largest value of a schedule, in steps.
+        """
         spare = (limit << bounds.bits) - bounds.value
         open_ = self.open & (bounds.paid - bounds.least[np.arange(self.release.size), self.release][:, None] <= spare)
         return replace(self, open=open_) if open_.any(axis=1).all() else None
@@ -111,8 +137,11 @@ class StartJobs:
 
 @dataclass(frozen=True, eq=False)
 class StartBounds:
-    """Integers, in steps over two to the power of ``bits``: ``costs`` c_js i64[n, H], ``prices`` i64[n, slots]; ``paid``
-    i64[n, H] is m_js, `BEYOND` where the start is not open; ``least`` i64[n, H + 1]: of all starts from one on."""
+    """Bounds of prices, in integers: steps over two to the power of ``bits``.
+
+    ``costs`` c_js i64[n, H], ``prices`` i64[n, slots]; ``paid`` i64[n, H] is m_js, `BEYOND` where the start is not open;
+    ``least`` i64[n, H + 1]: the least of all starts from one on.
+    """
 
     jobs: StartJobs
     bits: int
@@ -122,24 +151,30 @@ class StartBounds:
     least: Ints
 
     def after(self, gone: Bools) -> Ints:
-        """sum_{u >= t} D_u(g) i64[G + 1, slots + 1], without the jobs that are gone."""
+        """Return sum_{u >= t} D_u(g), i64[G + 1, slots + 1], without the jobs that are gone.
+
+        Parameters
+        ----------
+        gone
+            Jobs that do not count, bool[n].
+        """
         return _after(*self.jobs.running, self.jobs.gpus, self.prices, self.jobs.total, gone)
 
     @cached_property
     def value(self) -> int:
-        """The bound, over schedules of open starts."""
+        """Bound over schedules of open starts."""
         jobs = self.jobs
         return int(self.later[0] - self.after(np.zeros(jobs.release.size, dtype=bool))[jobs.total, 0])
 
     @cached_property
     def later(self) -> Ints:
-        """What the jobs from one on cost and pay at least, i64[n]."""
+        """Least cost and payment of the jobs from one on, i64[n]."""
         each = self.least[np.arange(self.jobs.release.size), self.jobs.release]
         return np.ascontiguousarray(np.cumsum(each[::-1])[::-1])
 
     @property
     def steps(self) -> int:
-        """The bound in whole steps."""
+        """Bound in whole steps."""
         return -(-self.value >> self.bits)
 
 
@@ -148,7 +183,7 @@ class StartBounds:
 
 @njit(interpreted=False)
 def _climb(first, last, length, gpus, cost, open_, begin, who, total, own, speed, squares, kept, best, move, steps):  # type: ignore[no-untyped-def]
-    """The largest value met; ``own`` f64[n, slots] moves on, ``kept`` are the prices there."""
+    """Return the largest value met; ``own`` f64[n, slots] moves on, ``kept`` are the prices of that value."""
     slope = np.zeros(own.shape)
     filled, take = np.zeros(total + 1), np.zeros((first.size, total + 1), dtype=np.bool_)
     for _ in range(steps):
@@ -172,17 +207,17 @@ def _climb(first, last, length, gpus, cost, open_, begin, who, total, own, speed
             best = value
             kept[:] = own
         for j in range(first.size):
-            mine = move * math.sqrt(gpus[j])
+            step = move * math.sqrt(gpus[j])
             for t in range(first[j], last[j] + length[j]):
                 squares[j, t] += FORGETS * (slope[j, t] * slope[j, t] - squares[j, t])
                 speed[j, t] += (1.0 - KEEPS) * (slope[j, t] - speed[j, t])
-                own[j, t] = max(own[j, t] + mine * speed[j, t] / (math.sqrt(squares[j, t]) + CALM), 0.0)
+                own[j, t] = max(own[j, t] + step * speed[j, t] / (math.sqrt(squares[j, t]) + CALM), 0.0)
     return best
 
 
 @njit(interpreted=False)
 def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-untyped-def]
-    """The most that gangs which fit together pay in slot t; their ``slope`` falls by one."""
+    """Return the most that gangs which fit together pay in slot t; their ``slope`` falls by one."""
     wanted, paid = 0, 0.0
     for j in who:
         if own[j, t] > 0.0:
@@ -208,7 +243,7 @@ def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-unt
 
 @njit
 def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-def]
-    found, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
+    paid_from, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
     for t in range(begin.size - 2, -1, -1):
         filled[:] = 0
         for i in range(begin[t], begin[t + 1]):
@@ -217,23 +252,24 @@ def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-de
                 for c in range(total, gpus[j] - 1, -1):
                     filled[c] = max(filled[c], filled[c - gpus[j]] + prices[j, t])
         for c in range(total + 1):
-            found[c, t] = found[c, t + 1] + filled[c]
-    return found
+            paid_from[c, t] = paid_from[c, t + 1] + filled[c]
+    return paid_from
 
 
-# Units in which gangs are searched: of times, of slots that prices have, and of values.
+# Units of the search over gangs: of times, of slots for prices, and of values.
 #
-# Where times and values have common units that float64 holds, these. Else times are rounded down to 2^-50 of the whole time,
-# and costs to 2^-42 of what a schedule costs more than it must: then a schedule stays one, and costs no more. What is proved
-# of the rounded problem holds, and an optimum is one but for `CLOSE` of what is at stake.
+# If times and values have common units that float64 represents, these are the units. Else times are rounded down to
+# 2^-50 of the whole time, and costs to 2^-42 of what a schedule costs beyond the minimum. A schedule then remains
+# feasible, and costs no more. A bound of the rounded problem holds, and an optimum is exact up to `CLOSE` of what is at
+# stake.
 
-MOST_SLOTS = 10_000  # more cost time and gain little
-LARGEST, VALUES = 1 << 44, 42  # a value in steps; bits of one where steps are made up
+MOST_SLOTS = 10_000  # more slots cost time and gain little
+LARGEST, VALUES = 1 << 44, 42  # largest value in steps; bits of a value if the step is chosen here
 EXACT = 2.0**53
 
 
 class Times(NamedTuple):
-    """Of the jobs of `StartJobs`, in units of time, 2^``shift`` a slot: ``release``, ``length`` i64[n].
+    """Jobs of `StartJobs` in units of time, 2^``shift`` a slot: ``release``, ``length`` i64[n].
 
     Started at t, job j costs max(floor(rise_j (t - release_j) + base_j), 0) steps more than on arrival, f64[n]. ``before``
     i64[n]: see `alike`.
@@ -247,14 +283,22 @@ class Times(NamedTuple):
     before: Ints
 
     def cost(self, starts: Ints) -> Floats:
-        """f64[n, S] of starting job j at ``starts`` i64[n, S]."""
+        """Return the cost of starting job j at each of its starts, f64[n, S].
+
+        Parameters
+        ----------
+        starts
+            Starts in units of time, i64[n, S].
+        """
         waits = self.rise[:, None] * (starts - self.release[:, None])
         return np.asarray(np.maximum(np.floor(waits + self.base[:, None]), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Times in units of ``grid``, 2^``shift`` a slot; values in a ``step``, from ``zero`` on: what jobs pay at least.
+    """Units of times and of values.
+
+    Times are in units of ``grid``, 2^``shift`` a slot; values in a ``step``, from ``zero`` on, the least cost of the jobs.
 
     A better value is lower by a ``margin``. ``rise`` and ``base`` f64[n] as in `Times`.
     """
@@ -268,7 +312,13 @@ class Clock:
 
     @classmethod
     def of(cls, state: SolveState) -> Clock:
-        """The common units of times and values where floats hold them; else both are rounded down to fine ones."""
+        """Return the common units of times and values if floats represent them; else both are rounded down to fine ones.
+
+        Parameters
+        ----------
+        state
+            The solve, with an incumbent.
+        """
         duration, arrival, value = fixed_durations(state.instance), state.instance.arrival, there(state.value)
         soonest = [Fraction(r) + Fraction(p) for r, p in zip(arrival.tolist(), duration.tolist(), strict=True)]
         zero = sum((cost.at(end) for cost, end in zip(state.costs, soonest, strict=True)), Fraction(0))
@@ -284,28 +334,36 @@ class Clock:
         step = Fraction(2) ** math.frexp(float(max((value - zero) / 2**VALUES, margin / 2**10)))[1]
         rise = np.array([float(cost.slope * grid.unit / step) for cost in state.costs])
         base = np.array([float(cost.slope * wait / step) for cost, wait in zip(state.costs, late, strict=True)])
-        # a unit more: floor(t) - floor(r) may be that much more than t - r; the rest is for rounding of floats
+        # one unit more: floor(t) - floor(r) may exceed t - r by that; the rest is for rounding of floats
         return cls(grid, step, zero, margin, rise, base * (1 + 2.0**-50) - rise - 2)
 
     @property
     def shift(self) -> int:
-        """0 where slots of one unit are few enough."""
+        """Bits of a slot in units of time; 0 if slots of one unit are few enough."""
         return (self.grid.end // MOST_SLOTS).bit_length()
 
     @property
     def slots(self) -> int:
-        """By which every left-shifted schedule is over."""
+        """Number of slots by which every left-shifted schedule is over."""
         return (self.grid.end >> self.shift) + 1
 
 
 def alike(state: SolveState, order: Ints) -> Ints:
-    """i64[n], in this order: the last job before that is alike but for its arrival, -1 where there is none."""
-    found, last = np.full(order.size, -1), dict[tuple[object, ...], int]()
+    """Return for each job the last job before it that is alike but for its arrival, i64[n]; -1 if there is none.
+
+    Parameters
+    ----------
+    state
+        The solve.
+    order
+        The jobs in order, i64[n]; results are positions in it.
+    """
+    before, last = np.full(order.size, -1), dict[tuple[object, ...], int]()
     duration, arrival = fixed_durations(state.instance), state.instance.arrival
     for k, j in enumerate(order.tolist()):
         cost = state.costs[j]
         length = float(duration[j])
-        if cost.kink <= Fraction(float(arrival[j])) + Fraction(length):  # pays as much a second from then on
+        if cost.kink <= Fraction(float(arrival[j])) + Fraction(length):  # from then on it pays the same amount a second
             kind = length, int(state.instance.gpus[j]), cost.slope
-            found[k], last[kind] = last.get(kind, -1), k
-    return found
+            before[k], last[kind] = last.get(kind, -1), k
+    return before

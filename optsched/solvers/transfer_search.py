@@ -1,4 +1,4 @@
-"""The optimum of a few transfers: branch and bound over starts at events, and all orders of events with starts anywhere.
+"""Optimum of a few transfers: branch and bound over starts at events, and all orders of events with starts anywhere.
 
 **Problem**: `optsched.problem.transfers`, minimise sum C_j. In a set of active transfers where k is the largest count on the
 links of j, a byte of j takes k b + (k - 1) eta seconds: k + (k - 1) eta / b times as long as alone (`slowdowns`).
@@ -6,9 +6,9 @@ links of j, a byte of j takes k b + (k - 1) eta seconds: k + (k - 1) eta / b tim
 **`transfer_optimum`**: `EventSearch`, in floats or in fractions; any subset of the pending transfers may start. Bound:
 preemptive SRPT at full rate 1 / b of everything left (on several links: of the worst link, the others alone). The first
 incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL. Exact among schedules that start transfers at events only.
-That these contain an optimal schedule is proved for two transfers (`optsched.speeds.sharing_pair`: the sum of completion
-times as a function of the delay of the second start first rises and then falls); for more, `best_event_order` and
-`optsched.models.link_contention` let starts lie anywhere, and have agreed on every problem tried. Exponential; measured on
+These are proved to contain an optimal schedule for two transfers (`optsched.speeds.sharing_pair`: the sum of completion
+times as a function of the delay of the second start first rises and then falls). For more, `best_event_order` and
+`optsched.models.link_contention` allow starts at any time, and have agreed on every problem tried. Exponential; measured on
 30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310 and 1,838, n = 8 1,191 and 10,022; a node
 takes some 25 microseconds, more in fractions.
 
@@ -38,19 +38,41 @@ MOST_ORDERED = 5  # transfers; 7,484,400 orders for 6
 
 
 def slowdowns(problem: TransferProblem, active: Collection[int], penalty: Number) -> dict[int, Number]:
-    """k + (k - 1) ``penalty`` of every active transfer beside k - 1 others on its busiest link; ``penalty``: eta / b."""
+    """Return k + (k - 1) ``penalty`` of every active transfer, where k transfers are on its busiest link.
+
+    Parameters
+    ----------
+    problem
+        The transfers.
+    active
+        Numbers of the active transfers.
+    penalty
+        eta / b.
+    """
     carried = Counter(link for j in active for link in problem.links[j])
     counts = {j: max(carried[link] for link in problem.links[j]) for j in active}
     return {j: k + (k - 1) * penalty for j, k in counts.items()}
 
 
 def two_transfer_optimum(problem: TransferProblem) -> Fraction:
-    """The least sum of completion times of two transfers with any releases, seconds, exact for the floats as given.
+    """Return the least sum of completion times of two transfers with any releases, in seconds.
 
-    With x bytes left of the one that runs first, when the other is released or starts, whichever is later, the other goes
-    at once, b x + M (3 b + 2 eta) seconds from then for both, where M <= x, or afterwards, 2 b x + b M. The first released
-    starts at its release, or lets the other go first: to start it between is worse than at its release, since both sums rise
-    with x. Transfers without a common link do not meet. Raises `InputError` unless n = 2.
+    The result is exact for the floats as given.
+
+    Let x bytes be left of the transfer that runs first when the other is released or starts, whichever is later. The other
+    starts at once, which takes both b x + M (3 b + 2 eta) seconds from then if M <= x, or afterwards, 2 b x + b M. The first
+    released starts at its release, or lets the other go first: a start between them is worse than one at its release, since
+    both sums rise with x. Transfers without a common link do not meet.
+
+    Parameters
+    ----------
+    problem
+        The transfers.
+
+    Raises
+    ------
+    InputError
+        If there are not two transfers.
     """
     if problem.n != 2:
         raise InputError("the closed form is for two transfers", field="n", value=problem.n, legal="2")
@@ -69,21 +91,39 @@ def two_transfer_optimum(problem: TransferProblem) -> Fraction:
 
 
 def best_event_order(problem: TransferProblem, *, certify: bool = False) -> LeastOrder:
-    """Solve the program of every order; ``certify``: also prove a bound in fractions, some milliseconds more an order.
+    """Solve the program of every order.
 
-    Raises `InputError` for no transfers and for more than `MOST_ORDERED`.
+    Parameters
+    ----------
+    problem
+        The transfers.
+    certify
+        Prove a bound in fractions, too; some milliseconds more an order.
+
+    Raises
+    ------
+    InputError
+        If there are no transfers or more than `MOST_ORDERED`.
     """
     if not 1 <= problem.n <= MOST_ORDERED:
         legal = f"1 to {MOST_ORDERED}"
         raise InputError("not a number of transfers to enumerate", field="n", value=problem.n, legal=legal)
     epoch = problem.epoch
-    found = transfer_orders(problem.relative).least(certify=certify)
-    bound = None if found.bound is None else found.bound + problem.n * Fraction(epoch)
-    return replace(found, value=found.value + problem.n * epoch, start=found.start + epoch, bound=bound)
+    least_order = transfer_orders(problem.relative).least(certify=certify)
+    bound = None if least_order.bound is None else least_order.bound + problem.n * Fraction(epoch)
+    return replace(
+        least_order, value=least_order.value + problem.n * epoch, start=least_order.start + epoch, bound=bound
+    )
 
 
 def transfer_orders(problem: TransferProblem) -> EventOrders:
-    """The orders of the problem's events; O(2^n n)."""
+    """Return the orders of the problem's events. O(2^n n).
+
+    Parameters
+    ----------
+    problem
+        The transfers.
+    """
     b = Fraction(problem.contention.seconds_per_byte)
     eta = Fraction(problem.contention.penalty) / b
     seconds = [b * Fraction(size) for size in problem.size.tolist()]
@@ -93,10 +133,12 @@ def transfer_orders(problem: TransferProblem) -> EventOrders:
 
 @dataclass(frozen=True)
 class TransferOptimum:
-    """``value`` sum C_j of ``start``, whose ends are ``completion``, all in seconds; ``bound`` on the optimum.
+    """Result of the search: ``value`` sum C_j and a ``bound`` on the optimum.
+
+    ``start`` and their ends ``completion``, in seconds, have that value.
 
     ``proved``: the search was complete, and ``bound`` is the value. Otherwise it is that of SRPT. ``nodes`` is the same on
-    every machine. Numbers are fractions when they were asked for.
+    every machine. Numbers are fractions if they were requested.
     """
 
     value: Number
@@ -110,9 +152,21 @@ class TransferOptimum:
 def transfer_optimum(
     problem: TransferProblem, *, exact: bool = False, node_limit: int | None = None
 ) -> TransferOptimum:
-    """The best starts; ``exact``: in fractions, for the floats as given; ``node_limit`` stops the search early.
+    """Return the best starts at events.
 
-    Raises `InputError` for more than `MOST` transfers.
+    Parameters
+    ----------
+    problem
+        The transfers.
+    exact
+        Compute in fractions, for the floats as given.
+    node_limit
+        Number of nodes after which the search ends; None: no limit.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST` transfers.
     """
     if problem.n > MOST:
         raise InputError("too many transfers for an exact search", field="n", value=problem.n, legal=f"at most {MOST}")
@@ -144,7 +198,7 @@ class _Search(EventSearch):
         self.theta = 1 / (2 * (1 + self.penalty))
 
     def choices(self, at: Moment) -> Iterator[tuple[tuple[Start, ...], On]]:
-        """All subsets of those that wait."""
+        """Yield all subsets of the waiting transfers."""
         waits = [(j, self.alone[j]) for j in at.waits]
         return ((some, ()) for size in range(len(waits) + 1) for some in combinations(waits, size))
 
@@ -152,7 +206,7 @@ class _Search(EventSearch):
         return slowdowns(self.problem, left, self.penalty)
 
     def least(self, now: Number, left: Left, later: Iterable[int]) -> Number:
-        """SRPT at full rate."""
+        """Return the bound of SRPT at full rate."""
         jobs = [(j, now, work) for j, work in left.items()]
         jobs += [(j, max(now, self.release[j]), self.alone[j]) for j in later]
 
@@ -166,7 +220,7 @@ class _Search(EventSearch):
     # --- rules for the first incumbent ---------------------------------------------------------------------------
 
     def follow(self, admits: Callable[[int, Left], bool]) -> None:
-        """The schedule of a rule, asked at every event for each waiting transfer, the shortest first."""
+        """Make the schedule of a rule that is asked at every event for each waiting transfer, the shortest first."""
         at = self.at_zero()
         while not self.finished(at):
             beside, starts = dict(at.left), list[Start]()
@@ -183,11 +237,11 @@ class _Search(EventSearch):
         return [[i for i in left if link in self.links[i]] for link in self.links[j]]
 
     def at_most(self, k: int) -> Callable[[int, Left], bool]:
-        """SRSF(k)."""
+        """Return the rule SRSF(k)."""
         return lambda j, left: all(len(others) < k for others in self._beside(j, left))
 
     def adadual(self, j: int, left: Left) -> bool:
-        """Alone, or beside one that is much larger."""
+        """Admit a transfer that is alone, or shares only with one that is much larger."""
         beside = self._beside(j, left)
         small = all(self.alone[j] < self.theta * left[i] for others in beside for i in others)
         return small and all(len(others) < 2 for others in beside)

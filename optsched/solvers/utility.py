@@ -1,9 +1,9 @@
 """`UtilitySolve`: the most total utility, sum w_j N_j / (C_j - r_j), of preemptive gangs on GPUs of several types.
 
-From below schedules in rounds (`optsched.solvers.round_packing`), for shorter and shorter rounds while there is time: in
-its last round a job completes as soon as its work is done, and whoever is next on its GPUs starts then. From above the
-best certificate of the class ``gang``, which holds for all schedules, in rounds or not. What lies between is not closed:
-with short rounds their LP is large, and the certificate is a fluid's.
+The value comes from schedules in rounds (`optsched.solvers.round_packing`), with shorter and shorter rounds while there is
+time. In its last round a job completes as soon as its work is done, and the next job on its GPUs starts then. The upper
+bound is the best certificate of the class ``gang``, which holds for all schedules, in rounds or not. The gap is not closed:
+with short rounds their LP is large, and the certificate is that of a fluid.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from optsched.speeds.duration import seconds_alone
 
 Row = tuple[int, float, float, float, tuple[tuple[int, int, int], ...]]  # job, start, end, work, cells
 CLASS, METHOD = "gang", "utility-rounds"
-FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; so many times as many after that, and no more than these
-SHORT = 64  # rounds in what a short job takes alone are enough: a quarter of the jobs is shorter
-PROVED = 200_000  # jobs x rounds x types: a verifier looks at them one by one
-NOTE = "the best schedule in rounds and the best certificate: no method proves an optimum of utility"
+FIRST, FINER, MOST = 150, 4, 9_600  # rounds at first; factor of their number after that; largest number
+SHORT = 64  # rounds in the time that a short job takes alone; a quarter of the jobs is shorter
+PROVED = 200_000  # jobs x rounds x types: a verifier checks them one by one
+NOTE = "the best schedule in rounds and the best certificate; no method proves an optimum of total utility"
 
 
 @dataclass
 class UtilitySolve:
-    """One solve under way; `run` it, and meanwhile ask what it has come to `so_far`."""
+    """One solve under way; `run` it, and meanwhile ask for its result `so_far`."""
 
     instance: Instance
     goal: Objective
@@ -63,7 +63,7 @@ class UtilitySolve:
             raise InputError("jobs that pay for restarts are not modelled in rounds", field="restart", legal="none")
 
     def run(self) -> Solution:
-        """Until rounds are as short as they get, or the deadline."""
+        """Solve until rounds are as short as they get, or the deadline."""
         relative = self.instance.relative
         if self.instance.n:
             first = best_bound(relative, self.goal.name, CLASS, deadline=self.deadline)
@@ -74,9 +74,7 @@ class UtilitySolve:
             enough = float(np.quantile(seconds_alone(relative), 0.25)) / SHORT
             seconds = math.inf
             while count <= MOST and seconds > enough and not (self.best and self.deadline.passed):
-                rounds = rounds_of(
-                    relative, round=rounds_of(relative, rounds=1).seconds / count
-                )  # enough for everybody
+                rounds = rounds_of(relative, round=rounds_of(relative, rounds=1).seconds / count)  # enough for all jobs
                 problem = round_problem(relative, rounds.seconds * rounds.rounds / count, count)
                 self._try(problem)
                 count, seconds = count * FINER, problem.seconds
@@ -87,7 +85,8 @@ class UtilitySolve:
         packed = pack_rounds(problem, deadline=self.deadline.share(0.5))
         self.size = Size(packed.price[0].size * problem.rounds + problem.n, packed.columns)
         if self.certificate is not None and problem.n * problem.rounds * problem.types <= PROVED:
-            # what the packing's prices prove: prices by type, of a second; all devices of a round cost what they cost there
+            # The certificate of the packing's prices: prices by type and second, such that all devices of a round cost
+            # the same.
             moments: Floats = problem.seconds * np.arange(problem.rounds + 1.0)
             worth = (packed.price * problem.devices).sum(axis=1)  # f64[T, R]
             prices: Floats = worth / np.maximum(problem.devices.sum(axis=0) * problem.seconds, problem.seconds)
@@ -100,7 +99,7 @@ class UtilitySolve:
         schedule = schedule_of(relative, problem, packed.chosen)
         broken = check_schedule(relative, schedule)
         if broken:
-            raise OptschedError(f"{METHOD}: the referee refuses a schedule: {broken[0]}")
+            raise OptschedError(f"{METHOD}: the referee rejects a schedule: {broken[0]}")
         value = self.goal.exact_of(relative, schedule.completion.tolist())
         if self.best is None or value > self.best[0]:
             self.best, self.rounds = (value, schedule), f"; rounds of {problem.seconds:.6g} s"
@@ -115,7 +114,13 @@ class UtilitySolve:
             self.progress(event)
 
     def so_far(self, why: str) -> Solution:
-        """The best schedule and bound by now; ``why`` no more is known."""
+        """Return the best schedule and bound by now.
+
+        Parameters
+        ----------
+        why
+            Sentence for the note: why the proof is not complete.
+        """
         value, schedule = self.best or (Fraction(0) if not self.instance.n else None, None)
         bound = self.certificate.value if self.certificate else value
         closed = value is not None and value == bound
@@ -138,7 +143,17 @@ class UtilitySolve:
 
 
 def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Schedule:
-    """Schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round."""
+    """Return schedules in rounds as one schedule; a job ends when its work is done, and keeps its GPUs from round to round.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    problem
+        The problem in rounds.
+    placed
+        Rounds and cells of every job.
+    """
     rows = list[Row]()
     length = problem.seconds
     for j, rounds in enumerate(placed):
@@ -146,7 +161,8 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
         for t, cells in rounds:
             alone = problem.together is not None and len({h for h, _, _ in cells}) == 1
             table = problem.together if alone and problem.together is not None else problem.speed
-            rate = float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)  # the slowest type rules
+            # the slowest type determines the speed
+            rate = float(problem.tasks[j]) * min(float(table[j, r]) for _, r, _ in cells)
             last = left <= rate * length / ENOUGH
             done, end = (
                 (left, min(t * length + left / rate, (t + 1) * length)) if last else (rate * length, (t + 1) * length)
@@ -169,13 +185,17 @@ def schedule_of(instance: Instance, problem: RoundProblem, placed: Placed) -> Sc
 
 
 def _earlier(rows: list[Row], problem: RoundProblem, arrival: list[float]) -> list[Row]:
-    """All as early as their order on every machine allows: who ends within a round leaves GPUs to those behind at once."""
-    free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}  # from when on, GPU by GPU
-    ended, found = list(arrival), list[Row]()
+    """Move all segments to the left as far as their order on every machine allows.
+
+    A job that ends within a round leaves its GPUs at once.
+    """
+    # times from which each GPU is free
+    free = {(h, r): [0.0] * int(k) for (h, r), k in np.ndenumerate(problem.devices)}
+    ended, moved = list(arrival), list[Row]()
     for j, start, end, work, cells in sorted(rows, key=lambda row: row[1]):
         begin = max(ended[j], *(sorted(free[h, r])[k - 1] for h, r, k in cells))
         ended[j] = begin + (end - start)
         for h, r, k in cells:
             free[h, r] = [ended[j]] * k + sorted(free[h, r])[k:]
-        found.append((j, begin, ended[j], work, cells))
-    return found
+        moved.append((j, begin, ended[j], work, cells))
+    return moved

@@ -112,7 +112,7 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
         ),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),
-        ("models", "hadar-primal", "rounds", "0", "an integer >= 1, or 0 for enough"),
+        ("models", "hadar-primal", "rounds", "0", "an integer >= 1, or 0 for as many as needed"),
         ("models", "gpu-mapping", "job", "", "text"),
         ("spaces", "typed", "gpus", "2", "an integer >= 1; an even number: half of each type"),
         ("methods", "search", "tolerance", "0.01", "a number from 0 to below 1"),

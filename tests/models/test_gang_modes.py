@@ -88,7 +88,7 @@ def test_what_it_refuses() -> None:
     odd = Profile.of_stages([Stage(2, 0.1, 0.2, 0.7e9)])
     jobs = [Job("a", gpus=2, iterations=1, profile="p")]
     instance = Instance(jobs, fine.cluster, profiles={"p": odd})
-    with pytest.raises(InputError, match="multiples of no unit"):
+    with pytest.raises(InputError, match="longest common unit"):
         gang_modes.build(instance, "total_completion_time")
     big = Instance([Job("a", gpus=32, duration=1)], "8x8")
     assert "more than 500 placements" in str(gang_modes.applies(big, "makespan"))

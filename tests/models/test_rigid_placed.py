@@ -40,7 +40,7 @@ def test_a_start_keeps_its_nodes() -> None:
     assert pyo.value(model.objective) == 2 + 5
     assert rigid_placed.schedule(model, instance).gpu_node.tolist() == [1, 1, 1, 1]
     split = Schedule.from_starts(instance, [0.0, 2.0], node_counts={0: [(0, 1), (1, 1)], 1: [(1, 2)]})
-    with pytest.raises(InputError, match="placed in a way"):
+    with pytest.raises(InputError, match="is not in the model"):
         rigid_placed.warm_start(model, split)
 
 

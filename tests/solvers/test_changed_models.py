@@ -188,11 +188,11 @@ def test_a_later_horizon_has_the_schedules_that_wait() -> None:
 
 
 DROPPED = [
-    ("rigid-time-indexed", 3, "capacity", "does not make a schedule"),
-    ("rigid-time-indexed", 3, "once", "does not make a schedule"),
-    ("rigid-placed", 3, "capacity", "does not make a schedule"),
-    ("disjunctive", 1, "first", "does not make a schedule|the rows that tie them do not all stand"),
-    ("positional", 1, "follows", "the rows that tie them do not all stand"),
+    ("rigid-time-indexed", 3, "capacity", "does not give a schedule"),
+    ("rigid-time-indexed", 3, "once", "does not give a schedule"),
+    ("rigid-placed", 3, "capacity", "does not give a schedule"),
+    ("disjunctive", 1, "first", "does not give a schedule|the model lacks a row that ties them"),
+    ("positional", 1, "follows", "the model lacks a row that ties them"),
 ]
 
 

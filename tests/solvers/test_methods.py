@@ -272,7 +272,7 @@ def test_wrong_names_and_models_that_do_not_apply_are_refused() -> None:
         solve(instance, model="rigid-time-index")
     with pytest.raises(InputError, match="does not apply: two jobs can run at the same time"):
         solve(instance, model="sequence-branching")
-    with pytest.raises(InputError, match="knows no horizon"):
+    with pytest.raises(InputError, match="does not support a horizon"):
         solve(instance, model="reduced-cost-fixing", horizon=5)
     with pytest.raises(InputError, match="there is no objective"):
         solve(instance, "total_happiness")

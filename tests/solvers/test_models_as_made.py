@@ -237,9 +237,7 @@ def test_another_method_goes_on_where_a_bound_is_refuted_and_the_note_says_so() 
         METHODS._things.pop("boaster")
     best = min(map(tardiness, itertools.permutations(FOUR)))
     assert (found.status, found.value, found.model) == ("optimal", best, "sequence-branching")
-    assert found.note.startswith(
-        "boaster did not get through these numbers (boaster claimed a bound of 21, more than the 16"
-    )
+    assert found.note.startswith("boaster failed on these numbers (boaster claimed a bound of 21, more than the 16")
 
 
 # --- relaxations ----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def told_in_words(instance: Instance, solution: Solution) -> bool:
     """An interval around the optimum, a schedule that stands, and a note that no solver wrote."""
     assert solution.schedule is not None
     assert check_schedule(instance, solution.schedule, preemptive=False) == []
-    assert "did not get through these numbers" in solution.note
+    assert "failed on these numbers" in solution.note
     assert "HiGHS" not in solution.note
     assert solution.bound_exact is not None
     assert solution.value_exact is not None

@@ -45,7 +45,7 @@ SLOTS = 200_000  # nonzeros of a model that is asked for by name
 PLACED_SLOTS = (
     1_000_000  # where only few are larger: 19 of 1500 instances of stage graphs took two of the study's hours
 )
-LOST = "did not get through these numbers"
+LOST = "failed on these numbers"
 
 
 def tolerance(instance: Instance, solution: Solution) -> Fraction:

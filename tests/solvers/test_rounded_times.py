@@ -126,7 +126,7 @@ def test_a_proof_that_tolerances_end_goes_on_with_another_method_and_says_so(mon
     instance = real_valued(1, 1.0)
     solution = solve(instance, "total_flow_time", model="disjunctive")
     assert (solution.status, solution.model) == ("optimal", "partial-schedules")
-    assert solution.note.startswith("disjunctive did not get through these numbers")
+    assert solution.note.startswith("disjunctive failed on these numbers")
     late = float(instance.arrival.max() + instance.duration.sum())
     limited = solve(instance, "total_flow_time", model="disjunctive", horizon=late)  # which no other method knows
     assert (limited.status, limited.model) == ("limit", "disjunctive")
@@ -150,7 +150,7 @@ def test_gangs_need_no_common_unit() -> None:
 
 def test_a_job_too_short_to_be_seen_beside_another_one_leaves_an_interval() -> None:
     instance = gangs(2, (0.0, 2, 1e-9), (0.0, 2, 1e6), (0.1, 1, 0.7e6))
-    with pytest.raises(InputError, match="too short beside"):
+    with pytest.raises(InputError, match="too short compared"):
         solve(instance, "total_flow_time", model="partial-schedules")
     assert solve(instance, "total_flow_time").bound <= float(optimum(instance, "total_flow_time"))
 

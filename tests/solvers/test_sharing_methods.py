@@ -172,7 +172,7 @@ def test_the_schedule_found_has_that_value() -> None:
     ("jobs", "nodes", "told"),
     [
         ([(1, 1)] * 6, "1x1", "n = 6"),
-        ([(1, 1), (1, 1)], "1x2", "side by side"),
+        ([(1, 1), (1, 1)], "1x2", "at once without sharing"),
         ([(2, 1)] * 3, "1x3", "three jobs may run at once"),
     ],
 )
@@ -181,7 +181,7 @@ def test_what_is_not_legal(jobs: list[tuple[int, float]], nodes: str, told: str)
     with pytest.raises(InputError, match=told):
         preemptive_sharing_optimum(Instance(made, nodes, interference=Interference()))
     if len(jobs) < 6:
-        with pytest.raises(InputError, match="what sharing costs"):
+        with pytest.raises(InputError, match="the cost of sharing is unknown"):
             preemptive_sharing_optimum(Instance(made, nodes))
 
 

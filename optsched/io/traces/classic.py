@@ -49,7 +49,13 @@ _JOB_FIELDS = ("p", "r", "w", "d", "size")
 
 @dialect("classic", fragment="ID of the instance", brings_cluster=True)
 def read(request: TraceRequest) -> TraceRead:
-    """Classical instances with proven optima: a JSON list; #ID says which."""
+    """Classical instances with proven optima: a JSON list; #ID says which.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     entries, digest = _entries(request)
     if request.fragment not in entries:
         raise request.no_instance("#ID", near_matches(request.fragment or "", list(entries), kind="ID"))
@@ -92,7 +98,7 @@ def _entries(request: TraceRequest) -> tuple[dict[str, dict[str, Any]], str]:
 
 
 def _job_table(file: str, entry: dict[str, Any], digest: str) -> TextTable:
-    # The numbers as text, so that they pass the same checks as the rows of every other file.
+    # Keep the numbers as text, so that they pass the same checks as the rows of every other file.
     times = entry.get("p")
     if not isinstance(times, list) or not times:
         raise InputError("no jobs", file=file, field="p", legal="a list of processing times")

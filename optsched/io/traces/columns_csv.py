@@ -1,4 +1,4 @@
-"""Dialect ``csv``: anybody's own log; the user says which column holds what.
+"""Dialect ``csv``: your own log; you say which column holds which field.
 
 A text file with a header, separated by comma, semicolon, tab or bar (the header's likeliest), quotes allowed::
 
@@ -13,13 +13,13 @@ own names must be the fields' names.
 ==========  ==========  ======================================================================================
 field       needed      unit
 ==========  ==========  ======================================================================================
-arrival     yes         seconds >= 0, kept as they stand; or a date-time (2024-05-01 08:00:00, also with T, a
+arrival     yes         seconds >= 0, kept unchanged; or a date-time (2024-05-01 08:00:00, also with T, a
                         fraction, all or none with an offset), or Unix seconds (>= 1e9): then counted from the earliest job;
                         one that is not on the clock of the others is a bad row (`optsched.io.traces.one_clock`)
 gpus        yes         integer >= 1
 duration    yes, or     seconds > 0
-iterations  with        number > 0; with a duration and without a profile data that nothing reads, 0 is not known
-profile     profile     name of the rate profile that says how long an iteration takes
+iterations  with        number > 0; with a duration and without a profile it is information only, 0 is unknown
+profile     profile     name of the rate profile that gives the seconds of an iteration
 id                      text, unique; else jobs are numbered from 1, in the order of the file
 weight                  number >= 0; an empty field is 1
 due                     on the clock of ``arrival``; an empty field is no due date
@@ -44,7 +44,7 @@ from optsched.io.traces.text_table import read_text_table
 from optsched.registry import check_known
 
 NEEDED = ("arrival", "gpus", "duration")
-# what logs call them, in lower case without other characters than letters; the likeliest first
+# names of columns in logs, in lower case and letters only; the likeliest first
 KNOWN_AS = {
     "arrival": "arrival arrivaltime submit submitted submittime submittedtime submittedat submission submissiontime "
     "submitat queued queuedat enqueued timestamp time",
@@ -76,12 +76,18 @@ _LIKE_A_DATE_TIME = "(?i)" + "|".join((*_DATES, r"^\d{8}T\d{4}"))
 
 @dialect("csv", takes_columns=True)
 def read(request: TraceRequest) -> TraceRead:
-    """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
+    """Your own log: any delimited file with a header row; map its columns with --columns arrival=NAME,gpus=NAME,....
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     rows = Rows(read_text_table(request.path, separator=None))
     columns = _columns(rows, request.columns)
     _require_numbers(rows, columns)
     text = rows.text(columns["arrival"], required=False)
-    # The clock that more of the fields are in; the others are then bad rows.
+    # Use the clock of most fields; the others are then bad rows.
     numbers = text.cast(pl.Float64, strict=False).is_not_null().sum()
     date_times = int(seconds_of_date_times(text).is_not_null().sum()) > int(numbers)
     arrival = _times(rows, columns["arrival"], date_times, required=True)
@@ -95,7 +101,7 @@ def read(request: TraceRequest) -> TraceRead:
         jobs["profile"] = rows.text(columns["profile"], required="duration" not in columns)
     if "id" in columns:
         jobs["id"] = rows.unique(columns["id"])
-    else:  # the first job is 1, whatever lines are above it in the file
+    else:  # the first job is 1, whatever its line in the file is
         jobs["id"] = pl.int_range(1, rows.count + 1, eager=True).cast(pl.String)
     for field in ("weight", "gpu_memory", "restart", "checkpoint"):
         if field in columns:
@@ -133,14 +139,20 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def guessed_columns(there: Sequence[str]) -> dict[str, str]:
-    """Field -> the column that is likely to be it, by its name; fields that no column looks like are left out."""
+    """Return the column that is likely to hold each field, by its name; fields without such a column are left out.
+
+    Parameters
+    ----------
+    there
+        Names of the columns.
+    """
     plain = {"".join(filter(str.isalpha, name.lower())): name for name in reversed(there)}
     found = {field: [plain[each] for each in names.split() if each in plain] for field, names in KNOWN_AS.items()}
     return {field: names[0] for field, names in found.items() if names}
 
 
 def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
-    """`InputError` where a column that must hold numbers, or times, holds none at all: another one is meant."""
+    """Raise `InputError` if a column that must hold numbers, or times, holds none at all: another one must be meant."""
 
     def holds_numbers(column: str) -> bool:
         return bool(rows.text(column, required=False).cast(pl.Float64, strict=False).is_finite().any())
@@ -150,10 +162,10 @@ def _require_numbers(rows: Rows, columns: Mapping[str, str]) -> None:
         if column is None or holds_numbers(column):
             continue
         text = rows.text(column, required=False).drop_nulls()
-        # what looks like a date-time is told by `_times`
+        # `_times` reports what looks like a date-time
         like = seconds_of_date_times(text).is_not_null() | text.str.contains(_LIKE_A_DATE_TIME)
         dates = field == "arrival" and like.any()
-        if len(text) > 1 and not dates:  # of one row it is the row that is told
+        if len(text) > 1 and not dates:  # if there is one row, the row is reported
             where = {"file": rows.file, "field": "columns", "value": f"{field}={column}"}
             legal = f"a column of numbers: {', '.join(filter(holds_numbers, rows.columns)) or 'there is none'}"
             raise InputError(f"the column holds no number, but words such as {text[0][:40]!r}", **where, legal=legal)

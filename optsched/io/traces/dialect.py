@@ -1,7 +1,7 @@
-"""What a dialect is: one function that turns a file into a table of jobs, filed under its name in `DIALECTS`.
+"""Dialects: functions that turn a file into a table of jobs, registered by name in `DIALECTS`.
 
 A dialect reads columns through `optsched.io.traces.rows.Rows`, which collects every bad row, and ends with `finish`,
-which checks the gangs against the cluster, cuts to the first jobs and says what was read.
+which checks the gangs against the cluster, cuts to the first jobs and records what was read.
 """
 
 from __future__ import annotations
@@ -31,16 +31,24 @@ CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
 
 @dataclass(frozen=True)
 class TraceRequest:
-    """What a reader is asked for.
+    """File and options for a reader.
 
     Parameters
     ----------
-    cluster : where the jobs are to run; None takes the one that the source brings (classical instances).
-    columns : for dialect ``csv``: which column of the file holds what, ``{"arrival": "submitted", ...}``.
-    skip_bad : leave bad rows out and count them instead of raising `RowErrors`.
-    fragment : what follows ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
-    limit : only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
-    dialect : the name of it; `Dialect.read` says it.
+    path
+        The file.
+    cluster
+        Cluster on which the jobs are to run; None takes the one that the source brings (classical instances).
+    columns
+        For dialect ``csv``: the column of each field, ``{"arrival": "submitted", ...}``.
+    skip_bad
+        Leave bad rows out and count them instead of raising `RowErrors`.
+    fragment
+        Text after ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
+    limit
+        Only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
+    dialect
+        Name of the dialect; `Dialect.read` sets it.
     """
 
     path: Path
@@ -52,7 +60,15 @@ class TraceRequest:
     dialect: str = ""
 
     def no_instance(self, field: str, legal: str) -> InputError:
-        """No fragment names an instance of the file, where it holds many; ``field``: how a fragment is written."""
+        """Return the error for a fragment that names no instance of a file with many.
+
+        Parameters
+        ----------
+        field
+            How a fragment is written.
+        legal
+            Text that says which fragments are legal.
+        """
         if self.fragment is None:
             return InputError("which instance of this file?", file=self.path, field=field, legal=legal)
         return InputError("no such instance", file=self.path, field=field, value=self.fragment, legal=legal)
@@ -60,8 +76,10 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """What a reader found: ``table`` has the columns of `optsched.problem.job_table.Job`; ``recipe`` says how it was
-    derived."""
+    """Result of a reader.
+
+    ``table`` has the columns of `optsched.problem.job_table.Job`; ``recipe`` records how it was derived.
+    """
 
     table: pl.DataFrame
     name: str
@@ -74,18 +92,24 @@ class TraceRead:
     scalings: Mapping[str, Scaling] = field(default_factory=dict)
 
     def instance(self) -> Instance:
-        """The instance; `InputError` when neither the source nor the request named a cluster."""
+        """Return the instance; `InputError` if neither the source nor the request named a cluster."""
         if self.cluster is None:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
         parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
         return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
 
 
-NOT_MODELLED = "not_modelled"  # in the parameters of a recipe
+NOT_MODELLED = "not_modelled"  # key in the parameters of a recipe
 
 
 def not_modelled(instance: Instance) -> list[str]:
-    """What the trace that an instance is made of says of its jobs, and no instance can: a line each, for people."""
+    """Return properties of an instance's trace that no instance can have, a line each, for people.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    """
     parameters = (instance.recipe or {}).get("parameters")
     lines = parameters.get(NOT_MODELLED) if isinstance(parameters, Mapping) else None
     return [str(line) for line in lines] if isinstance(lines, list) else []
@@ -96,10 +120,10 @@ Reader = Callable[[TraceRequest], TraceRead]
 
 @dataclass(frozen=True)
 class Dialect:
-    """One way to write a trace down.
+    """One format of traces.
 
-    ``header`` names the columns that a file of this dialect must have (empty: no header), ``fragment`` what is meant
-    by ``#...`` (empty: nothing), ``brings_cluster`` whether the source says where its jobs run, ``takes_columns``
+    ``header`` has the columns that a file of this dialect must have (empty: no header), ``fragment`` the meaning
+    of ``#...`` (empty: none), ``brings_cluster`` whether the source names the cluster of its jobs, ``takes_columns``
     whether the user names the columns.
     """
 
@@ -112,10 +136,22 @@ class Dialect:
     takes_columns: bool = False
 
     def read(self, path: str | os.PathLike[str], **asked: Any) -> TraceRead:
-        """Read a file; what may be ``asked`` are the parameters of `TraceRequest`.
+        """Read a file.
 
-        Raises `RowErrors`: every bad row at once, unless ``skip_bad``. `InputError`: no such file, another dialect, a
-        fragment that does not exist, or options that this dialect does not take.
+        Parameters
+        ----------
+        path
+            The file.
+        **asked
+            Options: the parameters of `TraceRequest`.
+
+        Raises
+        ------
+        RowErrors
+            With every bad row, unless ``skip_bad``.
+        InputError
+            If there is no such file, it is of another dialect, a fragment does not exist, or the dialect does not
+            take an option.
         """
         request = TraceRequest(Path(path), **asked)
         if request.columns and not self.takes_columns:
@@ -129,7 +165,18 @@ class Dialect:
 
 
 def whole_limit(limit: int | None) -> int | None:
-    """``limit`` as Python's integer; `InputError` unless it is None or an integer >= 1, numpy's included."""
+    """Return ``limit`` as Python's integer.
+
+    Parameters
+    ----------
+    limit
+        None or an integer >= 1, also of numpy.
+
+    Raises
+    ------
+    InputError
+        If the limit is another value.
+    """
     check_legal(limit is None or (is_whole(limit) and limit >= 1), "limit", limit, "an integer >= 1")
     return None if limit is None else int(limit)
 
@@ -138,9 +185,14 @@ DIALECTS: Registry[Dialect] = Registry("dialect", package="optsched.io.traces")
 
 
 def dialect(name: str, **said: Any) -> Callable[[Reader], Reader]:
-    """Decorator that files a reader under ``name``; the first line of its docstring becomes the summary.
+    """Decorate a reader to register it under ``name``; the first line of its docstring becomes the summary.
 
-    What else may be ``said``: ``header``, ``fragment``, ``brings_cluster`` and ``takes_columns`` of `Dialect`.
+    Parameters
+    ----------
+    name
+        Name of the dialect.
+    **said
+        ``header``, ``fragment``, ``brings_cluster`` and ``takes_columns`` of `Dialect`.
     """
 
     def add(reader: Reader) -> Reader:
@@ -152,9 +204,21 @@ def dialect(name: str, **said: Any) -> Callable[[Reader], Reader]:
 
 
 def require_header(rows: Rows, header: tuple[str, ...]) -> None:
-    """Stop unless the file has all columns of ``header`` and is not of a dialect that has them and more.
+    """Check that the file has all columns of ``header`` and is not of a dialect that has them and more.
 
-    The second rule keeps a file in other units out: a Muri file (milliseconds) has all columns of Tiresias (seconds).
+    The second rule rejects a file in other units: a Muri file (milliseconds) has all columns of Tiresias (seconds).
+
+    Parameters
+    ----------
+    rows
+        Rows of the file.
+    header
+        Columns of the dialect.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or the file is of another dialect.
     """
     fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(rows.columns)]
     rows.require(header, f"; they fit dialect {' or '.join(fitting)}" if fitting else "")
@@ -175,16 +239,35 @@ def finish(
     objective: str | None = None,
     optimum: dict[str, Any] | None = None,
 ) -> TraceRead:
-    """Judge limits, clocks and gangs, report or skip the bad rows, cut to ``limit``, and put the table together.
+    """Check limits, clocks and gangs, report or skip the bad rows, cut to ``limit``, and build the table.
 
     Parameters
     ----------
-    jobs : canonical columns, one value a row of the file; without ``id`` a job bears the number of its line.
-    fields : which column of the file each field is, for the report, where the series has neither its name nor the field's.
-    from_earliest : time columns that are counted from the earliest arrival of the legal rows.
-    notes : what else a reader must know to derive the instance again; goes into its recipe.
-    cluster, objective, optimum : what the source itself says. An optimum is dropped when the jobs or the cluster are
-        not the ones it was proven for.
+    request
+        The file and the options of the call.
+    rows
+        Rows of the file.
+    jobs
+        Canonical columns, one value a row of the file; without ``id`` the id of a job is the number of its line.
+    fields
+        Column of the file of each field, for the report, where the series has neither its name nor the field's.
+    from_earliest
+        Time columns that are counted from the earliest arrival of the legal rows.
+    notes
+        Further data with which the instance can be derived again; they go into its recipe.
+    cluster
+        Cluster of the source itself.
+    objective
+        Objective of the source itself.
+    optimum
+        Optimum of the source itself. It is dropped if the jobs or the cluster are not the ones it was proven for.
+
+    Raises
+    ------
+    RowErrors
+        With every bad row, unless they are skipped.
+    InputError
+        If no row is legal.
     """
     columns = dict(jobs)
     columns.setdefault("id", rows.line.cast(pl.String))
@@ -192,7 +275,7 @@ def finish(
     named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
     _require_one_clock(rows, columns, named, absolute=bool(from_earliest))
-    for name, wrong, limit, message in RULES:  # those that look at one field alone; names wait until the end
+    for name, wrong, limit, message in RULES:  # rules for one field alone; names are checked at the end
         of_file = name != "id" and named.get(name) in rows.columns
         if of_file and set(wrong.meta.root_names()) == {name}:
             rows.reject(table.select(wrong.fill_null(False)).to_series(), named[name], limit, message)
@@ -200,7 +283,7 @@ def finish(
     every = pl.Series([True]).new_from_index(0, rows.count)
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
-        all_told = request.limit is None and not request.skip_bad  # of rows that are bad already, too
+        all_told = request.limit is None and not request.skip_bad  # also rows that are bad already
         judged = every if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
     fitting = rows.good
@@ -235,7 +318,7 @@ def finish(
 
 
 def _require_one_clock(rows: Rows, jobs: Mapping[str, pl.Series], named: Mapping[str, str], *, absolute: bool) -> None:
-    """Arrivals that are not on the clock of most arrivals are bad rows, and so are due dates of the file that are not."""
+    """Reject rows whose arrival is not on the clock of most arrivals, and rows whose due date in the file is not."""
     arrival = jobs["arrival"].cast(pl.Float64)
     clock = OneClock.of(arrival, rows.good, absolute=absolute or are_unix_seconds(arrival))
     if clock is None:

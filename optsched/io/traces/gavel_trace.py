@@ -72,7 +72,13 @@ VARIANTS = {
 
 @dialect("gavel")
 def read(request: TraceRequest) -> TraceRead:
-    """Gavel: tab-separated without header, 10 columns (today), 6 or 7 (legacy), 9, or 12 (Shockwave)."""
+    """Gavel: tab-separated without header, 10 columns (today), 6 or 7 (legacy), 9, or 12 (Shockwave).
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     rows = Rows(read_text_table(request.path, separator="\t", names=VARIANTS))
     profile = rows.text("job_type")
     jobs = {
@@ -100,7 +106,7 @@ def read(request: TraceRequest) -> TraceRead:
 
 
 def _say_modes(read: TraceRead, rows: Rows) -> TraceRead:
-    """Jobs that change their batch size while they run: how many of those that were kept, by mode, in the recipe."""
+    """Record in the recipe, by mode, how many of the kept jobs change their batch size while they run."""
     kept = rows.line.cast(pl.String).is_in(read.table["id"].to_list())
     modes = Counter(rows.text("mode", required=False).filter(kept).fill_null("no mode").to_list())
     del modes[STATIC]

@@ -1,10 +1,10 @@
-"""Instances from recipes: `generate`, what a recipe is, and the parameters that recipes have.
+"""Instances from recipes: `generate`, the type of a recipe, and the parameters that recipes have.
 
-A recipe is one file in `optsched.io.traces.recipes`, or a function of one, that files itself in `RECIPES`: named, typed
-parameters, and how jobs are drawn from a seeded generator. Every instance says how it was made: ``instance.recipe`` holds
-the name of the recipe, the seed and all parameters, and ``generate(recipe["name"], recipe["seed"], **recipe["parameters"])``
-gives the same instance again, bit for bit with the same numpy (`numpy.random.Generator` over PCG64; numpy may change how it
-turns bits into variates).
+A recipe is one file in `optsched.io.traces.recipes`, or a function of one, that registers itself in `RECIPES`: named, typed
+parameters, and a function that draws jobs from a seeded generator. Every instance records how it was made:
+``instance.recipe`` has the name of the recipe, the seed and all parameters, and
+``generate(recipe["name"], recipe["seed"], **recipe["parameters"])`` gives the same instance again, bit for bit with the
+same numpy (`numpy.random.Generator` over PCG64; numpy may change how it turns bits into variates).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optsched.registry import Registry, check_known
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: ``parse`` takes a typed value or its text and raises ValueError when it is not ``legal``."""
+    """One parameter: ``parse`` takes a typed value or its text and raises ValueError if it is not ``legal``."""
 
     default: Any
     legal: str
@@ -37,7 +37,22 @@ class Parameter:
     parse: Callable[[Any], Any]
 
     def resolve(self, recipe: str, name: str, value: Any) -> Any:
-        """The typed value; `InputError` naming recipe, parameter, value and what is legal."""
+        """Return the typed value.
+
+        Parameters
+        ----------
+        recipe
+            Name of the recipe.
+        name
+            Name of the parameter.
+        value
+            The value, typed or as text; None: the default.
+
+        Raises
+        ------
+        InputError
+            If the value is not legal; the message names recipe, parameter, value and legal values.
+        """
         if value is None:
             return None if self.default is None else self.parse(self.default)
         try:
@@ -49,7 +64,19 @@ class Parameter:
 
 
 def integer(default: int | None, meaning: str, *, least: int = 1, most: int = 10**8) -> Parameter:
-    """An integer from ``least`` to ``most``."""
+    """Return a parameter that is an integer from ``least`` to ``most``.
+
+    Parameters
+    ----------
+    default
+        Default value; None: none.
+    meaning
+        Meaning in a few words.
+    least
+        Least value.
+    most
+        Largest value.
+    """
 
     def parse(value: Any) -> int:
         number = float(value)
@@ -91,7 +118,17 @@ gangs = _maker("a law of GPU counts", lambda text: gang_law(str(text)), "law of 
 
 
 def choice(default: str, options: tuple[str, ...], meaning: str) -> Parameter:
-    """One of a few words."""
+    """Return a parameter that is one of a few words.
+
+    Parameters
+    ----------
+    default
+        Default value.
+    options
+        The words.
+    meaning
+        Meaning in a few words.
+    """
 
     def parse(value: Any) -> str:
         if value not in options:
@@ -102,10 +139,12 @@ def choice(default: str, options: tuple[str, ...], meaning: str) -> Parameter:
 
 
 class Draw:
-    """What a recipe drew: columns of `optsched.problem.job_table.Job` but the ids (jobs are numbered from 1), and the rest.
+    """Jobs that a recipe drew, and the other parts of their instance.
 
-    ``derived`` holds numbers that follow from the parameters and that a reader will ask for (say, the mean gap); ``speeds``
-    what else the `Instance` is given: ``profiles`` and the like that the jobs name, ``contention``, ``interference``.
+    ``table`` has columns of `optsched.problem.job_table.Job` but the ids (jobs are numbered from 1).
+
+    ``derived`` has numbers that follow from the parameters and that matter to a reader (say, the mean gap); ``speeds``
+    has further arguments of the `Instance`: ``profiles`` and the like that the jobs name, ``contention``, ``interference``.
     """
 
     def __init__(
@@ -135,7 +174,18 @@ class Recipe:
     draw: Drawing
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Typed values of all parameters, defaults filled in; `InputError` for unknown names and illegal values."""
+        """Return typed values of all parameters, defaults filled in.
+
+        Parameters
+        ----------
+        given
+            Given values by name, typed or as text.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown or a value is not legal.
+        """
         named = {key.replace("-", "_"): value for key, value in given.items()}
         for key in named:
             check_known(key, self.parameters, "parameter", f"recipe {self.name} has no such parameter", field=key)
@@ -150,7 +200,15 @@ RECIPES: Registry[Recipe] = Registry(
 
 
 def recipe(name: str, **parameters: Parameter) -> Callable[[Drawing], Drawing]:
-    """Decorator that files a drawing function under ``name``; the first line of its docstring becomes the summary."""
+    """Decorate a drawing function to register it under ``name``; the first line of its docstring becomes the summary.
+
+    Parameters
+    ----------
+    name
+        Name of the recipe.
+    **parameters
+        Parameters of the recipe, by name.
+    """
 
     def add(draw: Drawing) -> Drawing:
         summary = (draw.__doc__ or "").strip().partition("\n")[0]
@@ -161,10 +219,17 @@ def recipe(name: str, **parameters: Parameter) -> Callable[[Drawing], Drawing]:
 
 
 def in_proportion(jobs: int, counts: Mapping[T, int]) -> list[T]:
-    """Keys of ``counts``, in its order: job k = 0 .. jobs-1 has the one at the place (k + 1/2) / jobs of the counts.
+    """Return keys of ``counts`` in its order: job k = 0 .. jobs-1 has the one at the place (k + 1/2) / jobs of the counts.
 
-    So that of sum(counts) jobs exactly counts[key] get a key, and of any other number at most one more or less than their
-    share. Whole numbers throughout; O(jobs log len(counts)).
+    Hence of sum(counts) jobs exactly counts[key] get a key, and of any other number at most one more or less than their
+    share. It uses whole numbers throughout. O(jobs log len(counts)).
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs.
+    counts
+        Count of every key.
     """
     upper, keys = np.cumsum(np.array(list(counts.values()), dtype=np.int64)), list(counts)
     place = (2 * np.arange(jobs, dtype=np.int64) + 1) * upper[-1]  # (k + 1/2) / jobs, times 2 jobs and all counts
@@ -172,17 +237,26 @@ def in_proportion(jobs: int, counts: Mapping[T, int]) -> list[T]:
 
 
 def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
-    """An instance of a recipe (`RECIPES.names()`).
-
-    Parameters
-    ----------
-    seed : integer >= 0; the same seed and parameters give the same instance.
-    parameters : those of the recipe, typed or as text; ``None`` means the default.
-
-    Raises `InputError`: unknown recipe or parameter (with near matches), or a value that is invalid.
+    """Return an instance of a recipe.
 
     Complexity: O(n), vectorised; a million jobs take about a second.
 
+    Parameters
+    ----------
+    recipe
+        Name of the recipe (`RECIPES.names()`).
+    seed
+        Integer >= 0; the same seed and parameters give the same instance.
+    **parameters
+        Parameters of the recipe, typed or as text; ``None`` means the default.
+
+    Raises
+    ------
+    InputError
+        If recipe or parameter is unknown (with near matches), or a value is invalid.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.generate("rigid", seed=1, jobs=6)
     Instance('rigid-1', 6 jobs, 1x8)
@@ -205,14 +279,27 @@ def generate(recipe: str, seed: int = 0, **parameters: Any) -> Instance:
 
 
 def _shown(value: Any) -> Any:
-    """A parameter as it stands in a recipe record: laws and clusters in their text form, which `resolve` reads back."""
+    """Return a parameter as in a recipe record: laws and clusters in their text form, which `resolve` reads back."""
     if isinstance(value, DurationLaw | GangLaw):
         return value.text
     return value.spec if isinstance(value, Cluster) else value
 
 
 def settings(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """``["jobs=10", "gap=5"]`` as a mapping; `InputError` for a text without ``=`` or a key given twice."""
+    """Return ``["jobs=10", "gap=5"]`` as a mapping.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    option
+        Name of the option, for errors.
+
+    Raises
+    ------
+    InputError
+        If a text has no ``=``, or a key is given twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

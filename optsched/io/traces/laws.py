@@ -42,7 +42,7 @@ from optsched.registry import near_matches
 Sampler = Callable[[np.random.Generator, int], Floats]
 MeanAndDraw = tuple[float, Sampler]
 
-DURATION = "law of durations"  # how messages call the two kinds
+DURATION = "law of durations"  # names of the two kinds in messages
 GANG = "law of GPU counts"
 
 PHILLY_GPUS = {1: 76627, 2: 1818, 4: 1870, 8: 1643, 12: 7, 16: 199, 24: 7, 32: 67, 64: 6, 128: 3}
@@ -74,12 +74,31 @@ class GangLaw:
         return float(self.counts @ self.shares)
 
     def draw(self, rng: np.random.Generator, n: int) -> Ints:
-        """Independent counts, i64[n]."""
+        """Draw independent counts, i64[n].
+
+        Parameters
+        ----------
+        rng
+            Random generator.
+        n
+            Number of counts.
+        """
         upper = np.cumsum(self.shares)
         return self.counts[np.searchsorted(upper / upper[-1], rng.random(n), side="right")]
 
     def at_most(self, gpus: int) -> GangLaw:
-        """The law given that the gang fits on ``gpus`` GPUs; `InputError` when it never does."""
+        """Return the law under the condition that the gang fits.
+
+        Parameters
+        ----------
+        gpus
+            Number of GPUs.
+
+        Raises
+        ------
+        InputError
+            If no gang fits.
+        """
         fits = self.counts <= gpus
         if not fits.any():
             legal = f"a law with counts <= {gpus}, the cluster's GPUs"
@@ -88,7 +107,18 @@ class GangLaw:
 
 
 def duration_law(text: str) -> DurationLaw:
-    """The law that ``text`` names; `InputError` with near matches when there is none."""
+    """Return the law of durations that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        The law, ``NAME[:key=value,...]``.
+
+    Raises
+    ------
+    InputError
+        If there is no such law; the message has near matches.
+    """
     name, given = _parse(text, DURATION, list(_DURATIONS))
     keys, build = _DURATIONS[name]
     values = _values(text, DURATION, keys, given)
@@ -100,7 +130,18 @@ def duration_law(text: str) -> DurationLaw:
 
 
 def gang_law(text: str) -> GangLaw:
-    """The law of GPU counts that ``text`` names; `InputError` with near matches when there is none."""
+    """Return the law of GPU counts that ``text`` names.
+
+    Parameters
+    ----------
+    text
+        The law, ``NAME[:key=value,...]``.
+
+    Raises
+    ------
+    InputError
+        If there is no such law; the message has near matches.
+    """
     name, given = _parse(text, GANG, ["weights", "uniform", "constant", *_NAMED_GANGS])
     if name in _NAMED_GANGS:
         _values(text, GANG, {}, given)
@@ -134,7 +175,7 @@ def _lognormal(text: str, mean: float, sigma: float) -> MeanAndDraw:
 
 def _exponential(text: str, mean: float) -> MeanAndDraw:
     _demand(text, mean > 0, "mean > 0")
-    # uniform on (0, 1): a duration of exactly 0 would be no job
+    # uniform on (0, 1), because a duration must not be 0
     return mean, lambda rng, n: -mean * np.log1p(-np.maximum(rng.random(n), 2.0**-54))
 
 

@@ -1,6 +1,7 @@
-"""Speeds for a trace that only names models: the throughput table that its jobs run at, with gaps filled and reported.
+"""Speeds for traces that name models: throughput tables, with gaps filled and reported, and scaling profiles.
 
-Speeds for a trace that names applications and batch sizes: the scaling profiles that its jobs run at.
+A trace that only names models gets the throughput table at which its jobs run. A trace that names applications and batch
+sizes gets the scaling profiles at which its jobs run.
 """
 
 from __future__ import annotations
@@ -32,16 +33,34 @@ def with_speeds(
     field: str = "job_type",
     skip_bad: bool = False,
 ) -> TraceRead:
-    """``read`` with the throughputs of its jobs on its cluster; unchanged where no job needs any.
+    """Return ``read`` with the throughputs of its jobs on its cluster; unchanged if no job needs any.
 
     Parameters
     ----------
-    table : None takes the built-in table where it knows all models and the cluster names GPU types that it can be scaled to.
-    strict : refuses rates that were not measured. ``say`` hears, once a rule, what was derived.
-    others : names of stage profiles, which are no models; ``field``: what a row calls its model.
+    read
+        The trace.
+    table
+        Throughput table. None takes the built-in table if it has all models and the cluster names GPU types to
+        which it can be scaled.
+    file
+        Name of the file, for errors.
+    strict
+        Reject rates that were not measured.
+    say
+        Function that gets one line for each rule by which a rate was derived.
+    others
+        Names of stage profiles, which are no models.
+    field
+        Name of the column of models, for errors.
+    skip_bad
+        Leave out and count jobs whose model is not in the table.
 
-    Raises `RowErrors`: every job whose model the table does not know (``skip_bad``: such rows are left out and counted);
-    `InputError`: a model that runs on no GPU type of the cluster; with ``strict`` a rate that is not in the table.
+    Raises
+    ------
+    RowErrors
+        With every job whose model is not in the table, unless ``skip_bad``.
+    InputError
+        If a model runs on no GPU type of the cluster; with ``strict`` if a rate is not in the table.
     """
     cluster, no_models = read.cluster, sorted({*others, *read.scalings})
     needs = _needy(read, no_models)
@@ -68,10 +87,21 @@ def with_speeds(
 
 
 def moved(instance: Instance, cluster: Cluster, *, strict: bool, say: Say | None) -> Instance:
-    """``instance`` on another cluster.
+    """Return an instance on another cluster.
 
-    Jobs at a throughput table run on GPU types that it does not know, and whose peak is known, at rates scaled as for a
-    trace (unless ``strict``); types without a rate that the table does know stay closed to them.
+    Jobs with a throughput table run on GPU types that the table does not have, and whose peak is known, at rates scaled
+    as for a trace (unless ``strict``). Types that the table has without a rate stay closed to them.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    cluster
+        The new cluster.
+    strict
+        Scale no rates.
+    say
+        Function that gets one line for each rule by which a rate was derived.
     """
     table = instance.throughputs
     if table is None or strict:
@@ -86,7 +116,7 @@ def moved(instance: Instance, cluster: Cluster, *, strict: bool, say: Say | None
 
 
 def _needy(read: TraceRead, no_models: list[str]) -> pl.DataFrame:
-    # The jobs whose speed a table must say, with their positions.
+    # The jobs whose speed a table must give, with their positions.
     table = read.table.with_row_index("__row")
     if "profile" not in table.columns:
         return table.head(0)
@@ -96,7 +126,7 @@ def _needy(read: TraceRead, no_models: list[str]) -> pl.DataFrame:
 
 def _problems(read: TraceRead, unknown: pl.DataFrame, table: Throughputs, field: str) -> list[RowProblem]:
     legal = sorted(table.job_types)
-    lines = read.recipe.get("name") == "gavel"  # there a job bears the number of its line
+    lines = read.recipe.get("name") == "gavel"  # there the id of a job is the number of its line
     return [
         RowProblem(
             int(job) if lines else row + 1, field, name, near_matches(name, legal, kind="model"), "unknown model"
@@ -112,13 +142,26 @@ def with_scalings(
     *,
     say: Say | None = None,
 ) -> TraceRead:
-    """``read`` with scaling profiles for its jobs that state a batch size and iterations, by their ``model``.
+    """Return ``read`` with scaling profiles for its jobs that state a batch size and iterations, by their ``model``.
 
-    Their ``profile`` becomes the name of the application. Jobs whose application no profile knows stay as they are; the
-    rest of the table too. ``scalings``: None takes the built-in ones (`optsched.speeds.scaling_files`), and ``say``
-    hears that the measurements themselves were not used.
+    Their ``profile`` becomes the name of the application. Jobs whose application has no profile stay unchanged, and so does
+    the rest of the table.
 
-    Raises `InputError`: ``scalings`` are given, and know no application of the trace.
+    Parameters
+    ----------
+    read
+        The trace.
+    scalings
+        Scaling profiles by application; None: the built-in ones (`optsched.speeds.scaling_files`).
+    file
+        Name of the file, for errors.
+    say
+        Function that gets a line if the built-in profiles are used, and not measurements.
+
+    Raises
+    ------
+    InputError
+        If ``scalings`` are given, and have no application of the trace.
     """
     table = read.table
     needed = {"model", "batch_size", "iterations"}

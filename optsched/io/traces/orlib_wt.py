@@ -35,18 +35,25 @@ from optsched.problem.cluster import Cluster
 
 OBJECTIVE = "total_weighted_tardiness"
 FIELDS = ("p", "w", "d")
-UNSOLVED = {40: {19}, 50: {11, 12, 14, 19, 36, 44, 66, 87, 88, 111}}  # to OR-Library, of its own files of optima
+# unsolved instances according to OR-Library, in its own files of optima
+UNSOLVED = {40: {19}, 50: {11, 12, 14, 19, 36, 44, 66, 87, 88, 111}}
 
 
 @dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True)
 def read(request: TraceRequest) -> TraceRead:
-    """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40."""
+    """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     text, digest = read_utf8(request.path)
     if request.fragment is None:
         raise request.no_instance("#k", "#k, k an integer from 1")
     numbers = text.split()
     part, _, size = request.fragment.partition(",")
-    # n is nowhere in the file, and a wrong one reads other instances without a word: it is never guessed.
+    # The file does not contain n, and a wrong n reads other instances without an error. So n is never guessed.
     named = re.search(r"wt(\d+)", request.path.stem, re.ASCII)
     found = re.fullmatch(r"n=([1-9]\d{0,8})", size, re.ASCII) if size else named
     if found is None or int(found[1]) == 0:

@@ -36,7 +36,13 @@ EXPECTED = f"the Pollux artifact's philly.csv ({','.join(HEADER)}); of Microsoft
 
 @dialect("philly", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
-    """Microsoft Philly as in the Pollux artifact: timestamp,duration,num_gpus,gpu_time,cluster."""
+    """Microsoft Philly as in the Pollux artifact: timestamp,duration,num_gpus,gpu_time,cluster.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     rows = Rows(read_text_table(request.path, expected=EXPECTED))
     require_header(rows, HEADER)
     jobs = {

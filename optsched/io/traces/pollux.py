@@ -44,7 +44,13 @@ ITERATIONS_FILE = "iterations.csv"
 
 @dialect("pollux", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
-    """Pollux: name,time,application,num_replicas,batch_size, with iterations.csv in the same folder."""
+    """Pollux: name,time,application,num_replicas,batch_size, with iterations.csv in the same folder.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     rows = Rows(read_text_table(request.path))
     require_header(rows, HEADER)
     application = rows.text("application")

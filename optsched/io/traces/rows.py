@@ -1,7 +1,7 @@
-"""Checks on the columns of a text table: every bad row of a file is found, none of them one by one.
+"""Checks on the columns of a text table; they find every bad row of a file, without a loop over rows.
 
 A check returns the parsed column (null where the text is invalid) and remembers the rows that fail, with the first
-problem of each field: line, field, value and what would be legal.
+problem of each field: line, field, value and legal values.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.io.traces.text_table import TextTable
 from optsched.problem.cluster import Cluster
 
-EXACT_INTEGERS = 2.0**53  # beyond, float64 no longer tells neighbouring integers apart
-SHOWN = 40  # characters of a column name in a message; a file without header has whole commands there
+EXACT_INTEGERS = 2.0**53  # beyond this float64 does not separate neighbouring integers
+SHOWN = 40  # characters of a column name in a message; in a file without header a name may be a whole command
 DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
 _ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
 _ZONED = r":\d{2}.*" + _ZONE
 
 
 class Rows:
-    """The rows of one file and what is wrong with them.
+    """Rows of one file and their problems.
 
     ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
-    bool[rows]: which have passed every check so far.
+    bool[rows]: those that have passed every check so far.
     """
 
     def __init__(self, table: TextTable) -> None:
@@ -35,12 +35,25 @@ class Rows:
         self._problems = list({problem.row: problem for problem in table.problems}.values())
         self.good = ~self.line.is_in([problem.row for problem in self._problems])
         self._read = self.good  # rows that have fields
-        self._told: dict[str, pl.Series] = {}  # of a field the rows in which it is bad
-        self._clock: tuple[bool, str] | None = None  # have date-times an offset, and what is legal then
-        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must differ
+        self._told: dict[str, pl.Series] = {}  # field -> the rows in which it is bad
+        self._clock: tuple[bool, str] | None = None  # whether date-times have an offset, and the legal text then
+        self._names: tuple[str, pl.Series] | None = None  # the field whose texts must be unique
 
     def require(self, wanted: Sequence[str], hint: str = "") -> None:
-        """`InputError` that names what is there and what is missing, unless all ``wanted`` columns exist."""
+        """Check that all wanted columns exist.
+
+        Parameters
+        ----------
+        wanted
+            Names of the columns.
+        hint
+            Text to add to the error.
+
+        Raises
+        ------
+        InputError
+            If a column is missing; the message names the existing and the missing ones.
+        """
         missing = [name for name in wanted if name not in self.columns]
         if missing:
             there = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in self.columns)
@@ -48,9 +61,20 @@ class Rows:
             raise InputError(said, file=self.file, field="columns", legal=f"a header with {', '.join(wanted)}")
 
     def reject(self, wrong: pl.Series, field: str, legal: str | pl.Series, message: str = "invalid") -> None:
-        """Mark rows as bad; ``wrong`` is bool[rows] (null counts as wrong), ``legal`` one text or one a row.
+        """Mark rows as bad.
 
-        Of a field that is bad already nothing more is told, nor where null may follow from another field that is bad.
+        Nothing more is reported for a field that is bad already, nor where null may follow from another field that is bad.
+
+        Parameters
+        ----------
+        wrong
+            The bad rows, bool[rows]; null counts as wrong.
+        field
+            Name of the column.
+        legal
+            One text, or one for each row, that says which values are legal.
+        message
+            Message of the problem.
         """
         told = self._told.get(field, ~self._read)
         wrong = (wrong.fill_null(False) & self._read & ~told) | (wrong.is_null() & self.good)
@@ -66,12 +90,28 @@ class Rows:
         ]
 
     def place(self, field: str, position: int) -> str:
-        """A value as it stands, and the row: of the ``position``-th row read."""
+        """Return a value as in the file, and its row.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        position
+            Position of the row among the rows read.
+        """
         text = f"{self._fields[field][position]!r} " if field in self.columns else ""
         return f"{text}(row {self.line[position]})"
 
     def text(self, field: str, *, required: bool = True) -> pl.Series:
-        """Text without surrounding blanks; null where it is empty, which is bad only when ``required``."""
+        """Return text without surrounding blanks; null where it is empty.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        required
+            Empty fields are bad.
+        """
         text = self._fields[field].str.strip_chars().to_frame()
         stripped = text.select(pl.when(pl.col(field) != "").then(pl.col(field)).alias(field))[field]
         if required:
@@ -89,7 +129,25 @@ class Rows:
         legal: str | pl.Series | None = None,
         required: bool = True,
     ) -> pl.Series:
-        """Finite numbers, f64[rows]; ``least`` <= x, ``above`` < x < ``below``, ``whole``: an integer below 2^53."""
+        """Return finite numbers, f64[rows].
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        least
+            Least legal number.
+        above
+            Legal numbers are larger than this.
+        below
+            Legal numbers are smaller than this.
+        whole
+            Only integers below 2^53 are legal.
+        legal
+            One text, or one for each row, that says which values are legal; None: made from the limits.
+        required
+            Empty fields are bad.
+        """
         kind = "an integer" if whole else "a finite number"
         bound = f" >= {least:g}" if least is not None else f" > {above:g}" if above is not None else ""
         expected = kind + bound if legal is None else legal
@@ -111,27 +169,61 @@ class Rows:
         return number.to_frame().select(pl.when(~wrong).then(pl.col(field)).alias(field))[field]
 
     def count_for_information(self, field: str) -> pl.Series:
-        """Finite numbers >= 0 that nothing reads, f64[rows]; 0 says nothing and becomes null."""
+        """Return finite numbers >= 0 that serve as information only, f64[rows]; 0 means unknown and becomes null.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
         number = self.number(field, least=0)
         return number.to_frame().select(pl.when(pl.col(field) > 0).then(pl.col(field)).alias(field))[field]
 
     def positive(self, field: str) -> pl.Series:
-        """Finite numbers > 0, f64[rows]."""
+        """Return finite numbers > 0, f64[rows].
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
         return self.number(field, above=0)
 
     def non_negative(self, field: str) -> pl.Series:
-        """Finite numbers >= 0, f64[rows]."""
+        """Return finite numbers >= 0, f64[rows].
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
         return self.number(field, least=0)
 
     def gang(self, field: str) -> pl.Series:
-        """Integers >= 1, i64[rows]."""
+        """Return integers >= 1, i64[rows].
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
         return self.number(field, least=1, whole=True).cast(pl.Int64)
 
     def date_times(self, field: str, *, legal: str | pl.Series = DATE_TIME_LEGAL, required: bool = True) -> pl.Series:
-        """ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none is read as UTC.
+        """Return ISO date-times as seconds since 1970, f64[rows]; an offset such as +02:00 or Z counts, none means UTC.
 
-        All of a file have an offset or none has: as most of the first column that is read, the others are bad rows.
-        A local clock without offset repeats or skips an hour when summer time changes; nothing here can tell.
+        All date-times of a file have an offset or none has: most of the first column that is read decide, the others
+        are bad rows. A local clock without offset repeats or skips an hour when summer time changes; this cannot be
+        detected.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        legal
+            One text, or one for each row, that says which values are legal.
+        required
+            Empty fields are bad.
         """
         text = self.text(field, required=False)
         if required:
@@ -150,12 +242,21 @@ class Rows:
         return seconds
 
     def unique(self, field: str) -> pl.Series:
-        """Names that are not empty, String[rows]; see `reject_duplicates`."""
+        """Return names that are not empty, String[rows]; `reject_duplicates` checks them.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
         self._names = field, self.text(field)
         return self._names[1]
 
     def reject_duplicates(self) -> None:
-        """Later rows with a name of `unique` that a good row has are bad. Called last: bad rows own no names."""
+        """Reject later rows with a name of `unique` that a good row has.
+
+        Call it last, because names of bad rows do not count.
+        """
         field, names = self._names or ("", self.line)
         if names.filter(self.good).is_duplicated().any():
             seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self.good.alias("good")])
@@ -164,7 +265,21 @@ class Rows:
             self.reject(self.line > first, field, legal, "duplicate id")
 
     def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
-        """Gangs that the cluster can never hold are bad rows, looking only at the rows ``where``."""
+        """Reject rows with gangs that the cluster can never hold.
+
+        Parameters
+        ----------
+        gpus
+            GPUs of every job, i64[rows].
+        field
+            Name of the column.
+        cluster
+            The cluster.
+        memory
+            Bytes that every job needs on each GPU, f64[rows]; null: any GPU.
+        where
+            Rows to check, bool[rows].
+        """
         offered = offered_gpus(cluster, memory)
         most = pl.format(f"at most {{}}, the GPUs of {cluster.spec}", offered)
         with_memory = pl.format("{} with enough memory", most)
@@ -173,13 +288,19 @@ class Rows:
         self.reject(wide, field, legal, "the gang is larger than the cluster")
 
     def raise_problems(self) -> None:
-        """`RowErrors` with every bad row, in the order of the file, when there is one."""
+        """Raise `RowErrors` with every bad row, in the order of the file, if there is one."""
         if self._problems:
             raise RowErrors(self.file, sorted(self._problems, key=lambda problem: problem.row), self.count)
 
 
 def seconds_of_date_times(text: pl.Series) -> pl.Series:
-    """Seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``)."""
+    """Return seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``).
+
+    Parameters
+    ----------
+    text
+        The texts.
+    """
     frame = text.alias("text").to_frame().with_columns(pl.col("text").str.replace("T", " ", literal=True))
     zone = pl.col("text").str.contains(_ZONED)
     moment = pl.when(zone).then(pl.col("text").str.replace(_ZONE, "")).otherwise(pl.col("text")).str.strip_chars()
@@ -197,7 +318,15 @@ def seconds_of_date_times(text: pl.Series) -> pl.Series:
 
 
 def offered_gpus(cluster: Cluster, memory: pl.Series) -> pl.Series:
-    """GPUs of the cluster that have the memory each job needs (null: any), i64."""
+    """Return the number of GPUs of the cluster with the memory that each job needs, i64.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    memory
+        Bytes that every job needs on each GPU; null: any GPU.
+    """
     whole = pl.Series("offered", [cluster.gpus], dtype=pl.Int64).new_from_index(0, len(memory))
     limited = [group for group in cluster.nodes if group.gpu_memory is not None]
     for group in limited:

@@ -1,4 +1,4 @@
-"""The parameter ``xi`` of recipes whose jobs may share GPUs: a number, a law, or a measured table."""
+"""Parameter ``xi`` of recipes whose jobs may share GPUs: a number, a law, or a measured table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ EXCESS = 0.5  # mean of xi - 1
 
 
 def slowdowns(default: str, *words: str) -> Parameter:
-    """A number >= 1 for every pair, ``exp``: xi = 1 + Exp(0.5) for every ordered pair of kinds, or one of ``words``."""
+    """Return the parameter: a number >= 1 for every pair, ``exp``, or one of ``words``.
+
+    ``exp`` means xi = 1 + Exp(0.5) for every ordered pair of kinds.
+
+    Parameters
+    ----------
+    default
+        Default value.
+    *words
+        Further legal words.
+    """
     named = (EXPONENTIAL, *words)
 
     def parse(value: object) -> float | str:
@@ -36,7 +46,19 @@ def interference_of(
     rng: np.random.Generator,
     tables: Mapping[str, Interference] = MappingProxyType({}),
 ) -> Interference:
-    """What a value of the parameter means for jobs of these kinds; ``tables``: what its other words mean."""
+    """Return the interference that a value of the parameter means for jobs of the given kinds.
+
+    Parameters
+    ----------
+    xi
+        Value of the parameter.
+    kinds
+        Kinds of the jobs.
+    rng
+        Random generator.
+    tables
+        Meaning of the further words.
+    """
     if isinstance(xi, float):
         return Interference(xi)
     if xi == EXPONENTIAL:

@@ -1,4 +1,4 @@
-"""A text file as a table of strings that knows the line number of every row.
+"""Text files as tables of strings, with the line number of every row.
 
 Every reader of traces starts here: bytes -> UTF-8 text -> lines -> fields, without a Python loop over rows. Nothing
 is interpreted yet; `optsched.io.traces.rows` does that. Accepted: a UTF-8 byte order mark, CRLF, blank lines and a last
@@ -37,13 +37,34 @@ class TextTable:
 
     @classmethod
     def of_jobs(cls, file: str, columns: Mapping[str, Sequence[str]], sha256: str) -> TextTable:
-        """Columns of equal length that are no lines of the file: rows are counted from 1."""
+        """Return a table of columns that are no lines of the file: rows are counted from 1.
+
+        Parameters
+        ----------
+        file
+            Name of the file.
+        columns
+            Values of each column, all of equal length.
+        sha256
+            Digest of the file.
+        """
         fields = pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns.items()})
         return cls(file, fields, pl.Series("line", range(1, fields.height + 1), dtype=pl.Int64), (), sha256)
 
 
 def read_utf8(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """As `read_text`, of a file of which nothing can be skipped: `InputError` that names the first line not in UTF-8."""
+    """Read text as `read_text`, from a file of which nothing can be skipped.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If a line is not UTF-8; the message names the first one.
+    """
     text, not_utf8, digest = read_text(path)
     if not_utf8:
         raise InputError("not UTF-8", file=path, row=not_utf8[0], legal="UTF-8 text")
@@ -51,11 +72,19 @@ def read_utf8(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
-    """Text of a file with ``\\n`` line ends, the line numbers that are not UTF-8, and sha256 of the bytes.
+    r"""Return the text of a file with ``\n`` line ends, the line numbers that are not UTF-8, and sha256 of the bytes.
 
-    Undecodable bytes become U+FFFD, so that the rest of the file can still be read and judged.
+    Bytes that are not UTF-8 become U+FFFD, so that the rest of the file can still be read and checked.
 
-    Raises `InputError` when the file is missing, cannot be read, is empty, or is not text at all.
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, cannot be read, is empty, or is not text.
     """
     raw = read_bytes(path, LONGEST)
     digest = hashlib.sha256(raw).hexdigest()
@@ -83,13 +112,21 @@ def read_text_table(
 
     Parameters
     ----------
-    separator : between fields; None takes the likeliest of ``, ; tab |`` from the first line.
-    names : for files without header: the column names by number of columns (the number most rows have decides).
-        Such files know no quotes. None: the first line is the header.
-    expected : what a user who gives JSON should give instead.
+    path
+        The file.
+    separator
+        Separator between fields; None takes the likeliest of ``, ; tab |`` from the first line.
+    names
+        For files without header: the column names by number of columns (most rows decide). Such files have no
+        quotes. None: the first line is the header.
+    expected
+        Text of the format that a user who gives JSON should give instead.
 
-    Raises `InputError`: missing, empty or binary file, or JSON; a header that names a column twice; a number of columns
-    nobody knows.
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, binary or JSON, if a header names a column twice, or if the number of columns
+        is unknown.
     """
     text, not_utf8, digest = read_text(path)
     if text.lstrip().startswith(("[", "{")):
@@ -101,7 +138,7 @@ def read_text_table(
         line, width, fields = _split_quoted(path, text, separator)
     else:
         line, width, fields = _split_plain(text, separator)
-    if not fields.height:  # blank to people, though not to bytes
+    if not fields.height:  # the file has only blanks
         raise InputError("the file is empty", file=path, legal="at least one row")
     if names is None:
         header = [str(name).strip() for name in fields.row(0)[: width[0]]]
@@ -122,7 +159,7 @@ def read_text_table(
         RowProblem(row, "columns", count, f"{len(header)} fields a row", "wrong number of fields")
         for row, count in zip(line.filter(width != len(header)), width.filter(width != len(header)), strict=True)
     ]
-    # of the header, and of the inside of a quoted record, nothing can be skipped
+    # a bad header, or a bad line inside a quoted record, cannot be skipped
     for row in sorted(set(not_utf8) - set(line.to_list())) if not_utf8 else ():
         raise InputError("not UTF-8", file=path, row=row, legal="UTF-8 text")
     problems += [RowProblem(row, "bytes", "?", "UTF-8 text", "not UTF-8") for row in not_utf8]
@@ -140,7 +177,7 @@ _SWF_HEADER = re.compile(
 
 
 def _refuse_swf(path: str | os.PathLike[str], text: str) -> None:
-    """The Standard Workload Format: comments that begin with a semicolon, then rows of at least 18 numbers and blanks."""
+    """Reject the Standard Workload Format: comments after semicolons, then rows of at least 18 numbers and blanks."""
     comments = False
     for line in io.StringIO(text):
         fields = line.split(maxsplit=SWF_COLUMNS)
@@ -169,7 +206,7 @@ def _split_plain(text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.Da
 
 
 def _split_quoted(path: str | os.PathLike[str], text: str, separator: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
-    # Quotes may hide separators and line ends, so the standard library's parser takes the records apart.
+    # Quotes may hide separators and line ends, so the standard library's parser splits the records.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     records: list[list[str]] = []
     lines: list[int] = []

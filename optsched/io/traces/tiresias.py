@@ -34,12 +34,28 @@ HEADER = ("job_id", "num_gpu", "submit_time", "iterations", "model_name", "durat
 
 @dialect("tiresias", header=HEADER)
 def read(request: TraceRequest) -> TraceRead:
-    """Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration,interval."""
+    """Tiresias: job_id,num_gpu,submit_time,iterations,model_name,duration,interval.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     return read_jobs(request, HEADER)
 
 
 def read_jobs(request: TraceRequest, header: tuple[str, ...], second: float = 1.0) -> TraceRead:
-    """Jobs of these columns, in a dialect that may have more of them; times in units of which so many are a second."""
+    """Read jobs with these columns, in a dialect that may have more of them.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    header
+        Columns of the dialect.
+    second
+        Units of time in a second.
+    """
     rows = Rows(read_text_table(request.path))
     require_header(rows, header)
     jobs = {
@@ -85,5 +101,11 @@ MILLISECONDS = 1000.0
 
 @dialect("muri", header=MURI_HEADER)
 def read_muri(request: TraceRequest) -> TraceRead:
-    """Muri: job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,... in milliseconds."""
+    """Muri: job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,... in milliseconds.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
     return read_jobs(request, MURI_HEADER, MILLISECONDS)

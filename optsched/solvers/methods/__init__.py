@@ -1,1 +1,1 @@
-"""The exact methods of `optsched.solve`: one a file, registered under the name that ``--model`` takes."""
+"""Exact methods of `optsched.solve`: one a file, registered under the name that ``--model`` takes."""

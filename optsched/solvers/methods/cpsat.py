@@ -3,7 +3,7 @@
 A second opinion that shares no formulation with the others: an interval a job, one cumulative resource of G GPUs, on an
 integer grid of times and costs. Strong on rigid gangs and long horizons up to about 15 jobs. ortools and highspy 1.15.x
 cannot be imported in one process, in either order, since one finds functions of the other's HiGHS; 1.14.0 and 1.16.0 can.
-Hence the worker.
+This is why there is a worker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from optsched.solvers.outcome import there
 from optsched.solvers.solve_state import SolveState
 
 NAME = "cp-sat"
-LARGEST = 2**50  # of a sum of costs: the solver works in 64-bit integers
+LARGEST = 2**50  # largest sum of costs: the solver works in 64-bit integers
 _WORKER = Path(__file__).with_name("cpsat_worker.py")
 
 
@@ -35,17 +35,17 @@ def _applies(state: SolveState) -> str | None:
     if reason := state.misfit(maximum=True):
         return reason
     if state.grid is None or state.step is None:
-        return "the times or the values are multiples of no useful unit"
+        return "the times or the values have no useful common unit"
     if state.value is not None and state.value / state.step >= LARGEST:
         return "values are too large for 64-bit arithmetic"
     return None
 
 
 def _problem(state: SolveState) -> dict[str, Any]:
-    """The instance in integers: times in slots, costs in steps."""
+    """Return the instance in integers: times in slots, costs in steps."""
     grid, step = there(state.grid), there(state.step)
     horizon = int(grid.release.max() + grid.duration.sum())
-    slope, kink, base = [], [], []  # base: of a maximum; of a sum it is a constant
+    slope, kink, base = [], [], []  # base: only for a maximum; in a sum it is a constant
     for cost in state.costs:
         # slope (origin + unit C - kink) / step: the slope in steps a slot, the kink in steps
         slope.append(_integer(cost.slope * grid.unit / step))

@@ -1,8 +1,8 @@
-"""The other process of the method ``cp-sat``: reads one problem as JSON from stdin, writes what it knows to stdout.
+"""Worker process of the method ``cp-sat``: reads one problem as JSON from stdin, writes its results to stdout.
 
-Started as a script, by path: it imports ortools and nothing of optsched, because ortools and highspy 1.15.x cannot be
-imported in one process. All numbers of the problem are integers. One JSON line for every improvement, the last one with
-``"done": true``; ``bound`` is null where nothing is proved.
+It is started as a script, by path. It imports ortools and nothing of optsched, because ortools and highspy 1.15.x cannot be
+imported in one process. All numbers of the problem are integers. There is one JSON line for every improvement, the last one
+with ``"done": true``; ``bound`` is null if nothing is proved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import Any
 
 
 def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """The CP-SAT model: an interval a job, a cumulative resource, costs ``base + max(0, slope C - kink)``."""
+    """Build the CP-SAT model: an interval a job, a cumulative resource, costs ``base + max(0, slope C - kink)``.
+
+    Parameters
+    ----------
+    problem
+        The problem, as `optsched.solvers.methods.cpsat` writes it.
+
+    Returns
+    -------
+    model
+        The model.
+    starts
+        The variable of every start.
+    """
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -48,7 +61,17 @@ def build(problem: dict[str, Any]) -> tuple[Any, list[Any]]:
 
 
 def proved(bound: float, solved: bool) -> float | None:
-    """What OR-Tools has proved of a minimum. Before it has a bound, or a solution, it says 0.0, whatever the objective."""
+    """Return the bound that OR-Tools has proved for a minimum, or None.
+
+    Before it has a bound, or a solution, it reports 0.0, whatever the objective.
+
+    Parameters
+    ----------
+    bound
+        Bound that OR-Tools reports.
+    solved
+        It has a solution.
+    """
     return bound if math.isfinite(bound) and (solved or bound != 0.0) else None
 
 

@@ -22,13 +22,24 @@ from optsched.solvers.session import Progress, Session
 from optsched.solvers.solve_state import SolveState
 from optsched.speeds.duration import seconds_alone
 
-TOLERANCES = "the solver's tolerances ended the proof at this gap, not the time limit"
+TOLERANCES = "the solver's tolerances, not the time limit, ended the proof at this gap"
 ROUNDED_AWAY = "rounding made the program infeasible, which proves nothing"
-ULPS = 4  # so much later than a float says, that it less the duration is not before the release
+ULPS = 4  # horizons are later by so many ulps, so that a horizon minus a duration is not before the release
 
 
 def formulation_method(name: str) -> Method:
-    """The method through the formulation of that name; `InputError` when there is none."""
+    """Return the method that uses a formulation.
+
+    Parameters
+    ----------
+    name
+        Name of the formulation.
+
+    Raises
+    ------
+    InputError
+        If there is no such formulation.
+    """
     formulation = FORMULATIONS.get(name)
     return Method(
         name, lambda state: formulation.applies(state.instance, state.goal.name), lambda state: _run(formulation, state)
@@ -40,19 +51,17 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
         model = formulation.build(state.instance, state.goal.name, horizon=_latest(formulation, state))
         fitted = FittedProgram.of(program := compile(model))
     except InfeasibleError as error:
-        if state.horizon is None:  # there is the incumbent: no proof of anything
+        if state.horizon is None:  # the incumbent is feasible, so this proves nothing
             raise OptschedError(ROUNDED_AWAY) from None
         return MethodReport(Session.solver, status="infeasible", note=f"{error} of {state.horizon_shown} s")
     session = Session(fitted.program)
     if formulation.warm_start is not None and state.schedule is not None:
-        with contextlib.suppress(
-            InputError
-        ):  # it is no more than a hint: it may not fit the windows that rounding left
+        with contextlib.suppress(InputError):  # only a hint: it may not fit the windows after rounding
             formulation.warm_start(model, state.schedule)
             start, known = program.values()
             session.mip_start(start / fitted.unit, known)
 
-    def incumbents(event: Progress) -> None:  # what a bound is worth where rows hold times is known at the end
+    def incumbents(event: Progress) -> None:  # if rows hold times, the doubt of a bound is known only at the end
         state.report(event.nodes, event.incumbent)
 
     listen = incumbents if program.magnitude else state.listen
@@ -92,7 +101,7 @@ def _run(formulation: Formulation, state: SolveState) -> MethodReport:
 
 
 def _latest(formulation: Formulation, state: SolveState) -> Any:
-    """Latest completions: the horizon asked for, and what a schedule better than the incumbent needs."""
+    """Return latest completions: the requested horizon, and what a schedule better than the incumbent needs."""
     if not formulation.exact or state.value is None:
         return state.horizon
     latest = latest_completions(state.instance, state.goal.name, float(state.value))

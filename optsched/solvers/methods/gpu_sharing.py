@@ -1,9 +1,9 @@
-"""The methods of jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
+"""Methods for jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
 
-``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts where the jobs are one gang set.
+``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts if the jobs are one gang set.
 ``sharing-orders`` (`optsched.solvers.sharing_orders`) proves it for very few jobs on any GPUs, in exact arithmetic.
 ``sharing-branching`` (`optsched.solvers.sharing_search`) finds the best schedule that starts jobs at events, on any number
-of GPUs; that is proved optimal for two jobs, and otherwise where a certificate for the class meets it.
+of GPUs. That schedule is proved optimal for two jobs, and otherwise if a certificate for the class meets it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from optsched.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOpti
 from optsched.solvers.solve_state import SHARING, SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
-FIRST_NODES = 2_000  # of the search for an incumbent of the program
-NODES = 400_000  # of the search itself: about a minute and a half
+FIRST_NODES = 2_000  # nodes of the search for an incumbent of the program
+NODES = 400_000  # nodes of the search itself: about a minute and a half
 
 
 def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] = lambda _: None) -> str | None:
     if state.horizon is not None:
-        return "it knows no horizon"
+        return "it does not support a horizon"
     reason = objective_reason(state.instance, state.goal.name, COMPLETION)
     if reason is not None:
         return reason
@@ -43,14 +43,14 @@ def _reason(state: SolveState, most: int, more: Callable[[SharedJobs], object] =
 
 
 def _search(state: SolveState, nodes: int) -> SharingOptimum:
-    found = sharing_optimum(state.instance, node_limit=nodes, stop=lambda: state.late)
-    state.offer(found.schedule)
-    return found
+    optimum = sharing_optimum(state.instance, node_limit=nodes, stop=lambda: state.late)
+    state.offer(optimum.schedule)
+    return optimum
 
 
 def _solve_program(state: SolveState) -> MethodReport:
-    found = _search(state, FIRST_NODES)
-    program = compile(model := build(found.jobs, value=found.value))
+    optimum = _search(state, FIRST_NODES)
+    program = compile(model := build(optimum.jobs, value=optimum.value))
     session = Session(program)
     outcome = session.solve(time_limit=state.left)
     if outcome.x is not None:
@@ -63,29 +63,31 @@ def _solve_program(state: SolveState) -> MethodReport:
 
 
 def _solve_orders(state: SolveState) -> MethodReport:
-    """No time limit: `choices` bounds the work."""
+    """Solve without a time limit: `choices` bounds the work."""
     _search(state, FIRST_NODES)
-    found = best_shared_order(state.instance, certify=True)
-    state.offer(found.schedule)
-    if found.bound is not None:
-        state.raise_bound(found.bound - _before(state), "solver")
-    return MethodReport(Session.solver, nodes=found.orders)
+    optimum = best_shared_order(state.instance, certify=True)
+    state.offer(optimum.schedule)
+    if optimum.bound is not None:
+        state.raise_bound(optimum.bound - _before(state), "solver")
+    return MethodReport(Session.solver, nodes=optimum.orders)
 
 
 def _before(state: SolveState) -> Fraction:
-    """sum C_j minus the objective."""
+    """Return sum C_j minus the objective."""
     releases = state.instance.arrival.tolist() if state.goal.name == "total_flow_time" else []
     return sum((Fraction(r) for r in releases), Fraction(0))
 
 
 def _solve_branching(state: SolveState) -> MethodReport:
-    found = _search(state, NODES)
-    if found.optimal and state.value is not None:
+    optimum = _search(state, NODES)
+    if optimum.optimal and state.value is not None:
         state.raise_bound(state.value, "solver")
-    note = f"the search was stopped after {found.nodes} nodes"
-    if found.complete:
+    note = f"the search was stopped after {optimum.nodes} nodes"
+    if optimum.complete:
         note = "the best schedule that starts jobs at releases and completions; a start between them may be better"
-    return MethodReport("branch and bound", nodes=found.nodes, note=note, status="feasible" if found.complete else None)
+    return MethodReport(
+        "branch and bound", nodes=optimum.nodes, note=note, status="feasible" if optimum.complete else None
+    )
 
 
 add_method(

@@ -2,8 +2,8 @@
 
 **Problem** 1 | r_j | sum w_j C_j. **Program** that in mean busy times M_j (`LpSchedule`).
 **Orders** By M_j: every prefix S of that order has p(S) M_j >= sum_{k in S} p_k M_k >= p(S)^2 / 2 for its last job j, and
-r_k <= M_k <= M_j, so that C_j <= max r_k + p(S) <= 3 M_j. By alpha points, for every alpha that gives another order: of
-alpha drawn from the density e^alpha / (e^delta - 1) on [0, delta] the expectation is within 1.7451 of the program
+r_k <= M_k <= M_j, so that C_j <= max r_k + p(S) <= 3 M_j. By alpha points, for every alpha that gives another order: if
+alpha is drawn from the density e^alpha / (e^delta - 1) on [0, delta], the expectation is within 1.7451 of the program
 (`optsched.guarantees.weighted_completion_times` has the proof), and the best alpha is no worse. The best of all is kept.
 **Complexity** O(n^2 log n). **Reference** Hall, Schulz, Shmoys and Wein, Math. Oper. Res. 22 (1997), 513-544; Goemans et
 al., SIAM J. Discrete Math. 15 (2002), 165-192.
@@ -23,12 +23,12 @@ from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.solve_state import PLACED, SolveState
 from optsched.speeds.duration import fixed_durations
 
-DIGITS = 12  # of 15 that a float has
+DIGITS = 12  # significant digits, of the 15 of a float
 
 
 @dataclass(frozen=True)
 class ServedPiece:
-    """``job`` is served in [``start``, ``end``); a fraction ``before`` of it had been done, ``after`` has."""
+    """Service of ``job`` in [``start``, ``end``); its done fraction rises from ``before`` to ``after``."""
 
     job: int
     start: Fraction
@@ -37,13 +37,19 @@ class ServedPiece:
     after: Fraction
 
     def point(self, alpha: Fraction) -> Fraction:
-        """When a fraction ``alpha``, in [before, after], of the job is done."""
+        """Return the time at which a fraction of the job is done.
+
+        Parameters
+        ----------
+        alpha
+            The fraction, in [before, after].
+        """
         return self.start + (self.end - self.start) * (alpha - self.before) / (self.after - self.before)
 
 
 @dataclass(frozen=True)
 class LpSchedule:
-    """The schedule of 1 | r_j, pmtn | sum w_j M_j, M_j the mean of the times at which j is served: its mean busy time.
+    """Schedule of 1 | r_j, pmtn | sum w_j M_j, where the mean busy time M_j is the mean of the times at which j is served.
 
     Preemptive WSPT: the released job with the least p_j / w_j runs. **Guarantee** optimal; no schedule, with or without
     preemption, has sum w_j C_j less than sum w_j (M_j + p_j / 2). O(n log n). Goemans et al.
@@ -56,7 +62,17 @@ class LpSchedule:
 
     @classmethod
     def of(cls, release: Sequence[float], seconds: Sequence[float], rank: Sequence[float]) -> LpSchedule:
-        """Serve the released job of the least ``rank`` (p_j / w_j is that of the program), ties by index. O(n log n)."""
+        """Serve the released job of the least ``rank``, ties by index. O(n log n).
+
+        Parameters
+        ----------
+        release
+            r_j in seconds.
+        seconds
+            p_j > 0 in seconds.
+        rank
+            Rank of every job; p_j / w_j is that of the program.
+        """
         r, p = tuple(map(Fraction, release)), tuple(map(Fraction, seconds))
         coming, left, now = sorted(range(len(r)), key=lambda j: (r[j], j)), list(p), Fraction(0)
         waiting, pieces, next_one = list[tuple[float, int]](), list[ServedPiece](), 0
@@ -79,34 +95,54 @@ class LpSchedule:
 
     @cached_property
     def of_job(self) -> tuple[tuple[ServedPiece, ...], ...]:
-        """The pieces of every job."""
-        found: list[list[ServedPiece]] = [[] for _ in self.seconds]
+        """Pieces of every job."""
+        pieces: list[list[ServedPiece]] = [[] for _ in self.seconds]
         for piece in self.pieces:
-            found[piece.job].append(piece)
-        return tuple(map(tuple, found))
+            pieces[piece.job].append(piece)
+        return tuple(map(tuple, pieces))
 
     @cached_property
     def mean_busy(self) -> tuple[Fraction, ...]:
-        """M_j."""
+        """Mean busy times M_j in seconds."""
         return tuple(
-            sum(((each.end - each.start) * (each.start + each.end) / 2 for each in mine), Fraction(0)) / p
-            for mine, p in zip(self.of_job, self.seconds, strict=True)
+            sum(((piece.end - piece.start) * (piece.start + piece.end) / 2 for piece in pieces), Fraction(0)) / p
+            for pieces, p in zip(self.of_job, self.seconds, strict=True)
         )
 
     def value(self, weight: Sequence[float]) -> Fraction:
-        """sum w_j (M_j + p_j / 2): no schedule has less sum w_j C_j, if the rank was p_j / w_j."""
+        """Return sum w_j (M_j + p_j / 2): no schedule has less sum w_j C_j, if the rank was p_j / w_j.
+
+        Parameters
+        ----------
+        weight
+            w_j of every job.
+        """
         parts = zip(weight, self.mean_busy, self.seconds, strict=True)
         return sum((Fraction(w) * (m + p / 2) for w, m, p in parts), Fraction(0))
 
     def points(self, alpha: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """When a fraction ``alpha[j]`` in (0, 1] of every job is done."""
+        """Return the time at which a fraction of every job is done.
+
+        Parameters
+        ----------
+        alpha
+            The fraction of every job, in (0, 1].
+        """
         return tuple(
-            next(each for each in mine if share <= each.after).point(share)
-            for mine, share in zip(self.of_job, alpha, strict=True)
+            next(piece for piece in pieces if share <= piece.after).point(share)
+            for pieces, share in zip(self.of_job, alpha, strict=True)
         )
 
     def one_after_the_other(self, order: Sequence[int]) -> tuple[Fraction, ...]:
-        """Completions without preemption in ``order``, each as soon as it has come and the one before is done."""
+        """Return completions without preemption in ``order``.
+
+        Each job starts when it is released and the one before it is done.
+
+        Parameters
+        ----------
+        order
+            The jobs in order.
+        """
         done, now = [Fraction(0)] * len(order), Fraction(0)
         for j in order:
             now = max(now, self.release[j]) + self.seconds[j]
@@ -115,7 +151,13 @@ class LpSchedule:
 
 
 def leading_digits(value: float | Fraction) -> float:
-    """Rounded to `DIGITS` significant digits: between two that are equal in exact numbers rounding must not choose."""
+    """Return a value rounded to `DIGITS` significant digits: rounding must not decide between values that are equal.
+
+    Parameters
+    ----------
+    value
+        The value.
+    """
     return float(f"{float(value):.{DIGITS}g}")
 
 
@@ -124,7 +166,13 @@ OBJECTIVES = ("total_completion_time", "total_weighted_completion_time")
 
 
 def lp_orders(program: LpSchedule) -> Iterator[list[int]]:
-    """The order of mean busy times, then that of alpha points for one alpha of every interval in which it is the same."""
+    """Yield the order of mean busy times, then that of alpha points for one alpha of every interval in which it is the same.
+
+    Parameters
+    ----------
+    program
+        The program's schedule.
+    """
     jobs = range(len(program.seconds))
     yield sorted(jobs, key=lambda j: (leading_digits(program.mean_busy[j]), j))
     for alpha in sorted({piece.after for piece in program.pieces}):  # the last alpha of each interval
@@ -139,7 +187,7 @@ def _applies(state: SolveState) -> str | None:
         return "more than one machine"
     if state.goal.name not in OBJECTIVES:
         return f"the objective is none of {', '.join(OBJECTIVES)}"
-    return "it knows no horizon" if state.horizon is not None else None
+    return "it does not support a horizon" if state.horizon is not None else None
 
 
 def _run(state: SolveState) -> MethodReport:
@@ -156,7 +204,7 @@ def _run(state: SolveState) -> MethodReport:
         starts[j] = max(now, float(instance.arrival[j]))
         now = starts[j] + seconds[j]
     state.offer(Schedule.from_starts(instance, starts, policy=NAME))
-    note = f"the best of {len(orders)} orders of the linear program, within 1.7451 of it, or better"
+    note = f"the best of {len(orders)} orders of the linear program, at most 1.7451 times its optimum"
     return MethodReport(NAME, note=note, status="feasible")
 
 

@@ -1,6 +1,6 @@
-"""The method ``machine-schedules``: gangs of one size that are all there at 0, by branch and price over machines' schedules.
+"""The method ``machine-schedules``: gangs of one size released at 0, by branch and price over machines' schedules.
 
-**Problem** P || sum w_j C_j: of G GPUs, floor(G / g) gangs of g run together, so that they are identical machines.
+**Problem** P || sum w_j C_j: on G GPUs floor(G / g) gangs of g run together, so they are identical machines.
 Every cost must rise from the moment at which the job could be done: completion and flow times do, tardiness does not.
 """
 
@@ -40,7 +40,7 @@ def _applies(state: SolveState) -> str | None:
     if np.ptp(instance.arrival) > 0:
         return "jobs arrive at different times"
     if grid is None:
-        return "the times are multiples of no useful unit"
+        return "the times have no useful common unit"
     if any(
         cost.kink > Fraction(grid.origin) + int(p) * grid.unit
         for cost, p in zip(state.costs, grid.duration, strict=True)
@@ -55,7 +55,7 @@ def _applies(state: SolveState) -> str | None:
 
 
 def _jobs(state: SolveState) -> tuple[ParallelJobs | None, Ints, Fraction]:
-    """(the jobs in Smith's order, their positions, what a unit of their integer costs is worth)."""
+    """Return (the jobs in Smith's order, their positions, the value of a unit of their integer costs)."""
     grid, instance = there(state.grid), state.instance
     rise = [cost.slope * grid.unit for cost in state.costs]
     step = common_step(rise) or Fraction(1)
@@ -71,8 +71,8 @@ def _jobs(state: SolveState) -> tuple[ParallelJobs | None, Ints, Fraction]:
 
 
 def _run(state: SolveState) -> MethodReport:
-    found, order, step = _jobs(state)
-    jobs, grid = there(found), there(state.grid)
+    parallel, order, step = _jobs(state)
+    jobs, grid = there(parallel), there(state.grid)
     origin = Fraction(grid.origin)
     unavoidable = sum((cost.base + cost.slope * (origin - cost.kink) for cost in state.costs), Fraction(0))
 
@@ -94,30 +94,30 @@ def _run(state: SolveState) -> MethodReport:
 add_method(NAME, _applies, _run)
 
 
-# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches say when a job starts at the
-# latest.
+# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches limit the start of a job.
 #
 # The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals
-# price the paths of `optsched.solvers.smith_order`. **Exactness** Prices are multiples of 1 / scale, and all that
-# follows is computed in integers, so that no bound rests on the solver's tolerances; it only proposes prices.
-# **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose start varies most
-# in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule. **Complexity** O(n H) for a
-# pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a valid interval at any time.
+# price the paths of `optsched.solvers.smith_order`. **Exactness** Prices are multiples of 1 / scale, and
+# everything after them is computed in integers. So no bound depends on the solver's tolerances; the solver only
+# proposes prices. **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose
+# start varies most in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule.
+# **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a
+# valid interval at any time.
 
-SMOOTH = 0.7  # of the best prices so far
-COLUMNS = 10  # paths a pricing
-ROUNDS = 20  # of pricing between two eliminations
-KICKS, MORE_KICKS = 10, 20  # of the local search, at a time
-PATHS = 3000  # that are kept from node to node, the last found first
-CLOSE = 0.2  # units of cost between the LP and its bound
-SCALES = 10  # bits of a price behind the point, at most
+SMOOTH = 0.7  # weight of the best prices so far
+COLUMNS = 10  # paths that a pricing returns
+ROUNDS = 20  # pricings between two eliminations
+KICKS, MORE_KICKS = 10, 20  # kicks of one call of the local search
+PATHS = 3000  # paths kept from node to node, the latest first
+CLOSE = 0.2  # gap between the LP and its bound at which to stop, in units of cost
+SCALES = 10  # largest number of fractional bits of a price
 LARGE = 1 << 58
-NOTHING = 1e-6  # of a column's value, or a mean start
+NOTHING = 1e-6  # tolerance for a column's value and a mean start
 
 
 @dataclass(frozen=True)
 class ParallelJobs:
-    """``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on so many ``machines``."""
+    """Jobs ``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on a number of ``machines``."""
 
     length: Ints
     weight: Ints
@@ -125,28 +125,31 @@ class ParallelJobs:
 
     @property
     def n(self) -> int:
-        """How many."""
+        """Number of jobs."""
         return int(self.length.size)
 
     @cached_property
     def latest_start(self) -> Ints:
-        """In an optimal schedule some machine is free for job j when the others have done all the other work on average."""
+        """Latest starts of an optimal schedule, i64[n].
+
+        Some machine is free for job j when the machines have done all the other work on average.
+        """
         return (self.length.sum() - self.length) // self.machines
 
     @cached_property
     def horizon(self) -> int:
-        """No load of an optimal schedule is larger."""
+        """Largest load of a machine in an optimal schedule."""
         return int((self.latest_start + self.length).max())
 
     @cached_property
     def first_end(self) -> int:
-        """In some optimal schedule no load is smaller: its machine would take the last job of another one."""
+        """Lower bound on the loads of some optimal schedule: a machine with less would take the last job of another one."""
         total, longest = int(self.length.sum()), int(self.length.max())
         return max(0, -((self.machines - 1) * longest - total) // self.machines)
 
     @cached_property
     def penalty(self) -> Ints:
-        """More than any job can cost, with what it makes others pay."""
+        """Amount above the cost of any job, with the delay that it causes for others, i64[n]."""
         return 2 * (self.weight * self.horizon + self.length * int(self.weight.sum())) + 1
 
     @cached_property
@@ -156,11 +159,17 @@ class ParallelJobs:
         return next((1 << k for k in range(SCALES, -1, -1) if largest << k < LARGE), 0)
 
     def open_starts(self) -> Bools:
-        """bool[n, H + 1]: where a job may start."""
+        """Return the starts that are allowed, bool[n, H + 1]."""
         return np.arange(self.horizon + 1) <= self.latest_start[:, None]
 
     def in_turn(self, order: Ints) -> Ints:
-        """Machine of every job when each goes, in that order, to the one with the least load."""
+        """Return the machine of every job when each goes, in order, to the machine with the least load.
+
+        Parameters
+        ----------
+        order
+            The jobs in order, i64[n].
+        """
         load, machine = np.zeros(self.machines, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
         for j in order.tolist():
             machine[j] = np.argmin(load)
@@ -168,15 +177,27 @@ class ParallelJobs:
         return machine
 
     def starts(self, machine: Ints) -> Ints:
-        """Start of every job on its machine, in Smith's order."""
+        """Return the start of every job on its machine, in Smith's order.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n].
+        """
         start = np.zeros(self.n, dtype=np.int64)
         for i in range(self.machines):
-            here = machine == i
-            start[here] = np.cumsum(self.length[here]) - self.length[here]
+            on_machine = machine == i
+            start[on_machine] = np.cumsum(self.length[on_machine]) - self.length[on_machine]
         return start
 
     def cost(self, machine: Ints) -> int:
-        """Of an assignment to machines."""
+        """Return the cost of an assignment to machines.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n].
+        """
         return int(self.weight @ (self.starts(machine) + self.length))
 
 
@@ -197,11 +218,19 @@ class MachineBranching:
 
     @property
     def closed(self) -> bool:
-        """Proved?"""
+        """True if the optimum is proved."""
         return self.lower >= self.upper
 
     def search(self, machine: Ints, kicks: int) -> None:
-        """Local search from an assignment, which is changed."""
+        """Search locally from an assignment.
+
+        Parameters
+        ----------
+        machine
+            Machine of every job, i64[n]; changed.
+        kicks
+            Number of repetitions.
+        """
         jobs = self.jobs
         cost = improve(jobs.length, jobs.weight, machine, jobs.machines, kicks, self.lower, self._seed)
         self.paths = np.vstack([machine == np.arange(jobs.machines)[:, None], self.paths])
@@ -210,18 +239,19 @@ class MachineBranching:
             self._tell()
 
     def run(self) -> None:
-        """Until it is proved, or the time is up."""
+        """Search until the optimum is proved, or the time is up."""
         for _ in range(MORE_KICKS):
             if not self.deadline.passed:
                 self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
         ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
-        # at first a job costs what the best schedule would save without it: its cost, and its length of all that comes after
+        # The first price of a job is what the best schedule would save without it: its cost, and its length for all
+        # jobs after it.
         weight, length = self.jobs.weight, self.jobs.length
         after = np.zeros(self.jobs.n)
         for i in range(self.jobs.machines):
-            here = self.machine == i
-            after[here] = weight[here].sum() - np.cumsum(weight[here])
+            on_machine = self.machine == i
+            after[on_machine] = weight[on_machine].sum() - np.cumsum(weight[on_machine])
         first = np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
         nodes = [_Node(self.lower, 0, next(ticket), whole, first)]
         while nodes and not self.closed and not self.deadline.passed:
@@ -243,12 +273,12 @@ class MachineBranching:
             self._tell()
 
     def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
-        """(mean start of every job, its variance, open starts) in the LP of a node, whose bound rises on the way."""
+        """Solve the LP of a node, whose bound rises; return (mean start of every job, its variance, open starts)."""
         jobs = self.jobs
         shape = (jobs.n, jobs.horizon + 1)
         bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
         open_start = bits.reshape(shape).astype(bool)
-        best, best_price, asked = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
+        best, best_price, pricings = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
 
         def price(duals: Floats) -> PricedColumns:
             nonlocal best, best_price
@@ -260,7 +290,7 @@ class MachineBranching:
                 if alone:
                     self._raise(node.bound)
             columns = self._columns(paths)
-            if next(asked) % ROUNDS == 0:
+            if next(pricings) % ROUNDS == 0:
                 self._thin(best_price, best, open_start)
             bound = math.inf if node.bound >= self.upper else proved / jobs.scale
             return PricedColumns(columns.value, columns.A, bound)
@@ -268,25 +298,25 @@ class MachineBranching:
         rows = np.append(np.ones(jobs.n), jobs.machines)
         while True:
             fits = self._fit(self.paths, open_start)
-            found = generate_columns(
+            generated = generate_columns(
                 price,
                 rows,
                 rows,
-                start=self._columns(self.paths[fits], nobody=True),
+                start=self._columns(self.paths[fits], artificial=True),
                 duals=np.append(node.price, 0.0),
                 smoothing=SMOOTH,
                 tolerance=CLOSE / max(1, self.upper),
                 deadline=self.deadline,
             )
-            known = found.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
-            self.paths = np.vstack([known[::-1], self.paths[~fits]])[:PATHS]
-            used = np.maximum(found.x[jobs.n + 1 :], 0.0)
+            paths_of_lp = generated.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
+            self.paths = np.vstack([paths_of_lp[::-1], self.paths[~fits]])[:PATHS]
+            used = np.maximum(generated.x[jobs.n + 1 :], 0.0)
             if node.bound >= self.upper or self.deadline.passed:
                 break
             self._thin(best_price, best, open_start)
-            if self._fit(known[used > NOTHING], open_start).all():
-                break  # else the LP rests on paths that have been closed meanwhile: without them it is higher
-        start = self._starts(known).astype(np.float64)
+            if self._fit(paths_of_lp[used > NOTHING], open_start).all():
+                break  # else the LP uses paths that have been closed meanwhile; without them its value is higher
+        start = self._starts(paths_of_lp).astype(np.float64)
         mean = used @ start
         spread = used @ start**2 - mean**2
         if node.bound < self.upper:
@@ -294,26 +324,29 @@ class MachineBranching:
         return mean, spread, open_start
 
     def _fit(self, paths: Bools, open_start: Bools) -> Bools:
-        """Which paths use open starts only, bool[k]."""
-        start = np.minimum(self._starts(paths), self.jobs.horizon)  # where nothing starts
+        """Return which paths use open starts only, bool[k]."""
+        start = np.minimum(self._starts(paths), self.jobs.horizon)  # H where no job starts
         return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
 
     def _starts(self, paths: Bools) -> Ints:
-        """Start of every job on each path, 0 for others, i64[k, n]."""
+        """Return the start of every job on each path, 0 for others, i64[k, n]."""
         return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
 
-    def _columns(self, paths: Bools, nobody: bool = False) -> PricedColumns:
-        """Paths as columns over a row a job and one that counts machines, after a column of ``nobody`` for each row."""
+    def _columns(self, paths: Bools, artificial: bool = False) -> PricedColumns:
+        """Return paths as columns; the rows are the jobs and one that counts machines.
+
+        With ``artificial`` a column for each row comes first.
+        """
         jobs = self.jobs
         value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
         A = np.vstack([paths.T, np.ones((1, len(paths)))])
-        if nobody:
+        if artificial:
             value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
             A = np.hstack([np.eye(jobs.n + 1), A])
         return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)))
 
     def _price(self, price: Ints, open_start: Bools) -> tuple[int, Bools]:
-        """(what prices prove, times ``scale``; the cheapest path to each of the cheapest loads, bool[k, n])."""
+        """Return (bound that prices prove, times ``scale``; cheapest path to each of the cheapest loads, bool[k, n])."""
         jobs = self.jobs
         least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, self._before)
         final = self._before[-1, jobs.first_end :]
@@ -324,7 +357,7 @@ class MachineBranching:
         return sum(price.tolist()) + jobs.machines * int(final[ends[0]]) if ends.size else FAR, taken
 
     def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
-        """Close the starts of no better schedule, by the prices that proved most."""
+        """Close the starts that are in no better schedule, by the prices with the best bound."""
         jobs = self.jobs
         weight = jobs.weight * jobs.scale
         least_before(jobs.length, weight, price, open_start, self._before)
@@ -337,14 +370,14 @@ class MachineBranching:
 @dataclass(order=True)
 class _Node:
     bound: int
-    depth: int  # negative: of equal bounds the deepest first
+    depth: int  # negative, so that the deepest of equal bounds comes first
     ticket: int
-    bits: bytes = field(compare=False)  # of its open starts
+    bits: bytes = field(compare=False)  # its open starts
     price: Floats = field(compare=False)
 
 
 def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:
-    """Two copies: a job starts by its mean, or later. None where no job has two starts left: the only schedule is known."""
+    """Return two copies: a job starts by its mean, or later; none if only one schedule is left."""
     many = open_start.sum(axis=1) > 1
     if not many.any():
         return []

@@ -2,20 +2,19 @@
 
 **Problem** P | r_j, size_j, alpha_j(placement) | f, f regular, for a handful of jobs; times may be any real numbers.
 
-Serial generation extended by modes: put the jobs one after the other, each in some mode (`optsched.models.mapped_modes`) at
-its earliest feasible start beside those before it. Fix the modes of an optimal schedule with the smallest sum of completions
-and list its jobs by (start, position): no job can move to the left, so every one is where generation in this order puts
-it. Hence it is enough to look at
+The method is serial generation extended by modes: put the jobs one after the other, each in some mode
+(`optsched.models.mapped_modes`), at its earliest feasible start given those before it. Fix the modes of an optimal schedule
+with the smallest sum of completions and list its jobs by (start, position): no job can move to the left, so generation in
+this order gives every job its start. Hence it is enough to look at
 
 * sequences whose (start, position) increase: each start is then the first moment, not before the previous start, at
   which the jobs that still run leave enough GPUs for the mode;
-* starts before some other open job could have come and gone (it would have, and nobody would be later);
-* of modes that differ only by alike nodes on which the same GPUs become free at the same times, one.
+* starts before some other open job could have run and ended (it would have, and no job would be later);
+* one of several modes that differ only by alike nodes on which the same GPUs become free at the same times.
 
-A node is left when what is paid already and the least that every open job can still pay, in its best mode beside what
-runs now, comes to no less than the best known value. Exponential: about n! B^n without the pruning. A formulation
-shares nothing with this but the modes. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998),
-431-450.
+A node is pruned if its cost so far and the least cost of every open job, in its best mode together with the running jobs,
+add up to no less than the best known value. Exponential: about n! B^n without pruning. This method shares only the modes
+with the formulations. Reference: Sprecher and Drexl, Eur. J. Oper. Res. 107 (1998), 431-450.
 """
 
 from __future__ import annotations
@@ -37,12 +36,26 @@ from optsched.solvers.solve_state import SolveState
 
 NAME = "mode-branching"
 JOBS = 12
-NODES = 200_000  # between two looks at the clock
-ROUNDING = 1e-11  # of what is at stake: sums of times that lie on no grid are taken in some order
+NODES = 200_000  # nodes between two checks of the time
+ROUNDING = 1e-11  # relative to what is at stake: sums of times that lie on no grid depend on their order
 
 
 def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, seconds: Floats) -> Problem:
-    """The arrays of an instance and its modes: i64[n + 1], i64[B, N], f64[B] as in `MappedModes`."""
+    """Return the arrays of an instance and its modes.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    goal
+        The objective.
+    offset
+        First mode of every job as in `MappedModes`, i64[n + 1].
+    held
+        GPUs of every mode on every node, i64[B, N].
+    seconds
+        Duration of every mode, f64[B].
+    """
     cost, cluster = regular_cost(goal, instance), instance.cluster
     return Problem(
         *(instance.arrival.copy(), offset, held, seconds, cluster.node_gpus.copy(), cluster.node_group.copy()),
@@ -52,28 +65,29 @@ def problem_of(instance: Instance, goal: Objective, offset: Ints, held: Ints, se
 
 def _applies(state: SolveState) -> str | None:
     if not state.placed:
-        return "the speed of no job depends on its placement: other models know more"
+        return "the speed of no job depends on its placement: other models are stronger"
     if state.instance.n > JOBS:
         return f"it is for at most {JOBS} jobs, not for {state.instance.n}"
     if state.modes is None:
         return "a gang has too many placements"
     if state.horizon is not None:
-        return "it knows no horizon"
+        return "it does not support a horizon"
     return None
 
 
 def _run(state: SolveState) -> MethodReport:
-    modes, known = there(state.modes), there(state.value)
+    modes, incumbent = there(state.modes), there(state.value)
     problem = problem_of(state.instance, state.goal, modes.offset, modes.held, modes.seconds)
     seen, done = 0, False
-    # where two values differ, then by a step, which rounding is far below; else what is nearer than this is no better
+    # If values have a step, they differ by far more than rounding. Else a value that is lower by less than this is no
+    # better.
     margin = 0.0 if state.step is not None else float(state.at_stake) * ROUNDING + float(state.rounding_of_times) / 8
-    stack = empty_stack(state.instance.n, modes.job.size, float(known))
+    stack = empty_stack(state.instance.n, modes.job.size, float(incumbent))
     while not done and not state.late:
-        found = stack.best[0]
+        value_before = stack.best[0]
         done, nodes = branch(problem, stack, modes.job, margin, NODES)
         seen += nodes
-        if stack.best[0] < found:
+        if stack.best[0] < value_before:
             state.offer(modes.schedule(state.instance, stack.best_mode.copy(), stack.best_start.copy(), NAME))
         state.report(seen)
     size = Size(columns=modes.job.size)
@@ -89,7 +103,7 @@ add_method(NAME, _applies, _run)
 
 # The search of `mode_branching`, compiled: depth first, resumable, best child first.
 class Problem(NamedTuple):
-    """n jobs, B modes, N nodes; `MappedModes` and `RegularCost` as arrays. ``alike`` i64[N]: the group of a node."""
+    """Arrays of `MappedModes` and `RegularCost`: n jobs, B modes, N nodes. ``alike`` i64[N]: the group of a node."""
 
     release: Floats
     offset: Ints
@@ -104,14 +118,14 @@ class Problem(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The state of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
+    """State of the search. Level k has k jobs placed; its children are (mode, start, least value), best last."""
 
     level: Ints  # [the level]
     job: Ints  # i64[n] placed at each level, with mode, start, value up to there
     mode: Ints
     start: Floats
     paid: Floats
-    children: Ints  # how many are left, i64[n]
+    children: Ints  # number of children that are left, i64[n]
     child: Ints  # i64[n, B]
     child_start: Floats
     child_least: Floats
@@ -121,7 +135,17 @@ class Stack(NamedTuple):
 
 
 def empty_stack(n: int, modes: int, value: float) -> Stack:
-    """A search that has not begun and knows a schedule of this value."""
+    """Return the state of a search that has not begun.
+
+    Parameters
+    ----------
+    n
+        Number of jobs.
+    modes
+        Number of modes.
+    value
+        Value of a known schedule.
+    """
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
@@ -144,7 +168,8 @@ def _add(p: Problem, first: float, second: float) -> float:
 
 @njit(interpreted=False)
 def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> int:
-    # Free GPUs of every node from the last start on: times[i] and what is free from then until the next; their number.
+    # Compute the free GPUs of every node from the last start on, free[i] from times[i] to the next; return their
+    # number.
     now, nodes = s.start[k - 1] if k else -np.inf, p.capacity.size
     for v in range(nodes):
         free[0, v] = p.capacity[v]
@@ -155,7 +180,7 @@ def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> in
         ends[i] = s.start[i] + p.seconds[s.mode[i]]
         if ends[i] <= now:
             continue
-        at = running  # in order of their ends; loops, because forms of numpy take seconds to compile
+        at = running  # sort by end; loops, because the array operations of numpy take seconds to compile
         while at > 0 and ends[order[at - 1]] > ends[i]:
             order[at] = order[at - 1]
             at -= 1
@@ -176,7 +201,7 @@ def _free_profile(p: Problem, s: Stack, k: int, times: Floats, free: Ints) -> in
 
 @njit(interpreted=False)
 def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, count: int) -> float:
-    # What is free only grows, so a mode that fits once fits from then on.
+    # Free GPUs only grow, so a mode that fits once fits from then on.
     for i in range(count):
         fits = True
         for v in range(p.capacity.size):
@@ -188,7 +213,7 @@ def _earliest(p: Problem, b: int, release: float, times: Floats, free: Ints, cou
 
 @njit(interpreted=False)
 def _twins(p: Problem, free: Ints, count: int) -> Bools:
-    # [u, v], u < v: alike nodes with the same GPUs free at all times to come
+    # [u, v], u < v: alike nodes with the same free GPUs at all later times
     n = p.capacity.size
     same = np.zeros((n, n), dtype=np.bool_)
     for u in range(n):
@@ -210,7 +235,7 @@ def _mirrored(p: Problem, b: int, twins: Bools) -> bool:
 
 @njit(interpreted=False)
 def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
-    # The children of the node with k jobs placed that can still be better, best last.
+    # Find the children that can still be better of the node with k jobs placed, best last.
     n, nodes = p.release.size, p.capacity.size
     times, free = np.empty(k + 1), np.zeros((k + 1, nodes), dtype=np.int64)
     count = _free_profile(p, s, k, times, free)
@@ -244,7 +269,7 @@ def _expand(p: Problem, s: Stack, k: int, placed: Bools, margin: float) -> None:
 
 @njit(interpreted=False)
 def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
-    # sorted by bound, then start, both falling: the last child is looked at first
+    # sorted by bound, then start, both falling: the last child is explored first
     i = s.children[k]
     while i > 0 and (
         s.child_least[k, i - 1] < bound or (s.child_least[k, i - 1] == bound and s.child_start[k, i - 1] < start)
@@ -261,7 +286,28 @@ def _insert(s: Stack, k: int, b: int, start: float, bound: float) -> None:
 
 @njit(interpreted=False)
 def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tuple[bool, int]:
-    """Search on for at most so many nodes: (is the search at its end?, nodes looked at). ``owner`` i64[B]: job of a mode."""
+    """Continue the search for a limited number of nodes.
+
+    Parameters
+    ----------
+    p
+        The problem.
+    s
+        State of the search; changed.
+    owner
+        Job of every mode, i64[B].
+    margin
+        Amount by which a better value must be lower.
+    nodes
+        Largest number of nodes.
+
+    Returns
+    -------
+    done
+        Whether the search is complete.
+    seen
+        Number of nodes looked at.
+    """
     n, seen = p.release.size, 0
     placed = np.zeros(n, dtype=np.bool_)
     for i in range(s.level[0]):
@@ -272,7 +318,7 @@ def branch(p: Problem, s: Stack, owner: Ints, margin: float, nodes: int) -> tupl
         _expand(p, s, 0, placed, margin)
     while seen < nodes:
         k = s.level[0]
-        # children are sorted by their bound: when the best of them is hopeless, all are
+        # children are sorted by bound: if the best of them cannot be better, none can
         if s.children[k] == 0 or s.child_least[k, s.children[k] - 1] >= s.best[0] - margin:
             if k == 0:
                 return True, seen

@@ -1,4 +1,4 @@
-"""The method ``partial-schedules``: rigid gangs: partial schedules, bounded by prices of slots of time."""
+"""The method ``partial-schedules``: rigid gangs by partial schedules, bounded by prices of slots of time."""
 
 from __future__ import annotations
 
@@ -24,32 +24,36 @@ from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs,
 
 # Bounded dynamic programming over partial schedules of gangs: an optimum, or a better schedule and a better bound.
 #
-# **States** (S, v, cost): the jobs S have started, in the order of their starts; v_1 <= ... <= v_G says when every GPU is
-# free for the others. The next job j starts at e_j = max(r_j, v_{g_j}), and no GPU is free earlier for those behind it.
-# Every left-shifted schedule is that of its own order. Level k has the states with |S| = k.
-# **What is left out**: of two states with the same S one with no less cost and no earlier GPU; a next job before whose
-# start another one could run and be over (moved there, that one costs no more and starts earlier); of jobs that are alike
-# but for their arrival, the later one before the other; starts that are not open, and states whose bound (over the jobs
-# that are left on the GPUs that are free: `optsched.solvers.start_prices`) is above a limit: schedules that are not as
-# good as wanted. By induction over levels, some state of every level has a completion of optimal cost if that is within
-# the limit: take the one with the smallest sum of starts, and of these the one with jobs that are alike in turn.
-# **Width**: a level keeps the states with the least bounds, at most so many. If none was left out for that, the result is
-# the optimum or none is within the limit; else no schedule is below the least bound of those left out, and what was found
-# is the schedule of a beam search.
-# **Times** of states are in fine units, prices those of slots of as many units as need be: a schedule stays one when all its
-# times are rounded down, and costs no more (`optsched.solvers.start_prices`).
+# **States** (S, v, cost): the jobs S have started, in the order of their starts; v_1 <= ... <= v_G are the times at
+# which the GPUs are free for the other jobs. The next job j starts at e_j = max(r_j, v_{g_j}), and for the jobs behind
+# it no GPU is free earlier. Every left-shifted schedule is that of its own order. Level k has the states with |S| = k.
+# **Pruning** leaves out: of two states with the same S one with no less cost and no earlier GPU; a next job before
+# whose start another one could run and end (moved there, that one costs no more and starts earlier); of jobs that are
+# alike but for their arrival, the later one before the other; starts that are not open; and states whose bound (over
+# the remaining jobs on the free GPUs: `optsched.solvers.start_prices`) is above a limit, whose schedules are too
+# expensive. By induction over levels, some state of every level has a completion of optimal cost if that is within the
+# limit: take the one with the smallest sum of starts, and of these the one with jobs that are alike in turn.
+# **Width**: a level keeps a limited number of states, those with the least bounds. If none was left out for that, the
+# result is the optimum, or no schedule is within the limit. Else no schedule is below the least bound of those left
+# out, and the result is the schedule of a beam search.
+# **Times** of states are in fine units, prices in slots of as many units as necessary: a schedule remains feasible when
+# all its times are rounded down, and costs no more (`optsched.solvers.start_prices`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
-# **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming: Bautista
-# and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
+# **References**: for one machine: Tanaka, Fujikuma and Araki, J. Sched. 12 (2009); bounded dynamic programming:
+# Bautista and Pereira, European J. Oper. Res. 194 (2009). States of gangs, and their bound: derived here.
 
-WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200  # jobs of a word of S; bits of a hash; states compared with
-TOGETHER, SPARE = 512, 2  # states between two looks at the clock; children at hand, times the width
+# jobs in a word of S; bits of a hash; number of states with which a state is compared
+WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200
+TOGETHER, SPARE = 512, 2  # states between two checks of the time; room for children, times the width
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """``order`` i64[n] of the best schedule within the limit, or None; in units of `StartBounds`: its ``cost``, and the
-    ``bound`` that no schedule is below, or BEYOND where nothing was left out; ``finished`` unless the clock stopped it."""
+    """Result of a search, in units of `StartBounds`.
+
+    ``order`` i64[n] of the best schedule within the limit, or None; its ``cost``, and the ``bound`` that no schedule is
+    below, or BEYOND if no state was left out; ``finished`` unless the time was up.
+    """
 
     order: Ints | None
     cost: int
@@ -58,8 +62,11 @@ class Searched:
 
 
 class States(NamedTuple):
-    """Columns: ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
-    ``job``, i64[M]."""
+    """Partial schedules as columns.
+
+    ``gone`` i64[M, words] the bits of S, ``free`` i64[M, G], ``cost``, ``bound``, and their ``parent`` and last
+    ``job``, i64[M].
+    """
 
     gone: Ints
     free: Ints
@@ -70,17 +77,47 @@ class States(NamedTuple):
 
     @classmethod
     def empty(cls, states: int, words: int, total: int) -> States:
-        """For as many states."""
+        """Return columns for a number of states.
+
+        Parameters
+        ----------
+        states
+            Number of states M.
+        words
+            Number of words of S.
+        total
+            Number of GPUs G.
+        """
         columns = (np.zeros(states, dtype=np.int64) for _ in range(4))
         return cls(np.zeros((states, words), dtype=np.int64), np.zeros((states, total), dtype=np.int64), *columns)
 
     def take(self, chosen: Ints) -> States:
-        """Some states, copied."""
+        """Return some states, copied.
+
+        Parameters
+        ----------
+        chosen
+            Numbers of the states, i64[k].
+        """
         return States(*(column[chosen] for column in self))
 
 
 def search_states(bounds: StartBounds, times: Times, limit: int, width: int, deadline: Deadline) -> Searched:
-    """The best schedule that costs at most ``limit`` (units of ``bounds``), as far as ``width`` and ``deadline`` let it."""
+    """Return the best schedule within a limit, as far as ``width`` and ``deadline`` allow.
+
+    Parameters
+    ----------
+    bounds
+        Bounds of the prices.
+    times
+        Times of the jobs.
+    limit
+        Largest cost, in units of ``bounds``.
+    width
+        Largest number of states of a level.
+    deadline
+        Time at which to stop.
+    """
     jobs = bounds.jobs
     n, words = jobs.release.size, -(-jobs.release.size // WORD)
     given = times, jobs.gpus, bounds.bits, bounds.paid, bounds.least, bounds.later
@@ -100,8 +137,8 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             if deadline.passed:
                 least = min(left_out, int(level.bound.min()))
                 return Searched(None, BEYOND, least, False)
-            some = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
-            count, cut = _expand(some, begin, given, after, cut, width, spare, count, table)
+            part = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
+            count, cut = _expand(part, begin, given, after, cut, width, spare, count, table)
         if cut <= limit:
             left_out = min(left_out, cut)
         kept = np.flatnonzero(_undominated(spare.gone[:count], spare.free[:count], spare.cost[:count]))
@@ -112,7 +149,7 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
-    order, at = [], 0  # of the first state of the last level
+    order, at = [], 0  # begin at the first state of the last level
     for parent, job in reversed(path):
         order.append(int(job[at]))
         at = int(parent[at])
@@ -124,7 +161,10 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
 
 @njit
 def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
-    """``free``, ascending, is when GPUs are, once a gang has started on those of ``before``, and nothing starts earlier."""
+    """Set ``free``, ascending, to when GPUs are free after a gang has started on those of ``before``.
+
+    No other gang starts earlier than this one.
+    """
     end, k = start + length, gang
     while k < before.size and before[k] < end:
         free[k - gang] = max(before[k], start)
@@ -137,16 +177,20 @@ def _held(before, free, start, gang, length):  # type: ignore[no-untyped-def]
 
 @njit
 def _expand(states, first, given, after, cut, width, found, count, table):  # type: ignore[no-untyped-def]
-    """(states found, the bound from which on they are left out): children of states join those ``found`` so far."""
+    """Add the children of states to those ``found`` so far.
+
+    Returns (number of states found, bound from which on they are left out).
+    """
     gone, free, cost, _, _, _ = states
     (release, length, shift, rise, base, before), gpus, bits, paid, least, later = given
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
     dearest = float(BEYOND >> bits)
     waiting, earliest = np.empty(release.size, dtype=np.int64), np.empty(release.size, dtype=np.int64)
-    mine, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
+    gpu_free, key = np.empty(free.shape[1], dtype=np.int64), np.empty(gone.shape[1], dtype=np.int64)
     for q in range(gone.shape[0]):
         left, over, next_ = 0, BEYOND, 0
-        while next_ < release.size and release[next_] < over:  # those behind arrive when another job could be over
+        # jobs behind these arrive when another job could already be complete
+        while next_ < release.size and release[next_] < over:
             if not (gone[q, next_ // WORD] >> (next_ % WORD)) & 1:
                 waiting[left], earliest[left] = next_, max(release[next_], free[q, gpus[next_] - 1])
                 over = min(over, earliest[left] + length[next_])
@@ -158,38 +202,40 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
                 continue
             if start >= over or start >> shift >= paid.shape[1] or paid[j, start >> shift] == BEYOND:
                 continue
-            _held(free[q], mine, start, gpus[j], length[j])
+            _held(free[q], gpu_free, start, gpus[j], length[j])
             paid_now = min(max(rise[j] * (start - release[j]) + base[j], 0.0), dearest)
             total = cost[q] + (math.floor(paid_now) << bits)
-            bound = total + _rest(waiting[:left], next_, j, mine, release, gpus, shift, least, later, after)
+            bound = total + _rest(waiting[:left], next_, j, gpu_free, release, gpus, shift, least, later, after)
             if bound >= cut:
                 continue
             key[:] = gone[q]
             key[j // WORD] |= 1 << (j % WORD)
-            at = _place(key, mine, all_gone, all_free, table)
-            known = table[at]
-            if known < 0:
+            at = _place(key, gpu_free, all_gone, all_free, table)
+            index = table[at]
+            if index < 0:
                 if count == all_cost.size:
                     count, cut = _cut(found, width, table)
                     if bound >= cut:
                         continue
-                    at = _place(key, mine, all_gone, all_free, table)
-                known, table[at] = count, count
-                all_gone[known], all_free[known], all_cost[known] = key, mine, total + 1
+                    at = _place(key, gpu_free, all_gone, all_free, table)
+                index, table[at] = count, count
+                all_gone[index], all_free[index], all_cost[index] = key, gpu_free, total + 1
                 count += 1
-            if total < all_cost[known]:
-                all_cost[known], all_bound[known], parent[known], last_job[known] = total, bound, first + q, j
+            if total < all_cost[index]:
+                all_cost[index], all_bound[index], parent[index], last_job[index] = total, bound, first + q, j
     return count, cut
 
 
 @njit
 def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after):  # type: ignore[no-untyped-def]
-    """What the jobs that wait, and all from ``next_`` on, cost at least; ``free`` rises to the moment at which the first of
-    them can start."""
+    """Return the least cost of the waiting jobs and of all from ``next_`` on.
+
+    ``free`` rises to the moment at which the first of them can start.
+    """
     soonest, bound, last, jobs = BEYOND, 0, after.shape[1] - 1, release.size
     for x in range(waiting.size + jobs - next_):
         i = waiting[x] if x < waiting.size else next_ + x - waiting.size
-        if x >= waiting.size and release[i] >= free[-1]:  # from here on nobody has to wait
+        if x >= waiting.size and release[i] >= free[-1]:  # from here on no job has to wait
             soonest, bound = min(soonest, release[i]), bound + later[i]
             break
         if i != gone:
@@ -198,7 +244,7 @@ def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after)
             bound += least[i, start >> shift] if start >> shift < least.shape[1] else BEYOND
             if bound >= BEYOND:
                 return bound
-    if soonest == BEYOND:  # nobody waits
+    if soonest == BEYOND:  # no job waits
         return 0
     for c in range(free.size):
         free[c] = max(free[c], soonest)
@@ -211,7 +257,7 @@ def _rest(waiting, next_, gone, free, release, gpus, shift, least, later, after)
 
 @njit
 def _mixed(words, mixed):  # type: ignore[no-untyped-def]
-    """A hash of integers, of 62 bits."""
+    """Return a hash of integers, of 62 bits."""
     for word in words:
         mixed = ((mixed ^ int(word)) * 1000003) & HASH
         mixed ^= mixed >> 31
@@ -220,7 +266,7 @@ def _mixed(words, mixed):  # type: ignore[no-untyped-def]
 
 @njit
 def _place(key, free, all_gone, all_free, table):  # type: ignore[no-untyped-def]
-    """Where a state is in the hash table, or may be."""
+    """Return the position of a state in the hash table, or the one where it can be added."""
     at = _mixed(free, _mixed(key, 0)) & (table.size - 1)
     while table[at] >= 0:
         same = True
@@ -236,7 +282,7 @@ def _place(key, free, all_gone, all_free, table):  # type: ignore[no-untyped-def
 
 @njit
 def _cut(found, width, table):  # type: ignore[no-untyped-def]
-    """(states kept, the least bound of those left out): the ``width`` best, in a new hash table."""
+    """Keep the ``width`` best states in a new hash table; return (states kept, the least bound of those left out)."""
     gone, free, cost, bound, parent, job = found
     order = np.argsort(bound, kind="mergesort")
     cut = bound[order[width]]
@@ -250,7 +296,7 @@ def _cut(found, width, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
-    """bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
+    """Return bool[M]: no state with the same jobs gone, of the cheapest, costs no more and has all GPUs free no later."""
     kept, mixed = np.ones(cost.size, dtype=np.bool_), np.zeros(cost.size, dtype=np.int64)
     for q in range(cost.size):
         mixed[q] = _mixed(gone[q], 0)
@@ -271,12 +317,13 @@ def _undominated(gone, free, cost):  # type: ignore[no-untyped-def]
 
 
 NAME = "partial-schedules"
-CELLS, GPUS = 4_000_000, 128  # jobs times slots; in units of all gangs
-STEPS = (300, 2000, 2000, 2000)  # of ascents, between which starts are given up
-SMALL, LEFT = 8, 0.9  # jobs that need no prices; of the starts: another ascent for so few would not pay
-FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level; times those of the pass before; of all that it keeps
-WIDE, AGAIN = 16_000, 300  # states beyond which a limit between bound and value proves more; steps of ascent below it
-BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # of the local search, times n^2, but no more than this part of the time
+CELLS, GPUS = 4_000_000, 128  # jobs times slots; GPUs in units of all gangs
+STEPS = (300, 2000, 2000, 2000)  # steps of the ascents; between them starts are given up
+SMALL, LEFT = 8, 0.9  # jobs that need no prices; part of the starts: giving up fewer does not justify another ascent
+FIRST, WIDER, BYTES = 1000, 4, 400_000_000  # states of a level at first; factor of the next pass; memory of all levels
+# states beyond which a limit between bound and value proves more; steps of the ascent below it
+WIDE, AGAIN = 16_000, 300
+BUDGET, PART, ENDLESS = 100_000, 0.2, 10**15  # budget of the local search, times n^2, and its largest part of the time
 
 
 def _applies(state: SolveState) -> str | None:
@@ -285,14 +332,14 @@ def _applies(state: SolveState) -> str | None:
     if state.value is None:
         return "there is no schedule to begin with"
     n = state.instance.n
-    # jobs take a unit of time each: slots are as many, or thousands, and to count them takes fractions
+    # each job takes at least one unit of time, so there are at least n slots; counting them exactly takes fractions
     if n**2 > CELLS:
         return f"{n} jobs are too many"
     clock = Clock.of(state)
     units = state.instance.cluster.gpus // int(np.gcd.reduce(state.instance.gpus))
     if n * clock.slots > CELLS or units > GPUS:
         return f"{n} jobs x {clock.slots} slots on {units} GPUs are too many"
-    return "some jobs are too short beside all of them" if (clock.grid.duration == 0).any() else None
+    return "some jobs are too short compared with all jobs together" if (clock.grid.duration == 0).any() else None
 
 
 class Search:
@@ -304,33 +351,45 @@ class Search:
         release, length, gpus = (a[order] for a in (clock.grid.release, clock.grid.duration, state.instance.gpus))
         self.times = Times(release, length, clock.shift, clock.rise[order], clock.base[order], alike(state, order))
         unit, slot = int(np.gcd.reduce(gpus)), np.arange(clock.slots)
-        # a start within a slot costs no less than at its beginning, or on arrival
+        # a start within a slot costs at least as much as at its beginning, or on arrival
         cost = self.times.cost(np.maximum(slot << clock.shift, release[:, None]))
         release, length = release >> clock.shift, length >> clock.shift
-        open_: Bools = cost <= self.limit + 1  # in a schedule that is no worse than the incumbent
+        open_: Bools = cost <= self.limit + 1  # starts of schedules that are no worse than the incumbent
         open_ &= (slot >= release[:, None]) & (slot + length[:, None] < slot.size)
         last = int(np.flatnonzero(open_.any(axis=0))[-1]) + 1
         total = state.instance.cluster.gpus // unit
-        # one layout: compiled once
+        # one memory layout, so that the loops are compiled once
         cost, open_ = np.ascontiguousarray(cost[:, :last]), np.ascontiguousarray(open_[:, :last])
         self.jobs = StartJobs(release, length, gpus // unit, total, cost, open_)
         self.passes = 0
 
     @property
     def limit(self) -> int:
-        """The value in steps that a better schedule has at most; -1: rounded times are less than jobs pay at least."""
+        """Largest value of a better schedule in steps; -1: rounded times are less than the least cost of the jobs."""
         return max(int((there(self.state.value) - self.clock.margin - self.clock.zero) // self.clock.step), -1)
 
     def raise_bound(self, steps: int) -> None:
-        """No schedule of open starts is below."""
+        """Take a bound on schedules of open starts.
+
+        Parameters
+        ----------
+        steps
+            The bound in steps.
+        """
         bound, finest = self.clock.zero + min(steps, self.limit + 1) * self.clock.step, self.state.finest_step
-        if finest is not None:  # from the least value of all on, values are multiples of it
+        if finest is not None:  # from the least possible value on, values are multiples of it
             bound = self.clock.zero + math.ceil((bound - self.clock.zero) / finest) * finest
         self.state.raise_bound(bound, "solver", tell=False, up_to_value=True)
         self.state.report(self.passes)
 
     def certificate(self, bounds: StartBounds) -> Certificate:
-        """What prices prove of all starts."""
+        """Return the certificate that prices prove over all starts.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the prices.
+        """
         state, grid, step = self.state, self.clock.grid, self.clock.step
         own = list[tuple[int, Integers]]()
         for row in bounds.prices[np.argsort(self.order)]:
@@ -343,7 +402,7 @@ class Search:
         return price_certificate(state.instance, state.goal.name, EXCLUSIVE, prices)
 
     def price(self) -> StartBounds | None:
-        """Prices, and without the starts that they prove to be of no use; None where no better schedule is left."""
+        """Find prices, and give up starts that they prove useless; return None if no better schedule is left."""
         own, deadline = np.zeros((self.jobs.release.size, self.jobs.slots)), self.state.deadline.share(0.5)
         if self.jobs.release.size <= SMALL:
             given, goal = self.state.schedule, self.state.goal.name
@@ -366,16 +425,16 @@ class Search:
         return self.jobs.prove(own)
 
     def run(self) -> None:
-        """Pass after pass to the proof, the deadline or the end of memory: wider ones, at last with limits that rise."""
+        """Make passes up to the proof, the deadline or the end of memory: wider ones, at last with limits that rise."""
         bounds, width, gain = self.price(), FIRST, 1
         most = BYTES // (8 * (self.jobs.release.size + 3 * self.jobs.total))
         target, proved = self.limit, 0 if bounds is None else bounds.steps
         while bounds is not None and not self.state.late:
-            found = self.search(bounds, target, width)
-            whole = found.finished and found.bound == BEYOND
-            reached = min(target + 1, found.cost >> bounds.bits) if whole else -(-found.bound >> bounds.bits)
+            searched = self.search(bounds, target, width)
+            whole = searched.finished and searched.bound == BEYOND
+            reached = min(target + 1, searched.cost >> bounds.bits) if whole else -(-searched.bound >> bounds.bits)
             self.raise_bound(reached)
-            if self.state.closed or not found.finished or (target >= self.limit if whole else width == most):
+            if self.state.closed or not searched.finished or (target >= self.limit if whole else width == most):
                 return
             width = width if whole else min(WIDER * width, most)
             gain, proved = 2 * gain if whole else reached - proved, max(proved, reached)
@@ -383,18 +442,28 @@ class Search:
             target = min(self.limit, proved + gain) if width > WIDE and 2 * gain < self.limit - proved else self.limit
 
     def search(self, bounds: StartBounds, target: int, width: int) -> Searched:
-        """A pass for schedules of at most ``target`` steps, at prices for what is left of the starts then."""
+        """Make one pass for schedules of at most ``target`` steps, at prices for the starts that are then left.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the prices.
+        target
+            Largest value of a schedule, in steps.
+        width
+            Largest number of states of a level.
+        """
         self.passes += 1
         jobs = self.jobs.without(bounds, target)
         if jobs is None:
             return Searched(None, BEYOND, BEYOND, True)
         own, steps = bounds.prices / 2.0**bounds.bits, AGAIN if jobs.release.size > SMALL else 0
         own = jobs.ascend(own, steps, self.state.deadline)
-        here = jobs.prove(own, bounds.bits)
-        found = search_states(here, self.times, target << here.bits, width, self.state.deadline)
-        if found.order is not None:
-            self.state.offer(list_schedule(self.state.instance, self.order[found.order]))
-        return found
+        bounds_left = jobs.prove(own, bounds.bits)
+        searched = search_states(bounds_left, self.times, target << bounds_left.bits, width, self.state.deadline)
+        if searched.order is not None:
+            self.state.offer(list_schedule(self.state.instance, self.order[searched.order]))
+        return searched
 
 
 def _run(state: SolveState) -> MethodReport:

@@ -23,7 +23,7 @@ from optsched.solvers.solve_state import SolveState
 NAME = "reduced-cost-fixing"
 COLUMNS = 300_000
 NONZEROS = 3_000_000
-BUDGET, PART = 100_000, 0.2  # of the local search, times n^2, but no more than this part of the time
+BUDGET, PART = 100_000, 0.2  # budget of the local search, times n^2, and its largest part of the time
 LATE = "the time limit came in an LP, or before it"
 
 
@@ -36,7 +36,7 @@ def _applies(state: SolveState) -> str | None:
     if reason := state.misfit():
         return reason
     if state.grid is None:
-        return "the times are multiples of no useful unit"
+        return "the times have no useful common unit"
     columns = _columns(state)
     count = int(columns.offset[-1])
     nonzeros = float(np.sum(np.diff(columns.offset).astype(np.float64) * (columns.duration + 1)))
@@ -71,18 +71,19 @@ def _run(state: SolveState) -> MethodReport:
     if not reduced.finished:
         return MethodReport(Session.solver, reduced.program.program.size, note=LATE)
     program = reduced.program
-    # presolve takes seconds for a program that is thin already, and the bound is higher without it
+    # presolve takes seconds even for a thinned program, and the bound is higher without it
     session = Session(program.program, options={"presolve": "off"})
     session.mip_start((program.start == _slots(state)[program.job]).astype(np.float64))
-    known = float(there(state.value))
+    value = float(there(state.value))
 
     def listen(event: Progress) -> None:
-        state.listen(replace(event, bound=min(event.bound, known)))
+        state.listen(replace(event, bound=min(event.bound, value)))
 
     outcome = session.solve(time_limit=state.left, objective_step=state.step, progress=listen)
     if outcome.x is not None:
         state.offer_starts(program.starts(outcome.x), NAME)
-    if outcome.bound is not None:  # of the columns that are left; what others make is no better than the incumbent
+    # a bound over the remaining columns; schedules with others are no better than the incumbent
+    if outcome.bound is not None:
         doubt = FittedProgram.of(program.program).doubt(outcome, state.step, 0.0)
         state.raise_bound(outcome.bound, "solver", doubt=doubt or Fraction(0), up_to_value=True)
     ended = f"the time limit came after {outcome.nodes} nodes" if outcome.status == "limit" else TOLERANCES

@@ -31,7 +31,7 @@ def _applies(state: SolveState) -> str | None:
     if instance.n > 1 and int(np.sort(instance.gpus)[:2].sum()) <= instance.cluster.gpus:
         return "two jobs can run at the same time"
     if grid is None or state.finest_step is None:
-        return "the times or the values are multiples of no useful unit"
+        return "the times or the values have no useful common unit"
     slots = grid.end
     if instance.n * slots > STATES or instance.n**2 * slots > PAIRS:
         return f"{instance.n} jobs x {slots} slots are too many"
@@ -41,7 +41,15 @@ def _applies(state: SolveState) -> str | None:
 
 
 def machine_of(state: SolveState, horizon: int) -> SingleMachine:
-    """The jobs with costs in steps (integers), without the constant that every schedule pays."""
+    """Return the jobs with costs in steps (integers), without the constant that every schedule pays.
+
+    Parameters
+    ----------
+    state
+        The solve.
+    horizon
+        Last time in slots.
+    """
     grid, step = there(state.grid), there(state.finest_step)
     cost = np.zeros((state.instance.n, horizon + 1))
     slot = np.arange(horizon + 1)
@@ -50,7 +58,7 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
         rise = c.slope * grid.unit / step
         start = c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step
         if abs(int(rise)) * horizon + abs(int(start)) >= BEYOND:
-            # such a weight counts from a due date on; whatever is beyond the incumbent's value is as good as infinite
+            # such a weight counts from a due date on; a cost beyond the incumbent's value is as good as infinite
             cost[j] = [min(max(int(rise) * s + int(start), 0), BEYOND) for s in range(horizon + 1)]
         else:
             cost[j] = np.maximum(int(rise) * slot + int(start), 0)
@@ -90,14 +98,23 @@ def _run(state: SolveState) -> MethodReport:
 
 
 def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: Floats, step: Fraction) -> Prices:
-    """Prices from job multipliers u of a single machine: the fall of the shortest path's length with time.
+    """Return prices from job multipliers u of a single machine: the fall of the shortest path's length with time.
 
     Let V(t) be the length of a shortest path from 0 to t with arcs of cost ``c_js - u_j`` and free waiting. V never
     rises, and ``V(s) - V(s + p_j) >= u_j - c_js`` for every arc: with ``pi_t = V(t) - V(t + 1)`` this is dual
     feasibility, with the value ``sum u - sum pi = sum u + V(H)``. Multipliers of a machine that never waits are only
-    known up to a multiple of p_j (all paths have the same length), which is found by a search on that concave value.
+    known up to a multiple of p_j (all paths have the same length), which a search on that concave value finds.
 
-    ``machine`` reaches one job length beyond the last completion; its costs are in units of ``step``.
+    Parameters
+    ----------
+    jobs
+        The jobs on a grid.
+    machine
+        The jobs up to one job length beyond the last completion, with costs in units of ``step``.
+    multipliers
+        u, f64[n].
+    step
+        Unit of the costs.
     """
     alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
     alive &= np.arange(machine.horizon + 1) >= machine.release[:, None]
@@ -119,7 +136,7 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
     value(low)
     amount = np.maximum(np.round((path[:-1] - path[1:]) * QUANTUM), 0.0)
     quantum = step / int(QUANTUM)
-    # steps of decimal times, such as 0.1 as float64 has it, have numerators that no 64 bits hold when multiplied
+    # steps of decimal times, such as 0.1 in float64, have numerators whose products do not fit 64 bits
     price = integers([int(units) * quantum.numerator for units in amount.tolist()])
     row = PriceRow(np.ones(length.size, dtype=np.int64), price)
     return Prices("time-indexed", Fraction(jobs.origin), jobs.unit, quantum.denominator, (row,))

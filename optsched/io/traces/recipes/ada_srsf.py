@@ -59,7 +59,7 @@ class TaskModel(NamedTuple):
 
 
 class TaskModels(NamedTuple):
-    """Networks by name, and what their messages cost on the network of the same measurements."""
+    """Networks by name, and the cost of their messages on the network of the same measurements."""
 
     models: Mapping[str, TaskModel]
     contention: Contention
@@ -111,7 +111,15 @@ MOST = 6  # iterations of the longest job over those of the shortest
     latency=non_negative(0, "a: seconds before the bytes of a message move"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Ada-SRSF's workload: training jobs as tasks whose all-reduces contend, on GPUs that jobs share."""
+    """Ada-SRSF's workload: training jobs as tasks whose all-reduces contend, on GPUs that jobs share.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     jobs, scale, chosen = int(values["jobs"]), values["scale"], TASK_MODELS[values["network"]]
     where = Cluster(tuple(replace(group, gpu_memory=values["memory"]) for group in values["cluster"].nodes))
     names = list(chosen.models)
@@ -142,5 +150,11 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def gangs(jobs: int) -> Ints:
-    """The gang sizes of so many jobs, ascending, i64[jobs]."""
+    """Return the gang sizes of a number of jobs, ascending, i64[jobs].
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs.
+    """
     return np.array(in_proportion(jobs, ADADUAL_GPUS), dtype=np.int64)

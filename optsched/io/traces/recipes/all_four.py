@@ -67,7 +67,15 @@ Row = dict[str, Any]
     penalty=non_negative(PENALTY, "eta / b: what every other transfer on an interface costs on top of its share"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share."""
+    """Stage graphs, table speeds, scalings and durations together, on GPUs of three types and a network that jobs share.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     of_jobs, of_arrivals, of_xi = rng.spawn(3)
     links, groups = {"nic_bandwidth": values["nic"], "intra_bandwidth": values["intra"]}, values["cluster"].nodes
     where = Cluster(tuple(replace(group, gpu_memory=MEMORY.get(group.gpu, 16e9), **links) for group in groups))
@@ -120,7 +128,7 @@ def _staged(profiles: dict[str, Profile], network: Network, gang: int, seconds: 
 def _tabled(gang: int, seconds: float, u: float, v: float) -> Row:
     name, gang = TYPES[int(u * len(TYPES))], min(gang, WIDEST_MEASURED)
     rate = built_in().get(name, next(iter(MEMORY)), gang)
-    assert rate is not None  # measured for these types and gangs
+    assert rate is not None  # all these types and gangs were measured
     iterations = float(np.ceil(seconds * rate.together))
     return {"gpus": gang, "iterations": iterations, "profile": name, "model": name, "gpu_memory": _bytes(v)}
 

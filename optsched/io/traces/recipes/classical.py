@@ -28,6 +28,13 @@ def machines(rng: np.random.Generator, values: Values) -> Draw:
     ``total_weighted_completion_time``. With span 0.6 this is the shape of the public optima of dialect ``classic``:
     A (machines 1, longest 20), B (heaviest 10), L (longest 100), D (machines 3, longest 30, heaviest 10). Everything is
     an integer, so values and bounds are exact.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, machines = values["jobs"], values["machines"]
     duration = uniform_integers(rng, 1, values["longest"], jobs)
@@ -40,7 +47,19 @@ def machines(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def uniform_integers(rng: np.random.Generator, low: float, high: float, count: int) -> Floats:
-    """Integers from ``low`` to ``high``, both included and equally likely, as f64[count]."""
+    """Return integers from ``low`` to ``high``, both included and equally likely, as f64[count].
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    low
+        Least integer.
+    high
+        Largest integer.
+    count
+        Number of integers.
+    """
     return rng.integers(int(low), int(high), size=count, endpoint=True).astype(np.float64)
 
 
@@ -59,6 +78,13 @@ def rigid(rng: np.random.Generator, values: Values) -> Draw:
     Processing times are uniform integers in 1..longest, gang sizes follow ``sizes`` cut to ``gpus``, releases are uniform
     integers in 0..floor(span x sum p_j size_j / gpus). With the defaults this is the shape of class C of dialect
     ``classic``, whose 65 jobs have 1, 2, 4, 8 GPUs 27, 16, 9, 13 times.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, gpus = values["jobs"], values["gpus"]
     duration = uniform_integers(rng, 1, values["longest"], jobs)
@@ -87,6 +113,13 @@ def tardiness(rng: np.random.Generator, values: Values) -> Draw:
 
     Reference: H. A. J. Crauwels, C. N. Potts, L. N. Van Wassenhove, "Local search heuristics for the single machine total
     weighted tardiness scheduling problem", INFORMS Journal on Computing 10, 1998.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, half = values["jobs"], values["spread"] / 2
     duration = uniform_integers(rng, 1, values["longest"], jobs)
@@ -115,6 +148,13 @@ def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
     Durations uniform in {1, 2, 3, 5, 8, 13}, releases uniform integers in 0..latest (the checks used 0, 3, 8 and 20), gang
     sizes uniform in 1..widest (the checks used 1, G/2 and G), on one node of G GPUs (2, 3, 4, 6, 8) with 2 to 6 jobs. Small
     enough for brute force.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, gpus = values["jobs"], values["gpus"]
     widest = gpus if values["widest"] is None else values["widest"]
@@ -128,7 +168,7 @@ def a_srpt_small(rng: np.random.Generator, values: Values) -> Draw:
 
 
 RATES = (1.0, 2.0, 4.0)  # iterations/s of a gang on one node
-WHOLE = 8.0  # iterations are multiples of it: whole seconds at half of the slowest rate
+WHOLE = 8.0  # iterations are multiples of this, which gives whole seconds at half of the slowest rate
 
 
 @recipe(
@@ -147,6 +187,13 @@ def hetero_small(rng: np.random.Generator, values: Values) -> Draw:
     ``longest``, so that a job that is not moved lasts a whole number of seconds. Gangs are uniform in 1..widest, cut to what
     one GPU type holds; releases uniform integers in 0..floor(span x sum g_j d_j / G), d_j the seconds alone where the job is
     fastest. Objective: sum of completion times.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where = values["jobs"], values["cluster"]
     gpus = uniform_integers(rng, 1, min(values["widest"], largest_type(where)), jobs).astype(np.int64)

@@ -41,6 +41,13 @@ def ddl_cluster(rng: np.random.Generator, values: Values) -> Draw:
 
     so where jobs have to spread, the cluster is busier than that. ``nic`` and ``intra`` in bytes/s: of a node, between its
     GPUs.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     group = NodeGroup(
         gpus=values["gpus_per_node"],
@@ -71,7 +78,17 @@ def ddl_cluster(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def some_profile(model: str, gpus: int, u: float) -> tuple[str, Profile]:
-    """One of the kinds of parallelism that a model has on so many GPUs, by a number ``u`` from 0 to 1; with its name."""
+    """Return one of the kinds of parallelism that a model has on a number of GPUs, with its name.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    gpus
+        Number of GPUs.
+    u
+        Number from 0 to 1 that chooses the kind.
+    """
     made = _profiles(model, gpus)
     return made[int(u * len(made))]
 
@@ -88,14 +105,24 @@ def _profiles(model: str, gpus: int) -> list[tuple[str, Profile]]:
 
 
 def best_paces(names: list[str], profiles: dict[str, Profile], network: Network) -> Floats:
-    """alpha_min of the profile of every job, f64[n]."""
+    """Return alpha_min of the profile of every job, f64[n].
+
+    Parameters
+    ----------
+    names
+        Name of the profile of every job.
+    profiles
+        Profiles by name.
+    network
+        Bandwidths of the cluster.
+    """
     seconds = {name: alpha_min(profile, network) for name, profile in profiles.items()}
     return np.array([seconds[name] for name in names])
 
 
-CROSS, FASTER = 1.2e9, 4  # bytes/s from node to node for one GPU; inside a node so many times as fast
+CROSS, FASTER = 1.2e9, 4  # bytes/s from node to node for one GPU; factor inside a node
 STEP = 0.125  # s: iteration times are multiples of it
-LIGHT = 1.5  # of the others: the threshold from which A-SRPT calls a job communication heavy
+LIGHT = 1.5  # for the other jobs: the threshold from which A-SRPT calls a job communication heavy
 ROUNDS = 8  # iterations are multiples of it
 
 
@@ -119,6 +146,13 @@ def ddl_small(rng: np.random.Generator, values: Values) -> Draw:
     so all durations are integers. The share ``heavy`` of the jobs is communication heavy, with alpha_max / alpha_min up
     to ``rho``; for the others it is at most `LIGHT`. Releases are uniform integers in 0..floor(span x sum g_j d_j / G),
     d_j the duration at alpha_min.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     group = NodeGroup(
         gpus=values["gpus"], count=values["nodes"], nic_bandwidth=CROSS * values["gpus"], intra_bandwidth=CROSS * FASTER
@@ -147,7 +181,7 @@ def ddl_small(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def _replicas(rng: np.random.Generator, kind: str, gpus: int) -> list[int]:
-    """Replicas of the stages of a gang of so many GPUs."""
+    """Return the replicas of the stages of a gang."""
     if kind == "data":
         return [gpus]
     if kind == "pipeline":
@@ -157,7 +191,7 @@ def _replicas(rng: np.random.Generator, kind: str, gpus: int) -> list[int]:
 
 
 def _profile(rng: np.random.Generator, replicas: list[int], limit: float, network: Network) -> Profile:
-    """Drawn traffic, and as much compute as keeps alpha_max / alpha_min within ``limit``."""
+    """Return a profile with drawn traffic, and enough compute to keep alpha_max / alpha_min within ``limit``."""
     traffic = [
         0.5 * int(rng.integers(1, 3)) for _ in replicas
     ]  # s between nodes: of every ring, of every pair of replicas

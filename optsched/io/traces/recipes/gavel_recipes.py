@@ -28,7 +28,7 @@ from optsched.speeds.interference_sources import built_in_interference, measured
 from optsched.speeds.throughput_sources import built_in, completed
 
 CLUSTER = "36x1:V100+36x1:P100+36x1:K80"
-REFERENCE = "V100"  # run times are meant there
+REFERENCE = "V100"  # run times are for this type
 DISTRIBUTED = ("ResNet-18", "ResNet-50", "Transformer", "LM")
 HEAVY, HEAVY_SHARE = 5.0, 0.2
 DEADLINES, DEADLINE_SHARES = np.array([1.2, 2.0, 10.0]), (0.33, 0.34, 0.33)
@@ -60,6 +60,13 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
     Job types, gaps, run times and gang sizes come from streams of their own: another law of one leaves the others as they
     are. Gavel's cluster has 36 V100, 36 P100 and 36 K80 and its simulator ignores placement: one-GPU nodes. It measures
     jobs 4000 to 5000 of a longer run; here a workload is run from its first job to its last.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where = values["jobs"], values["cluster"]
     of_type, of_gap, of_duration, of_gang, of_more = rng.spawn(5)
@@ -82,17 +89,37 @@ def gavel_continuous(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def largest_type(where: Cluster) -> int:
-    """GPUs of the GPU type of which a cluster has most."""
+    """Return the number of GPUs of the GPU type of which a cluster has most.
+
+    Parameters
+    ----------
+    where
+        The cluster.
+    """
     return int(np.bincount(where.node_type, weights=where.node_gpus).max())
 
 
 def is_distributed(job_type: str) -> bool:
-    """May a job of this type have several GPUs?"""
+    """Return whether a job of a type may have several GPUs.
+
+    Parameters
+    ----------
+    job_type
+        The job type.
+    """
     return job_type.split(" (")[0] in DISTRIBUTED
 
 
 def rate_on_v100(job_type: str, gpus: int) -> float:
-    """Iterations/s of a gang on V100s of one node, by the built-in table, or its rules where that was not measured."""
+    """Return iterations/s of a gang on V100s of one node, by the built-in table, or its rules if that was not measured.
+
+    Parameters
+    ----------
+    job_type
+        The job type.
+    gpus
+        Number of GPUs.
+    """
     found = built_in().get(job_type, REFERENCE, gpus)
     if found is None:
         found = completed(built_in(), [(job_type, gpus)], [REFERENCE]).get(job_type, REFERENCE, gpus)
@@ -101,19 +128,49 @@ def rate_on_v100(job_type: str, gpus: int) -> float:
 
 
 def steps_on_v100(job_type: list[str], gpus: Ints, seconds: Floats) -> Floats:
-    """Whole iterations, at least one, that a gang on V100s of one node does in these seconds, f64[n]."""
+    """Return the whole iterations, at least one, that a gang on V100s of one node does in a time, f64[n].
+
+    Parameters
+    ----------
+    job_type
+        Job type of every job.
+    gpus
+        GPUs of every job, i64[n].
+    seconds
+        Seconds of every job, f64[n].
+    """
     rates = np.array([rate_on_v100(name, g) for name, g in zip(job_type, gpus.tolist(), strict=True)])
     return np.asarray(np.maximum(1.0, np.floor(seconds * rates)))
 
 
 def speeds_on(where: Cluster, job_type: list[str], gpus: Ints) -> Throughputs:
-    """Rows of the built-in table for these gangs on the cluster's GPU types, gaps filled by its rules."""
+    """Return rows of the built-in table for gangs on the cluster's GPU types, with gaps filled by its rules.
+
+    Parameters
+    ----------
+    where
+        The cluster.
+    job_type
+        Job type of every job.
+    gpus
+        GPUs of every job, i64[n].
+    """
     wanted = sorted(set(zip(job_type, gpus.tolist(), strict=True)))
     return completed(built_in(), wanted, where.gpu_types).restricted({name for name, _ in wanted})
 
 
 def typed_jobs(job_type: list[str], gpus: Ints, iterations: Floats) -> dict[str, Any]:
-    """Columns of jobs of the table; their ``model`` is the job type without its batch size."""
+    """Return columns of jobs of the table; their ``model`` is the job type without its batch size.
+
+    Parameters
+    ----------
+    job_type
+        Job type of every job.
+    gpus
+        GPUs of every job, i64[n].
+    iterations
+        Iterations of every job, f64[n].
+    """
     model = [name.split(" (")[0] for name in job_type]
     return {"gpus": gpus, "iterations": iterations, "profile": job_type, "model": model}
 
@@ -132,7 +189,7 @@ HOUR = 3600.0
     gpus=gangs("weights:1=7,2=1,4=2", "law of the gangs of models that several GPUs train"),
 )
 def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
-    """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all there at the beginning.
+    """Gavel's static workload: 26 job types, 1 to 4 GPUs, 1 to 4 hours on V100s, all released at the beginning.
 
     As in stanford-futuredata/gavel (MIT), the distributions; its own random streams are not reproduced:
 
@@ -143,6 +200,13 @@ def gavel_static(rng: np.random.Generator, values: Values) -> Draw:
     * All arrive at 0, or with Poisson arrivals of mean gap ``gap``.
 
     Job types, gaps, run times and gang sizes come from streams of their own. The cluster is as in `gavel_continuous`.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where = int(values["jobs"]), values["cluster"]
     if values["longest"] < values["shortest"]:
@@ -183,6 +247,13 @@ def sharing_gavel(rng: np.random.Generator, values: Values) -> Draw:
     **xi** ``measured``: co-located throughputs on one such GPU (`optsched.speeds.interference_sources`). Gangs were not
     measured: the ratio of one GPU stands for them. One number, or ``exp``, drawn for every ordered pair of job types, stand
     in its place.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, gpu = values["jobs"], values["gpu"]
     cluster = Cluster.parse(f"{values['nodes']}x{NODE}:{gpu}")

@@ -50,12 +50,30 @@ CLASS_MODELS = (
 
 
 def classes_of(gpu_hours: Floats) -> Ints:
-    """The class of every job, an index into `NAMES`, i64[n]."""
+    """Return the class of every job, an index into `NAMES`, i64[n].
+
+    Parameters
+    ----------
+    gpu_hours
+        GPU-hours of every job, f64[n].
+    """
     return np.searchsorted(FROM, gpu_hours, side="right") - 1
 
 
 def modelled(rng: np.random.Generator, gpus: Ints, gpu_hours: Floats, widest: int) -> dict[str, Any]:
-    """The columns of `typed_jobs`; ``widest``: GPUs of the GPU type of which the cluster has most."""
+    """Return the columns of `typed_jobs`.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    gpus
+        GPUs of every job, i64[n].
+    gpu_hours
+        GPU-hours of every job, f64[n].
+    widest
+        Number of GPUs of the GPU type of which the cluster has most.
+    """
     u = rng.random(gpus.size).tolist()
     possible = [CLASS_MODELS[k] for k in classes_of(gpu_hours).tolist()]
     job_type = [names[int(x * len(names))] for names, x in zip(possible, u, strict=True)]
@@ -96,6 +114,13 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
     * GPU-hours log-uniform within the class, from `HOURS`: means 0.25, 3.9, 24.9, 72.1 (in the trace 0.26, 2.6, 23.1, 73.3).
     * Gang sizes by class, from `GANGS`: the trace's counts, cut to 1, 2, 4, 8.
     * Arrivals: independent and uniform over ``hours`` hours, the first at 0; whole seconds, rounded down.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where = int(values["jobs"]), values["cluster"]
     if values["classes"] == "philly":
@@ -114,7 +139,13 @@ def hadar_60(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def even_classes(jobs: int) -> Ints:
-    """A quarter of the jobs in each class, rounded down; the rest in the first."""
+    """Return classes with a quarter of the jobs in each, rounded down, and the rest in the first.
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs.
+    """
     each = jobs // len(NAMES)
     return np.repeat(np.arange(len(NAMES)), [jobs - each * (len(NAMES) - 1), *[each] * (len(NAMES) - 1)])
 
@@ -140,7 +171,7 @@ MODELS = (
     longest=number(6000, "most seconds on the fastest node"),
 )
 def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
-    """HadarE's mixes: a few jobs of five models on unlike one-GPU nodes, all there at the beginning.
+    """HadarE's mixes: a few jobs of five models on unlike one-GPU nodes, all released at the beginning.
 
     The five models are those generally attributed to the paper: ResNet-18/CIFAR-10, LSTM/Wikitext-2, Transformer/Multi30k,
     an autoencoder/ML-20M and a weather model; so are the nodes: a lab's Titan RTX, T4, T400, RTX 3090 and RTX A2000
@@ -152,6 +183,13 @@ def hadar_mix(rng: np.random.Generator, values: Values) -> Draw:
       weather model, of which nothing is known, 1 step/s on a V100, scaled by FP32 peak. Rates that are not measured are
       multiplied by a factor of their own, uniform in [1 - uneven, 1 + uneven]: the peak is a poor guide to real ones.
     * A job lasts U(``shortest``, ``longest``) seconds on its fastest node (600 to 6000 s: as where forks are measured).
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where, uneven = values["jobs"], values["cluster"], values["uneven"]
     for field, value, legal in (

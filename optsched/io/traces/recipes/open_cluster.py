@@ -46,6 +46,13 @@ def poisson(rng: np.random.Generator, values: Values) -> Draw:
     A load above 1 cannot be served for ever. With ``whole`` arrivals are rounded down and durations up to integers, so that
     all results are exact; the load then rises by at most half a second a job. ``heaviest`` > 1 draws integer weights
     uniformly from 1..heaviest.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where, law = values["jobs"], values["cluster"], values["duration"]
     gang = values["gpus"].at_most(where.gpus)
@@ -61,7 +68,20 @@ def poisson(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def mean_gap(values: Values, work_per_gpu: float) -> float:
-    """Seconds between arrivals: ``gap`` as given, else E[GPU-seconds of a job] / (G load)."""
+    """Return the seconds between arrivals: ``gap`` as given, else E[GPU-seconds of a job] / (G load).
+
+    Parameters
+    ----------
+    values
+        Values of the recipe's parameters, by name.
+    work_per_gpu
+        E[GPU-seconds of a job] / G.
+
+    Raises
+    ------
+    InputError
+        If both gap and load are given.
+    """
     if values["gap"] is not None and values["load"] is not None:
         why = "gap and load say the same thing twice"
         raise InputError(why, field="load", value=values["load"], legal="one of them")
@@ -71,7 +91,19 @@ def mean_gap(values: Values, work_per_gpu: float) -> float:
 
 
 def arrivals(rng: np.random.Generator, kind: str, jobs: int, gap: float) -> Floats:
-    """Rising arrival times in seconds, f64[jobs]."""
+    """Return rising arrival times in seconds, f64[jobs].
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    kind
+        "poisson", "uniform" or "together".
+    jobs
+        Number of jobs.
+    gap
+        Mean gap in seconds.
+    """
     if kind == "together":
         return np.zeros(jobs)
     if kind == "uniform":
@@ -118,6 +150,13 @@ def philly_like(rng: np.random.Generator, values: Values) -> Draw:
     one GPU; 29713 for 30942, 76972 for 78762, 129494 for 129775, 92308 for 95326 s). Arrivals are ``bursty`` (independent
     gaps from ``GAPS``, scaled to the wanted mean) or ``poisson``. Not modelled: virtual clusters, hours of the day, that
     users resubmit. Times are whole seconds as in the trace: arrivals rounded down, durations up.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, where = values["jobs"], values["cluster"]
     gang = gang_law("philly").at_most(where.gpus)
@@ -137,7 +176,17 @@ def philly_like(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def bursts(rng: np.random.Generator, jobs: int, gap: float) -> Floats:
-    """Arrivals with independent gaps of the measured shape, scaled to mean ``gap`` seconds, f64[jobs]."""
+    """Return arrivals with independent gaps of the measured shape, in seconds, f64[jobs].
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    jobs
+        Number of jobs.
+    gap
+        Mean gap in seconds.
+    """
     shifted = np.array(GAPS) + 1.0  # a gap of 0 has no logarithm
     mean = mean_of_quantiles(shifted) - 1.0
     gaps = np.exp(np.interp(rng.random(jobs), LEVELS, np.log(shifted))) - 1.0
@@ -145,7 +194,15 @@ def bursts(rng: np.random.Generator, jobs: int, gap: float) -> Floats:
 
 
 def mean_of_quantiles(table: Floats) -> float:
-    """Mean of the law whose log-quantile function is linear between ``LEVELS``: sum of widths times log means."""
+    """Return the mean of the law whose log-quantile function is linear between ``LEVELS``.
+
+    It is the sum of widths times log means.
+
+    Parameters
+    ----------
+    table
+        Quantiles at ``LEVELS``, f64.
+    """
     low, high = table[:-1], table[1:]
     grows = high > low
     log_mean = np.where(grows, (high - low) / np.log(np.where(grows, high / low, np.e)), low)

@@ -52,7 +52,7 @@ ONE_OFF = 1.25
 GROUPS_PER_USER = 5
 PARALLELISM = {"data": 0.5, "pipeline": 0.25, "mixed": 0.25}
 KINDS = tuple(PARALLELISM)
-# six of the zoo, named here: the workload stays as it is when the zoo grows
+# six models of the zoo, listed here so that the workload stays the same when the zoo grows
 MODELS = ("vgg19", "resnet152", "inception-v3", "bert-large", "xlnet-large", "gpt")
 
 
@@ -71,7 +71,15 @@ MODELS = ("vgg19", "resnet152", "inception-v3", "bert-large", "xlnet-large", "gp
     plain=yes_or_no(False, "durations in seconds, no profiles"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Recurring training jobs: scripts with Zipf popularity, log-normal lengths that drift, and one-off jobs."""
+    """Recurring training jobs: scripts with Zipf popularity, log-normal lengths that drift, and one-off jobs.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     links = {name: values[name] for name in ("nic_bandwidth", "intra_bandwidth")}
     where = Cluster(tuple(dataclasses.replace(group, **links) for group in values["cluster"].nodes))
     law, jobs, one_off = values["gpus"].at_most(where.gpus), values["jobs"], values["one_off"]
@@ -104,7 +112,7 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
 
 @dataclass(frozen=True)
 class _Runs:
-    """How often the recurring scripts run and how long: arrays over these scripts."""
+    """Frequency and duration of the recurring scripts: arrays over these scripts."""
 
     share: Floats  # of the recurring jobs
     centre: Floats  # exp(mu_k), seconds
@@ -121,11 +129,11 @@ class _Runs:
         return self.share.size
 
     def mean(self, weights: npt.NDArray[Any]) -> float:
-        """E[weight x seconds] of a recurring job; E exp(x + sigma z) = exp((DRIFT^2 + sigma^2) / 2)."""
+        """Return E[weight x seconds] of a recurring job; E exp(x + sigma z) = exp((DRIFT^2 + sigma^2) / 2)."""
         return float(self.share @ (weights * self.centre * np.exp((DRIFT**2 + self.sigma**2) / 2)))
 
     def scripts(self, rng: np.random.Generator, jobs: int, one_off: float) -> Ints:
-        """The script of every job, i64[jobs]; one-off jobs have scripts of their own, from ``count`` on."""
+        """Return the script of every job, i64[jobs]; one-off jobs have scripts of their own, from ``count`` on."""
         upper = np.cumsum(self.share)
         script = np.searchsorted(upper / upper[-1], rng.random(jobs), side="right").astype(np.int64)
         alone = rng.random(jobs) < one_off
@@ -133,7 +141,7 @@ class _Runs:
         return script
 
     def durations(self, rng: np.random.Generator, script: Ints) -> Floats:
-        """Seconds of every run of a recurring script, f64[jobs]; anything for the others."""
+        """Return the seconds of every run of a recurring script, f64[jobs]; arbitrary numbers for the others."""
         noise, steps = rng.standard_normal(script.size), rng.standard_normal(script.size).tolist()
         phi = math.exp(-1 / MEMORY)
         step, now = math.sqrt(1 - phi * phi) * DRIFT, [math.nan] * self.count
@@ -147,7 +155,7 @@ class _Runs:
 
 
 def _scripts(rng: np.random.Generator, law: GangLaw, count: int, groups: int) -> dict[str, Ints]:
-    """What all runs of a script have in common, i64[count]: gpus, and the numbers of user, model and kind of parallelism."""
+    """Return common data of all runs of a script, i64[count]: gpus, and numbers of user, model and kind of parallelism."""
     upper = np.cumsum(list(PARALLELISM.values()))[:-1]
     return {
         "gpus": law.draw(rng, count),

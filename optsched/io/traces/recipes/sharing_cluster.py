@@ -85,7 +85,15 @@ Choice = tuple[list[str], Ints, Ints, Floats]  # models, gangs, total batch size
     xi=slowdowns("1.3"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """Training jobs with batch sizes on nodes of four GPUs that two jobs may share, after Pollux or a small testbed."""
+    """Training jobs with batch sizes on nodes of four GPUs that two jobs may share, after Pollux or a small testbed.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     if values["memory"] < LARGEST:
         legal = f"at least {LARGEST:g} bytes, what the largest sub-batches need"
         raise InputError("too small", field="sharing-cluster: memory", value=values["memory"], legal=legal)
@@ -118,7 +126,13 @@ def draw(rng: np.random.Generator, values: Values) -> Draw:
 
 
 def with_memory(scalings: Mapping[str, Scaling]) -> dict[str, Scaling]:
-    """The models of the mix with what a sub-batch takes on a GPU."""
+    """Return the models of the mix with the memory that a sub-batch takes on a GPU.
+
+    Parameters
+    ----------
+    scalings
+        Scaling profiles by model.
+    """
     return {
         name: replace(each, memory=FIXED, memory_per_sample=(LARGEST - FIXED) / (each.most_local or 1))
         for name, each in scalings.items()
@@ -127,11 +141,11 @@ def with_memory(scalings: Mapping[str, Scaling]) -> dict[str, Scaling]:
 
 
 def _seconds(model: list[str], gpus: Ints, batch: Ints, scalings: Mapping[str, Scaling]) -> Floats:
-    """Seconds of an iteration alone at best: on one node where the gang fits one, f64[n]."""
+    """Return seconds of an iteration alone at best: on one node if the gang fits one, f64[n]."""
     known: dict[tuple[str, int, int], float] = {}
     rows = list(zip(model, gpus.tolist(), batch.tolist(), strict=True))
     for name, g, b in dict.fromkeys(rows):
-        first, places = scalings[name].sub_batches(b, g)[0], {g > GPUS, g > 1}  # a small gang has the choice
+        first, places = scalings[name].sub_batches(b, g)[0], {g > GPUS, g > 1}  # a small gang can be placed either way
         known[name, g, b] = min(
             iteration_seconds(scalings[name], first.size, first.steps, g, spans) for spans in places
         )
@@ -167,7 +181,19 @@ def _testbed(rng: Random, jobs: int, most: int, widest: int | None, scalings: Ma
 
 
 def some_batch(model: str, gpus: int, u: float, scaling: Scaling) -> int:
-    """A measured batch size for so many GPUs, by a number ``u`` from 0 to 1."""
+    """Return a measured batch size for a number of GPUs.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    gpus
+        Number of GPUs.
+    u
+        Number from 0 to 1 that chooses the size.
+    scaling
+        Scaling profile of the model.
+    """
     largest = scaling.iterations[-1][0]
     sizes = [FIRST_BATCH[model] << k for k in range(40) if FIRST_BATCH[model] << k <= largest]
     least, most = MEASURED_FROM[model], scaling.most_local or largest

@@ -39,6 +39,13 @@ def sharing_small(rng: np.random.Generator, values: Values) -> Draw:
     that the load does not fall with G. ``xi`` is the slow-down of every pair, or ``exp``: 1 + an exponential variate of
     mean 1/2 for every ordered pair of jobs. ``whole``: ten times as long, times rounded up to seconds and drawn slow-downs
     to eighths, for values that floats hold. Objective: sum of flow times.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     jobs, gpus, xi = values["jobs"], values["gpus"], values["xi"]
     duration = np.exp(rng.uniform(np.log(SHORTEST), np.log(LONGEST), jobs))
@@ -74,6 +81,13 @@ def sharing_partners(rng: np.random.Generator, values: Values) -> Draw:
     ``delay`` and lasts as ``gang`` says. It may share the GPUs of all, or wait for the last of them. With equal lengths e,
     a gang that ends last and xi for all pairs, sharing costs (P + 1) xi e + e_A - e in all, waiting (P + 1) e + e_A:
     sharing pays iff xi < (P + 2) / (P + 1), while a test of one pair at a time says iff xi < 1.5.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
     """
     p = values["jobs"] - 1
     of_running, of_gang, of_xi = rng.spawn(3)

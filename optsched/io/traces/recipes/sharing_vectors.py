@@ -47,7 +47,15 @@ MODELS: dict[str, tuple[int, float, dict[int, float]]] = {
     xi=slowdowns("resources", "resources"),
 )
 def draw(rng: np.random.Generator, values: Values) -> Draw:
-    """61 jobs of eight models on 32 GPUs; their interference is guessed from resource vectors."""
+    """61 jobs of eight models on 32 GPUs; their interference is guessed from resource vectors.
+
+    Parameters
+    ----------
+    rng
+        Random generator.
+    values
+        Values of the recipe's parameters, by name.
+    """
     jobs = values["jobs"]
     cluster = Cluster((NodeGroup(gpus=GPUS, count=values["nodes"], gpu_memory=MEMORY),))
     of_gang, of_model, of_iterations, of_arrival, of_xi = rng.spawn(5)
