@@ -33,7 +33,7 @@ def summary_view(reproduction: Reproduction) -> Group:
     sheet = Sheet(("claim", "paper", "measured", "verdict"), texts=("verdict",), tells=("verdict",))
     for row in reproduction.claims[:SCREEN]:
         sheet.add(row.label, row.published, row.spread, row.verdict)
-    note = "measured: from the least to the greatest over rivals and workloads\nreached: as published, or more"
+    note = "measured: smallest to largest value over rivals and workloads\nreached: as published, or more"
     return Group(Text(head), sheet, Text(note))
 
 

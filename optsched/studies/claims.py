@@ -144,5 +144,5 @@ def markdown(study: str, rows: Iterable[Claim]) -> str:
     for row in rows:
         cells = (row.claim, row.source, row.measured, row.verdict, row.why)
         lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |")
-    note = "Measured: from the least to the greatest ratio of geometric means over the columns (how many of them)."
+    note = "Measured: smallest to largest ratio of geometric means over the columns, with their number."
     return "\n".join([*lines, "", note, ""])

@@ -281,10 +281,10 @@ def verdict(change: Change, ratio: float) -> str:
     if low <= 0 <= high and change.low is not None:
         return "no difference shown"
     if 1 + change.mean < 1:
-        return "the other way round"
+        return "opposite direction"
     if 1 + low > ratio:
         return "more than published"
-    return "as published" if 1 + high >= ratio else "the same way, by less"
+    return "as published" if 1 + high >= ratio else "same direction, smaller"
 
 
 def _sentence(outcome: RunOutcome, published: Published, other: str) -> str:

@@ -43,7 +43,7 @@ def _winners(outcome: RunOutcome) -> list[str]:
         others = len(outcome.experiment.rows) - len(first)
         text = " = ".join(first)
         if beside:
-            text += f"; no difference shown to {'any other row' if len(beside) == others else ', '.join(beside)}"
+            text += f"; no difference shown to {'any other row' if len(beside) == others else ' | '.join(beside)}"
         elif others:
             text += ", below every other row"
         said.setdefault(text, []).append(column)
