@@ -191,7 +191,7 @@ def readable(lines: list[str]) -> list[str]:
     lines = no_substitutions(with_formulas(lines))
     told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in lines]
     example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
-    if example < len(told) and {"Raises", "Parameters"} & set(told[:example]):
+    if example < len(told) and {"Raises", "Parameters"} & set(told[:example]) and "Examples" not in told[:example]:
         told[example:example] = ["Examples", "--------"]
     return re.sub(r"\n\n(?=[^\s>].*(?:$|\n(?! |-{3})))", "\n\n\n", "\n".join(told)).split("\n")
 
