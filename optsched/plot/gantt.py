@@ -155,7 +155,8 @@ def _title(timeline: Timeline, shown: Bools, by: By) -> str:
 class Blocks:
     """B blocks of a chart.
 
-    ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B]. ``xi`` f64[B]: the slow-down of the job by a partner on the same GPUs; nan without a partner or if it is not known.
+    ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+    ``xi`` f64[B]: the slow-down of the job by a partner on the same GPUs; nan without a partner or if it is not known.
     """
 
     segment: Ints
