@@ -1,9 +1,9 @@
 """``make docs``: the documentation site, in build/docs/html.
 
-Its sources are put together in build/docs/source: the pages of docs/ with links that fit, the notebooks, CONTRIBUTING.md
-and CHANGELOG.md, what `_ext` writes from the registries (`catalogue.py`, `api_pages.py`), from the records of the studies
-(`study_pages.py`), and of all pictures (`gallery.py`). Pages are plain Markdown, so that they can be read without a site:
-the list of links of a page that has sections below it *is* its table of contents.
+The sources are collected in build/docs/source: the pages of docs/ with adapted links, the notebooks, CONTRIBUTING.md and
+CHANGELOG.md, and the pages that `_ext` writes from the registries (`catalogue.py`, `api_pages.py`), from the records of
+the studies (`study_pages.py`) and from all pictures (`gallery.py`). Pages are plain Markdown and readable without a site:
+the list of links of a page with subpages *is* its table of contents.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(DOCS / "_ext")]
 
 
 def pages() -> dict[str, str | bytes]:
-    """Name of a source -> its content: pages with their pictures, files of the root, catalogues."""
+    """Return the content of every source by name: pages with their pictures, files of the root, catalogues."""
     import api_pages
     import catalogue
     import gallery
@@ -54,10 +54,10 @@ def pages() -> dict[str, str | bytes]:
         found |= drawn
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         found[PLACED[name]] = linked((ROOT / name).read_text(encoding="utf-8"), "../" + name)
-    # the page of all theorems again, with its formulas as such
+    # the page of all theorems, here with formulas
     found["guarantees.md"] = linked(theorems(lambda text: marked(text, plain=catalogue.plain)), "guarantees.md")
     for name, text in {**catalogue.pages(), **api_pages.pages()}.items():
-        found.setdefault(name, text)  # a page that somebody has written goes first
+        found.setdefault(name, text)  # a page written by hand takes precedence
     found |= study_pages.pages(BUILT / "drawn")
     found["reference.md"] += catalogue.listed()
     found["papers.md"] += study_pages.listed()
@@ -69,7 +69,7 @@ def pages() -> dict[str, str | bytes]:
     found["gallery.md"] += gallery.shown(found, {path.stem: title(path) for path in notebooks()})
     for section in SECTIONS:
         tree = re.findall(r"^\* \[([^]]+)\]\(([^)#:]+)\.(?:md|ipynb)\)", found[section + ".md"], re.MULTILINE)
-        # in the bar at the top a page is named as the landing page names it, elsewhere by its heading
+        # the bar at the top uses the names of the landing page, other lists the headings
         shown = {page: f"{text} <{page}>" if section == "index" else page for text, page in reversed(tree)}
         entries = "\n".join(reversed(shown.values()))
         found[section + ".md"] += f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
@@ -77,12 +77,12 @@ def pages() -> dict[str, str | bytes]:
 
 
 def cards(text: str) -> str:
-    """The landing page, whose list of links is set as cards."""
+    """Return the landing page with its list of links as cards."""
     return re.sub(r"((?:^\* \[.*\n)+)", r"```{container} cards\n\1```\n", text, count=1, flags=re.MULTILINE)
 
 
 def linked(text: str, name: str) -> str:
-    """The page with links that lead to other pages of the site, and for what is no page to the repository."""
+    """Return the page with links to other pages of the site, or to the repository for files that are no pages."""
     folder = (DOCS / name).resolve().parent
 
     def link(match: re.Match[str]) -> str:
@@ -104,8 +104,9 @@ def linked(text: str, name: str) -> str:
 
 
 def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
-    """The page with every picture that its blocks draw, right after the block; played as the tests play it, kept until
-    the page or what draws changes.
+    """Return the page with the pictures that its blocks draw, each after its block.
+
+    The page is played as in the tests. Pictures are kept until the page or the drawing code changes.
     """
     from pages.page import Page
     from pages.player import play
@@ -133,7 +134,7 @@ def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
                     made[f"{page.blocks.index(played.block)}-{k}.png"] = png_of(figure)
                 figures.clear()
         ShownFigure.__init__ = begun
-        kept.mkdir(parents=True)  # all of a page, or nothing
+        kept.mkdir(parents=True)  # all pictures of a page, or none
         for file, content in made.items():
             (kept / file).write_bytes(content)
     found = {}
@@ -141,7 +142,7 @@ def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
         block, stem = page.blocks[at], f"drawn/{name.removesuffix('.md').replace('/', '-')}-{at}-{k}.png"
         shown = rf"^```{block.language}\n{re.escape(block.text)}```\n+(```text\n.*?^```\n)?"  # with what it prints
         end = re.search(shown, text, re.MULTILINE | re.DOTALL).end()
-        text = f"{text[:end]}\n![What these lines draw]({'../' * name.count('/')}{stem})\n\n{text[end:]}"
+        text = f"{text[:end]}\n![Picture drawn by the code above]({'../' * name.count('/')}{stem})\n\n{text[end:]}"
         found[stem] = (kept / f"{at}-{k}.png").read_bytes()
     return text, found
 
@@ -151,7 +152,7 @@ def notebooks() -> list[Path]:
 
 
 def title(notebook: Path) -> str:
-    """The first heading of a notebook."""
+    """Return the first heading of a notebook."""
     import json
 
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -160,8 +161,8 @@ def title(notebook: Path) -> str:
 
 
 def assemble() -> None:
-    """Write what has changed; remove what is no longer there."""
-    contents = {name: each.encode() if isinstance(each, str) else each for name, each in pages().items()}
+    """Write the sources that have changed, and remove those that no longer exist."""
+    contents = {name: text.encode() if isinstance(text, str) else text for name, text in pages().items()}
     contents |= {f"notebooks/{path.name}": path.read_bytes() for path in notebooks()}
     contents |= {path.name: path.read_bytes() for path in DOCS.glob("*.png")}
     for path in [*SOURCE.rglob("*")]:
@@ -176,7 +177,7 @@ def assemble() -> None:
 
 
 def main() -> int:
-    """Build; 1 where Sphinx warns of anything."""
+    """Build the site; return 1 if Sphinx warns."""
     from sphinx.cmd.build import main as sphinx
 
     began = time.perf_counter()

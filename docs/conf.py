@@ -1,4 +1,4 @@
-"""How Sphinx makes the site; `build.py` calls it. Nothing here, and nothing in the pages, asks another machine."""
+"""Configuration of Sphinx, called by `build.py`. Neither the build nor the pages load anything from other servers."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ author = copyright = "The optsched authors"
 version = release = optsched.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton", "still_widgets", "gallery"]
 language = "en"
-default_role = "py:obj"  # `Instance` in a docstring is a link where there is such a thing, else code
+default_role = "py:obj"  # `Instance` in a docstring is a link if it exists, else code
 highlight_language = "none"
 smartquotes = False  # --model is an option
 
-# pages: anchors are those that GitHub makes, so that links hold in both places
+# pages: the same anchors as on GitHub, so that links work in both places
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -29,10 +29,10 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 # notebooks: run at build time, and kept until they change
 nb_execution_mode = "cache"
 nb_execution_cache_path = os.path.join(os.path.dirname(__file__), "..", "build", "docs", "executed")
-nb_execution_timeout = 600  # seconds of the clock for a cell, compiling included: the machine may be busy
+nb_execution_timeout = 600  # wall seconds for a cell, including compilation: the machine may be busy
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-nb_ipywidgets_js = {}  # would come from another machine: see still_widgets
+nb_ipywidgets_js = {}  # the default loads scripts from another server: see still_widgets
 
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Fields", "params_style")]
@@ -81,7 +81,7 @@ def _formula(self, node):
     raise SkipNode
 
 
-_plain = {}  # docstrings of attributes, of which napoleon takes what precedes a colon for a type
+_plain = {}  # docstrings of attributes; napoleon would read text before a colon as a type
 
 
 def _docstring(app, what, name, obj, options, lines):
@@ -95,15 +95,13 @@ def _after_napoleon(app, what, name, obj, options, lines):
 
 
 def _signature(app, what, name, obj, options, signature, returned):
-    if (
-        signature == "(*args, **kwargs)" or name == VIEW
-    ):  # that of a protocol, which nobody makes; the engine makes views
+    if signature == "(*args, **kwargs)" or name == VIEW:  # a protocol has no constructor; the engine makes views
         return "", None
     return (signature.replace("<factory>", "..."), returned) if signature else None
 
 
 def setup(app):
-    """Formulas are MathML, which browsers draw themselves: no script, no fonts."""
+    """Connect the events of Sphinx, and render formulas as MathML, which needs no script and no fonts."""
     for module in [module for name, module in sys.modules.items() if name.startswith("optsched")]:
         for name in {"Floats", "Ints", "Bools"} & vars(module).keys():  # not ndarray[tuple[Any, ...], dtype[float64]]
             setattr(module, name, type(name, (), {"__module__": "builtins"}))

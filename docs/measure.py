@@ -1,7 +1,7 @@
-"""``make study-pages``: measures again what the pages of the studies show, in the size and on the seeds of their records.
+"""``make study-pages``: measures the records of the studies again, with the same size and seeds.
 
-With names of studies, only these. To have a page of another size, run `optsched reproduce NAME ... -o DIR` and take
-DIR/record.json for docs/measured/NAME.json.
+Arguments select studies by name. For a page of another size, run `optsched reproduce NAME ... -o DIR` and copy
+DIR/record.json to docs/measured/NAME.json.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MEASURED = Path(__file__).resolve().parent / "measured"
 
 
 def main() -> None:
-    """Run every study again whose record is there."""
+    """Run every study again that has a record."""
     from optsched.studies.record import write_record
     from optsched.studies.study_file import Study
 
@@ -24,7 +24,7 @@ def main() -> None:
             continue
         given = json.loads(file.read_text(encoding="utf-8"))
         if not given["trace"]:
-            os.environ["OPTSCHED_DATA"] = ""  # workloads that anybody can make
+            os.environ["OPTSCHED_DATA"] = ""  # without the trace, workloads are generated
         small = given["size"] == "small"
         done = Study.named(file.stem).run(given["seeds"], small=small)
         write_record(done, given["seeds"], file)

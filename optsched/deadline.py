@@ -1,6 +1,6 @@
-"""`Deadline`: the moment when an answer is due. It is handed down, whole, to all that may take time.
+"""`Deadline`: the time at which an answer is due, passed unchanged to every step that may take long.
 
-`seconds_in`: how long something may take, or when it is, as people write it.
+`seconds_in`: durations and times as people write them.
 """
 
 from __future__ import annotations
@@ -27,28 +27,34 @@ DURATION = "seconds, or a time such as 10s, 90min, 2h, 1d, 1h30m, 01:30:00"
 
 
 class Late(Exception):
-    """A `Deadline` has passed; what was found by then is in the hands of whoever set it."""
+    """Raised after a `Deadline` has passed; the caller that set the deadline keeps the results so far."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """``at``: seconds of `time.monotonic`, which all processes of a machine share; inf: never."""
+    """A time: ``at`` seconds of `time.monotonic`, which all processes of a machine share; inf: never."""
 
     at: float = math.inf
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
-        """So many seconds from now; None: never."""
+        """Return the deadline a number of seconds from now.
+
+        Parameters
+        ----------
+        seconds
+            Seconds from now; None: never.
+        """
         return cls() if seconds is None else cls(time.monotonic() + seconds)
 
     @property
     def left(self) -> float:
-        """Seconds until then, at least 0."""
+        """Seconds until the deadline, at least 0."""
         return max(0.0, self.at - time.monotonic())
 
     @property
     def passed(self) -> bool:
-        """Is the time up?"""
+        """Return whether the time is up."""
         return time.monotonic() >= self.at
 
     def check(self) -> None:
@@ -57,7 +63,13 @@ class Deadline:
             raise Late
 
     def share(self, part: float) -> Deadline:
-        """When this part of the time that is left has passed."""
+        """Return the deadline at which a part of the remaining time has passed.
+
+        Parameters
+        ----------
+        part
+            Part of the remaining time, from 0 to 1.
+        """
         return self if self.at == math.inf else Deadline(time.monotonic() + part * self.left)
 
 
@@ -65,11 +77,32 @@ NEVER = Deadline()
 
 
 def seconds_in(text: str | float, field: str, legal: str = DURATION) -> float:
-    """Seconds that ``text`` says: a number, numbers with units (``"90s"``, ``"1.5 h"``, ``"1h30m"``), ``[D-]HH:MM:SS``.
+    """Parse a duration: a number, numbers with units (``"90s"``, ``"1.5 h"``, ``"1h30m"``), or ``[D-]HH:MM:SS``.
 
-    A number without a unit is in seconds, and stands alone. A sign may come first. Case does not matter. ``HH:MM`` is
-    refused: to some it is minutes and seconds. Raises `InputError`, which names the ``field`` and what is ``legal``.
+    A number without a unit is in seconds and must be alone. A sign may come first. Case does not matter. ``HH:MM`` is
+    refused, because it could mean minutes and seconds.
 
+    Parameters
+    ----------
+    text
+        Text or number to parse.
+    field
+        Name of the field, for errors.
+    legal
+        Legal values, for errors.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        If the text is not a duration; it names ``field`` and ``legal``.
+
+    Examples
+    --------
     >>> [seconds_in(text, "limit") for text in ("90", "2h", "1h 30min", "1-00:00:10")]
     [90.0, 7200.0, 5400.0, 86410.0]
     """

@@ -1,4 +1,4 @@
-"""What can go wrong, and whose fault it is: a user's mistake is an `InputError`, always one clear line."""
+"""Errors of optsched; a mistake of the user is an `InputError` with one clear line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ _BUT_LINES = re.compile("(?!\n)" + _OBEYED.pattern)
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""``text`` with every control character as its escape (``\x1b``); ``lines`` keeps line breaks.
+    r"""Return a text with every control character as its escape (``\x1b``).
 
+    Parameters
+    ----------
+    text
+        The text.
+    lines
+        Whether to keep line breaks.
+
+    Examples
+    --------
     >>> print(printable("a\x1b[2Jb\n"))
     a\x1b[2Jb\n
     """
@@ -38,7 +47,23 @@ def describe(
     value: Any = ...,
     legal: str | None = None,
 ) -> str:
-    """One line: ``file, row, field = value: message (expected: ...)``. ``row``: its number, or what to call it."""
+    """Return an error in one line: ``file, row, field = value: message (expected: ...)``.
+
+    Parameters
+    ----------
+    message
+        The message.
+    file
+        File with the mistake.
+    row
+        Number of the row, or its name.
+    field
+        Name of the field.
+    value
+        The wrong value.
+    legal
+        Legal values.
+    """
     where = [_place(file, row)] if (file, row) != (None, None) else []
     if field is not None:
         where.append(f"{field} = {value!r}" if value is not ... else field)
@@ -56,11 +81,11 @@ def _place(file: str | PathLike[str] | None, row: int | str | None) -> str:
 
 
 class InputError(OptschedError, ValueError):
-    """A user's mistake. `str()` is one line that names file, row, field, value and what is legal.
+    """A mistake of the user. `str()` is one line that names file, row, field, value and the legal values.
 
-    It is a `ValueError`, too, so that whoever knows only Python's own errors catches it.
+    It is also a `ValueError`, so code that knows only Python's errors can catch it.
 
-    Parameters are those of `describe`; the command line prints the line and exits with 2.
+    The parameters are those of `describe`; the command line prints the line and exits with 2.
     """
 
     def __init__(self, message: str, **where: Any) -> None:
@@ -70,14 +95,41 @@ class InputError(OptschedError, ValueError):
 
 
 def check_legal(holds: bool, field: str, value: Any, legal: str, **where: Any) -> None:
-    """`InputError` that names ``field``, its ``value`` and what is ``legal``, unless it ``holds``."""
+    """Check a value.
+
+    Parameters
+    ----------
+    holds
+        Whether the value is legal.
+    field
+        Name of the field.
+    value
+        The value.
+    legal
+        Legal values.
+    **where
+        Further parameters of `describe`, such as ``file``.
+
+    Raises
+    ------
+    InputError
+        If ``holds`` is false.
+    """
     if not holds:
         raise InputError("invalid", field=field, value=value, legal=legal, **where)
 
 
 @contextmanager
 def naming(file: str | PathLike[str], field: str | None = None) -> Iterator[None]:
-    """An `InputError` that is raised inside, and does not begin with the name of this file, is given it."""
+    """Add the name of a file to every `InputError` raised in the context that does not begin with it.
+
+    Parameters
+    ----------
+    file
+        The file.
+    field
+        Name of the field to add.
+    """
     try:
         yield
     except InputError as error:
@@ -87,7 +139,7 @@ def naming(file: str | PathLike[str], field: str | None = None) -> Iterator[None
 
 
 class NotInstalledError(InputError):
-    """What was asked for needs an optional part that is not installed; ``legal`` says how to get it."""
+    """An optional part that is needed is not installed; ``legal`` tells how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +154,10 @@ class RowProblem:
 
 
 class RowErrors(InputError):
-    """Every bad row of a file at once: a summary line, then one line a row (the first 20) with all that is wrong in it.
+    """All bad rows of a file: a summary line, then one line for each row (the first 20) with all its mistakes.
 
-    ``file`` may be None for tables that came from memory. ``rows`` is the number of
-    rows read, good and bad (0: not known). ``job``: where rows are jobs of a document, what to call each of them.
+    ``file`` may be None for tables in memory. ``rows`` is the number of rows read, good and bad (0: not known). ``job``:
+    names of the rows if they are jobs of a document.
     """
 
     def __init__(

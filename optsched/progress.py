@@ -1,4 +1,4 @@
-"""Progress for people, on stderr, and only for what takes longer than two seconds; the compiler's time does not count."""
+"""Progress on stderr for steps that take longer than two seconds, without compilation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Advance = Callable[[int, int], None]
 
 
 class Worked:
-    """A clock of this thread's work, that any thread may read: it stops while something is compiled."""
+    """A clock of this thread's work that any thread may read; it stops during compilation."""
 
     def __init__(self) -> None:
         from optsched.compiled import waiting_of_this_thread  # with it comes the compiler, which a run needs anyway
@@ -42,19 +42,19 @@ class Worked:
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
+        """Seconds of work since the clock was made."""
         return max(time.perf_counter() - self._began - (self._waited() - self._before), 0.0)
 
 
 class _Seconds(ProgressColumn):
-    """How long a step has worked."""
+    """Column with the working time of a step."""
 
     def render(self, task: Task) -> Text:
         return Text(str(datetime.timedelta(seconds=int(task.fields["clock"].seconds))), style="progress.elapsed")
 
 
 class _Left(ProgressColumn):
-    """How many parts of a step are done, and how long the others take at the pace of those that this process did."""
+    """Column with the finished parts of a step, and the time left at the pace of the parts done by this process."""
 
     def render(self, task: Task) -> Text:
         if task.total is None or task.total <= 1:
@@ -73,26 +73,36 @@ def _short(seconds: float) -> str:
 
 
 class Interval:
-    """The state of a proof, in words: incumbent, bound, gap, time. nan is what is not known yet."""
+    """State of a proof for the progress line: incumbent, bound, gap, time; nan if not known yet."""
 
     def __init__(self) -> None:
         self.incumbent = self.bound = self.gap = math.nan
         self._clock = Worked()
 
     def update(self, incumbent: float, bound: float, gap: float) -> None:
-        """News."""
+        """Set the state.
+
+        Parameters
+        ----------
+        incumbent
+            Value of the best schedule.
+        bound
+            Proven bound.
+        gap
+            Relative gap.
+        """
         self.incumbent, self.bound, self.gap = incumbent, bound, gap
 
     @property
     def text(self) -> str:
-        """What the progress line shows, which shows the time itself."""
+        """Text of the progress line, which shows the time itself."""
         parts = [f"incumbent {_amount(self.incumbent, up=True)}", f"bound {_amount(self.bound, up=False)}"]
         known = math.isfinite(self.incumbent) and math.isfinite(self.bound) and math.isfinite(self.gap)
         return ", ".join([*parts, f"gap {fixed(100 * self.gap, 2, 'up')} %" if known else "gap -"])
 
     @property
     def last(self) -> str:
-        """The last line, when nothing follows any more."""
+        """Text of the last line, at the end."""
         if math.isnan(self.incumbent) and math.isnan(self.bound):
             return "no schedule was found and no bound proved"
         return f"{self.text}, after {self._clock.seconds:.1f} s"
@@ -106,7 +116,7 @@ def _amount(value: float, *, up: bool) -> str:
 
 
 class Bars:
-    """Named steps, with a bar each or in ``words``; silent when stderr is no terminal or everything is quick."""
+    """Named steps with a bar each, or in ``words``; silent if stderr is not a terminal or everything is quick."""
 
     def __init__(self, words: bool = False) -> None:
         console = Console(stderr=True)
@@ -126,16 +136,22 @@ class Bars:
         self._timer.daemon = True
 
     def start(self) -> None:
-        """Show them, after a while."""
+        """Show the bars, after a delay."""
         self._timer.start()
 
     def stop(self) -> None:
-        """Show nothing any more."""
+        """Hide the bars."""
         self._timer.cancel()
         self._progress.stop()
 
     def step(self, name: str) -> Advance:
-        """Begin a step; the callback takes (done, all)."""
+        """Begin a step, and return its callback, which takes (done, all).
+
+        Parameters
+        ----------
+        name
+            Name of the step.
+        """
         task = self._begin(name)
 
         begun: list[int] = []  # what a run that goes on had done before: it takes no time now
@@ -148,12 +164,24 @@ class Bars:
         return advance
 
     def line(self, name: str) -> Callable[[str], None]:
-        """Begin a step without a known end; the callback changes what is said of it."""
+        """Begin a step without a known end, and return a callback that changes its text.
+
+        Parameters
+        ----------
+        name
+            Name of the step.
+        """
         task = self._begin(name)
         return lambda text: self._progress.update(task, description=text)
 
     def interval(self, name: str) -> tuple[Interval, Callable[[Any], None]]:
-        """Begin a proof: its state, and what is to be called with every report (``incumbent``, ``bound``, ``gap``) of it."""
+        """Begin a proof, and return its state and a callback for reports (``incumbent``, ``bound``, ``gap``).
+
+        Parameters
+        ----------
+        name
+            Name of the step.
+        """
         state, tell = Interval(), self.line(name)
 
         def report(event: Any) -> None:
@@ -174,7 +202,13 @@ _shown: list[Bars] = []
 
 @contextlib.contextmanager
 def bars(words: bool = False) -> Iterator[Bars]:
-    """Bars that appear after two seconds and vanish at the end."""
+    """Show bars that appear after two seconds and vanish at the end.
+
+    Parameters
+    ----------
+    words
+        Whether to write words instead of bars.
+    """
     shown = Bars(words)
     _shown.append(shown)
     shown.start()
@@ -186,6 +220,6 @@ def bars(words: bool = False) -> Iterator[Bars]:
 
 
 def stop_all() -> None:
-    """Clear the terminal of progress for good: something else is to be said there."""
+    """Remove all progress from the terminal for good, so that something else can be written."""
     for shown in _shown:
         shown.stop()

@@ -1,6 +1,6 @@
-"""Named things: a policy, a bound, a formulation or a dialect is one file, or a row of a table, that registers itself.
+"""Registries of named objects: policies, bounds, formulations, dialects, each a file or a table row that registers itself.
 
-Text names one with its parameters, ``NAME:key=value,key=value``: the same rules wherever a user writes one.
+A text names an object with its parameters, ``NAME:key=value,key=value``, by the same rules in every place.
 """
 
 from __future__ import annotations
@@ -70,13 +70,51 @@ def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapp
 
 
 def check_known(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> None:
-    """`InputError` with near matches unless a name is among the ``known`` ones of this kind."""
+    """Check that a name is known.
+
+    Parameters
+    ----------
+    name
+        The name.
+    known
+        Legal names.
+    kind
+        Noun for the names.
+    message
+        Message of the error.
+    **where
+        Further parameters of `InputError`.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown; it has near matches.
+    """
     if name not in known:
         raise InputError(message, **where, legal=near_matches(str(name), list(known), kind=kind))
 
 
 def known_name(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> str:
-    """The one of the ``known`` names that is meant, whatever its case; `InputError` with near matches for none."""
+    """Return the known name that a text means, regardless of case.
+
+    Parameters
+    ----------
+    name
+        The text.
+    known
+        Legal names.
+    kind
+        Noun for the names.
+    message
+        Message of the error.
+    **where
+        Further parameters of `InputError`.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown; it has near matches.
+    """
     lower = name.lower()
     found = name if name in known else next((each for each in known if each.lower() == lower), name)
     check_known(found, known, kind, message, **where)
@@ -84,12 +122,11 @@ def known_name(name: str, known: Collection[str], kind: str, message: str, **whe
 
 
 class Registry(Generic[T]):
-    """Maps names to things of one kind, importing modules of ``package`` (or a module alone) on first use: the one of
-    that name, or all.
+    """A map from names to objects of one kind, which imports its modules on first use.
 
-    Names are lower case with ``-``. Discovery is what makes a new thing one new file: nothing lists it. ``tables``: modules
-    of the package that register many things; they are looked through before all others are imported. ``meant``: see
-    `near_matches`.
+    It imports the module of ``package`` with the name, or all of them (or ``package`` itself if it is a module). Names are
+    lower case with ``-``. So a new object needs one new file, and no list of files. ``tables``: modules of the package that
+    register many objects; they are searched before all others are imported. ``meant``: see `near_matches`.
     """
 
     def __init__(
@@ -107,7 +144,13 @@ class Registry(Generic[T]):
         self._discovered = package is None
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator (or plain call) that files a thing under ``name``; a name is given once."""
+        """Return a decorator that registers an object under a name; also usable as a call.
+
+        Parameters
+        ----------
+        name
+            Name of the object; each name is given once.
+        """
 
         def add(thing: T) -> T:
             if name in self._things and self._things[name] is not thing:
@@ -118,7 +161,15 @@ class Registry(Generic[T]):
         return add
 
     def maker(self, make: Callable[P, T], name: Callable[[T], str]) -> Callable[P, T]:
-        """``make``, whose things are also filed here, each under what ``name`` says of it."""
+        """Return ``make`` such that the objects it makes are also registered here.
+
+        Parameters
+        ----------
+        make
+            Function that makes an object.
+        name
+            Function that returns the name of an object.
+        """
 
         def made(*args: P.args, **kwargs: P.kwargs) -> T:
             thing = make(*args, **kwargs)
@@ -135,7 +186,18 @@ class Registry(Generic[T]):
             importlib.import_module(module.name)
 
     def get(self, name: str) -> T:
-        """The thing of that name, whatever its case; `InputError` with near matches when there is none."""
+        """Return the object with a name, regardless of case.
+
+        Parameters
+        ----------
+        name
+            Name of the object.
+
+        Raises
+        ------
+        InputError
+            If there is none; it has near matches.
+        """
         filed = self.canonical(name)
         if filed not in self:
             legal = near_matches(str(name), self.names(), kind=self.kind, meant=self.meant)
@@ -143,17 +205,23 @@ class Registry(Generic[T]):
         return self._things[filed]
 
     def canonical(self, name: str) -> str:
-        """The name as it is filed: people may write it in any case. One that nobody knows stays as it is."""
+        """Return a name in its registered form, regardless of case; an unknown name is unchanged.
+
+        Parameters
+        ----------
+        name
+            Name of an object.
+        """
         lower = str(name).lower()
         return name if name in self._things or lower not in self else lower
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         self._discover()
         return sorted(self._things)
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """(name, thing) in the order of the names."""
+        """Yield (name, object) in the order of the names."""
         for name in self.names():
             yield name, self._things[name]
 
@@ -178,9 +246,16 @@ class Registry(Generic[T]):
 
 
 def when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose public names are imported when they are first used: name -> its module there.
+    """Return the ``__getattr__`` of a package whose public names are imported on first use.
 
-    A name must not be that of a module of the package: once imported, the module would stand in its place.
+    A name must not be that of a module of the package: once imported, the module would replace it.
+
+    Parameters
+    ----------
+    package
+        Name of the package.
+    homes
+        Module of each public name.
     """
 
     def getattribute(name: str) -> Any:
@@ -197,7 +272,21 @@ def when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", separates: str = ",") -> Any:
-    """What ``text`` names: ``get(name)(**parameters)``; see `parsed`."""
+    """Return the object that a text names: ``get(name)(**parameters)``; see `parsed`.
+
+    Parameters
+    ----------
+    get
+        Function that returns the maker of a name.
+    kind
+        Noun for the names, for errors.
+    text
+        Name and parameters.
+    opens
+        Separator between the name and its parameters.
+    separates
+        Separator between two parameters.
+    """
     maker, values = parsed(get, kind, text, opens=opens, separates=separates)
     return maker(**values)
 
@@ -205,10 +294,25 @@ def made(get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", s
 def parsed(
     get: Callable[[str], Any], kind: str, text: str, *, opens: str = ":", separates: str = ","
 ) -> tuple[Any, dict[str, Any]]:
-    """``get(name)`` and the parameters that ``text`` gives it.
+    """Return ``get(name)`` and the parameters in a text.
 
-    ``opens`` comes between the name and its parameters, ``separates`` between two of them. Raises `InputError` with near
-    matches for an unknown name or parameter, and for a value of the wrong type.
+    Parameters
+    ----------
+    get
+        Function that returns the maker of a name.
+    kind
+        Noun for the names, for errors.
+    text
+        Name and parameters.
+    opens
+        Separator between the name and its parameters.
+    separates
+        Separator between two parameters.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown (with near matches), or a value has the wrong type.
     """
     name, _, rest = text.partition(opens)
     name = name.strip()
@@ -230,7 +334,13 @@ def parsed(
 
 
 def parameters_of(maker: Any) -> Mapping[str, Any]:
-    """Parameters that text can set, with their defaults."""
+    """Return the parameters that a text can set, with their defaults.
+
+    Parameters
+    ----------
+    maker
+        A class or a function.
+    """
     made_of_fields = dataclasses.is_dataclass(maker)
     found: Any = dataclasses.fields(maker) if made_of_fields else inspect.signature(maker).parameters.values()
     return {each.name: each.default for each in found if isinstance(each.default, bool | int | float | str)}
@@ -245,14 +355,27 @@ def _times(maker: Any) -> set[str]:
 
 
 def written(value: Any) -> str:
-    """A value of a parameter as text gives it."""
+    """Return a parameter's value as text.
+
+    Parameters
+    ----------
+    value
+        The value.
+    """
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def legal_of(maker: Any, name: str, tried: Callable[..., Any]) -> str:
-    """What a parameter may be, in the words with which ``tried`` refuses a value; else its type.
+    """Return the legal values of a parameter, in the words with which ``tried`` refuses a value; otherwise its type.
 
-    ``tried`` is ``maker``, or also uses what that makes.
+    Parameters
+    ----------
+    maker
+        A class or a function.
+    name
+        Name of the parameter.
+    tried
+        ``maker``, or a function that also uses the made object.
     """
     default = parameters_of(maker)[name]
     if isinstance(default, bool):

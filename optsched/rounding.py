@@ -1,4 +1,4 @@
-"""Numbers for people, rounded to the side on which what they say stays true: upper bounds up, lower bounds down."""
+"""Numbers as text, rounded to the side on which their statement stays true: upper bounds up, lower bounds down."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ NOISE = 12  # significant digits of a quotient of floats that are not rounding
 
 
 def fixed(value: float, decimals: int, side: Side = "nearest") -> str:
-    """``value`` with that many decimals, thousands separated: the least such number that is not below it, for "up".
+    """Format a number with a fixed number of decimals and separated thousands.
 
-    The decimal that a float is written as is what is rounded: 1.1 stays 1.1, though the float is a little above it.
+    The decimal form of the float is rounded: 1.1 stays 1.1, though the float is slightly larger.
+
+    Parameters
+    ----------
+    value
+        The number.
+    decimals
+        Number of decimals.
+    side
+        ``"up"``: the smallest such number that is not below; ``"down"``, ``"nearest"``.
     """
     if not math.isfinite(value):
         return f"{value}"
@@ -24,7 +33,17 @@ def fixed(value: float, decimals: int, side: Side = "nearest") -> str:
 
 
 def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
-    """A number in at most ``digits`` significant decimals, thousands separated; a dash for none."""
+    """Format a number with at most ``digits`` significant digits and separated thousands; a dash for none.
+
+    Parameters
+    ----------
+    value
+        The number, None or nan.
+    digits
+        Number of significant digits.
+    side
+        Side of the rounding, as for `fixed`.
+    """
     if value is None or value != value:
         return "-"
     if value == int(value) and abs(value) < 1e15:
@@ -35,7 +54,17 @@ def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
 
 
 def significant(value: float, digits: int, side: Side = "nearest") -> str:
-    """``value`` with that many significant digits, without zeros at the end: as ``.4g``, but to a side."""
+    """Format a number with significant digits and without trailing zeros, as ``.4g`` but rounded to a side.
+
+    Parameters
+    ----------
+    value
+        The number.
+    digits
+        Number of significant digits.
+    side
+        Side of the rounding, as for `fixed`.
+    """
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     exact = Decimal(repr(float(value)))
@@ -44,10 +73,17 @@ def significant(value: float, digits: int, side: Side = "nearest") -> str:
 
 
 def ratio(value: float, decimals: int = 3, *, exact: bool = False) -> str:
-    """A ratio to a bound, which is at most what is shown.
+    """Format a ratio to a bound, rounded up: the true ratio is at most the text.
 
-    ``exact``: to the optimum itself: the nearest such number, but never 1 for a schedule that is no optimum. (A quotient of
-    two floats is off in its last digits: they are no reason to think so.)
+    Parameters
+    ----------
+    value
+        The ratio.
+    decimals
+        Number of decimals.
+    exact
+        Whether it is a ratio to the optimum: then the nearest number, but never 1 for a schedule that is not optimal. (The
+        last digits of a quotient of two floats are noise and do not count.)
     """
     if not exact or not math.isfinite(value):
         return fixed(value, decimals, "up")

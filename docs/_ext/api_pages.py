@@ -1,4 +1,4 @@
-"""The API reference: a page a task, and one of the view that a policy is handed."""
+"""API reference of the site: one page for each task, and one for the view of a policy."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ from catalogue import plain, rst, with_formulas
 import optsched
 
 VIEW = "optsched.simulation.policy.View"
-# page: (heading, what it is for, names of `optsched`, namespaces of which every name is there)
+# page: (heading, purpose, names of `optsched`, namespaces whose names are all on the page)
 TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "load": (
         "Load, make and look up instances",
-        "Logs and files, recipes, the instance library, and instances made of jobs and a cluster",
+        "Read logs and files, use recipes and the instance library, or build an instance from jobs and a cluster",
         "load generate library best_known BestKnown Instance Job Cluster NodeGroup TransferProblem",
         (),
     ),
     "speeds": (
-        "Say how fast jobs run",
-        "Stage graphs, GPU types, scaling, sharing, the network; constants fitted to measurements",
+        "Describe how fast jobs run",
+        "Set stage graphs, GPU types, scaling, sharing and the network, and fit their constants to measurements",
         "Profile Stage Throughput Throughputs read_throughputs Scaling MeasuredSteps Interference Contention IterationTasks "
         "Network zoo_profile map_job at_job_level fit_contention fit_interference fit_scaling",
         ("speeds",),
     ),
     "solve": (
         "Solve",
-        "Proven optima, and formulations to read, change and solve",
+        "Prove optima, and read, change and solve formulations",
         "solve Solution formulate solve_model solve_program generate_columns PricedColumns",
         (),
     ),
     "bound": (
         "Bound",
-        "Lower bounds with certificates that anybody can prove again",
+        "Compute lower bounds with certificates that anybody can verify",
         "bound Certificate CertificateError NoBoundError",
         (),
     ),
     "simulate": (
         "Simulate",
-        "A policy on an instance: runs, schedules and the referee",
+        "Run a policy on an instance, and check schedules with the referee",
         "simulate Run SharedRun TaskRun Schedule SharedSchedule TaskSchedule Segment check_schedule",
         (),
     ),
     "compare": (
         "Compare",
-        "Policies beside bounds, and many runs at once",
+        "Compare policies with bounds, and run many cells at once",
         "compare evaluate Report sweep",
         (),
     ),
     "policy": (
         "Write a policy",
-        "What a policy is asked and may answer; [what it is handed](view.md)",
+        "Implement the policy protocol: its decisions, and [its view of the cluster](view.md)",
         "Policy OrderedPolicy View Knowledge Start Stop Wake Moves Order Predictor TaskOrder Countdown",
         (),
     ),
-    "plot": ("Plot", "Pictures of runs, schedules, bounds and curves", "", ("plot",)),
+    "plot": ("Plot", "Draw runs, schedules, bounds and curves", "", ("plot",)),
     "guard": (
         "Guard and attack",
-        "Theorems that runs are held against, and the search for bad instances",
+        "Check runs against theorems, and search for bad instances",
         "GuaranteeError attack Attack",
         ("guarantees",),
     ),
-    "online": ("The online primal-dual method", "Programs whose constraints arrive", "", ("online",)),
+    "online": ("The online primal-dual method", "Solve programs whose constraints arrive online", "", ("online",)),
     "errors": (
         "Errors",
-        "What may be raised; all are `OptschedError`",
+        "Catch errors; all are subclasses of `OptschedError`",
         "OptschedError InputError RowErrors InfeasibleError KnowledgeError NotInstalledError SimulationError",
         (),
     ),
@@ -76,7 +76,7 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 
 
 def pages() -> dict[str, str]:
-    """Name of a source -> its text. ValueError for a public name that has no task, or two."""
+    """Return the text of every page by file name; raise ValueError if a public name has no task, or two."""
     _require_all()
     found, tasks, rows = {}, [], []
     for task, (heading, purpose, names, spaces) in TASKS.items():
@@ -95,14 +95,16 @@ def pages() -> dict[str, str]:
         found[f"api/{task}.md"] = "\n".join(parts)
         tasks.append(f"* [{heading}]({task}.md): {purpose[0].lower() + purpose[1:]}")
     found["api/view.md"] = (
-        f"# The view of a policy\n\nWhat a policy is handed.\n\n{rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
+        f"# The view of a policy\n\nThe engine passes this object to `decide`.\n\n{rst(f'.. autoclass:: {VIEW}{MEMBERS}')}"
     )
-    table = "\n".join(["| name | |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))])
+    table = "\n".join(
+        ["| name | purpose |\n|---|---|", *(row for _, row in sorted(rows, key=lambda row: row[0].lower()))]
+    )
     tree = "\n".join([*TASKS, "view"])
     found["api/index.md"] = (
         "# API by task\n\n`import optsched as osd`\n\n"
         + "\n".join([*tasks, "* [The view of a policy](view.md)"])
-        + f"\n\n## Every name\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+        + f"\n\n## All names\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
     return found
 
@@ -111,11 +113,13 @@ def _require_all() -> None:
     named = [name for _, _, names, spaces in TASKS.values() for name in (*names.split(), *spaces)]
     wrong = {name for name in named if named.count(name) > 1} | (set(named) ^ set(optsched.__all__))
     if wrong:
-        raise ValueError(f"docs/_ext/api_pages.py: every public name has one task: {', '.join(sorted(wrong))}")
+        raise ValueError(
+            f"docs/_ext/api_pages.py: these public names need exactly one task: {', '.join(sorted(wrong))}"
+        )
 
 
 MEMBERS = "\n   :members:"
-INNER = ("JobColumns", "NodeArrays")  # bases that hold the arrays of an instance and of a cluster
+INNER = ("JobColumns", "NodeArrays")  # base classes with the arrays of an instance and of a cluster
 
 
 def _directive(name: str, thing: Any) -> str:
@@ -123,6 +127,6 @@ def _directive(name: str, thing: Any) -> str:
         return f".. {'autofunction' if callable(thing) else 'autodata'}:: {name}"
     options = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
     bases = [base for base in thing.__mro__[1:] if base.__name__ not in (*INNER, "object")]
-    if len(bases) < len(thing.__mro__) - 2:  # it has what it says of itself from a class that has no entry of its own
+    if len(bases) < len(thing.__mro__) - 2:  # it inherits documented members from a class without an entry
         options += f"\n   :inherited-members: {','.join(base.__name__ for base in bases)}"
     return f".. {'autoexception' if issubclass(thing, Exception) else 'autoclass'}:: {name}{MEMBERS}{options}"

@@ -1,6 +1,6 @@
-"""Pages made from the registries: catalogues of what has a name, and the table of the instance library.
+"""Pages made from the registries: catalogues of registered objects, and the table of the instance library.
 
-What registers itself (a policy, a bound, a formulation, ...) is on the site without anybody's writing it down there.
+A registered policy, bound, formulation, ... appears on the site without further work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARAMETERS = "\n\n| parameter | default | legal |\n|---|---|---|\n"
 
 
 def pages() -> dict[str, str]:
-    """Name of a source -> its text."""
+    """Return the text of every page by file name."""
     found = {}
     for kind in (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE):
         found[f"catalogue/{kind}.md"] = _table(kind) if kind in ONE_PAGE_EACH else _all(kind)
@@ -48,10 +48,10 @@ def pages() -> dict[str, str]:
 
 
 def listed() -> str:
-    """The list of all catalogues and of the API, for the page that they are below."""
+    """Return the list of all catalogues and of the API, for their parent page."""
     kinds = (kind for kind in KINDS if kind not in ON_THEIR_OWN_PAGE)
     rows = [f"* [{kind.capitalize()}](catalogue/{kind}.md): {KINDS[kind].summary}" for kind in kinds]
-    return "\n".join(["* [API](api/index.md): every name of `optsched` by task, and `view`", *rows, ""])
+    return "\n".join(["* [API](api/index.md): all public names of `optsched` by task, and the view", *rows, ""])
 
 
 # --- catalogues -------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def _about(kind: str, name: str) -> str:
         objectives = ", ".join(sorted(bound.objectives or ())) or "sums of costs"
         parts.append(f"; {objectives}; classes {', '.join(bound.classes)}")
     parts.append(_parameters(each))
-    facts = () if kind == "policies" else each.facts  # theirs are said above, with links
+    facts = () if kind == "policies" else each.facts  # a policy's facts are above, with links
     parts += [f"\n\n* {head}: {_row(fact) if head.startswith('(') else _text(fact)}" for head, fact in facts]
     if kind == "policies":
         return "".join([*parts, _documentation(kind, name), _guaranteed(name), "\n"])
@@ -114,16 +114,16 @@ def _theorems(policy: str) -> list[Any]:
 def _guaranteed(policy: str) -> str:
     rows = [f"* [{t.id}](../../guarantees.md#{t.id}): {_text(t.statement)}" for t in _theorems(policy)]
     return "\n\n## Guarantees\n\n" + (
-        "\n".join(rows) or "None is known. Runs stand beside certified bounds all the same."
+        "\n".join(rows) or "No guarantee is known. Runs are still compared with certified bounds."
     )
 
 
 def _knowledge(policy: str) -> str:
-    return str(POLICIES.get(policy)().knowledge)  # of some it depends on the parameters: here, on the usual ones
+    return str(POLICIES.get(policy)().knowledge)  # it may depend on the parameters: these are the defaults
 
 
 def _documentation(kind: str, name: str) -> str:
-    """What the code says of it: the docstring of a thing, or of the module that a formulation or a dialect is."""
+    """Return the docstring of an entry, or that of its module for formulations and dialects."""
     if kind in DOCUMENTED:
         _, _, text = (inspect.getdoc(DOCUMENTED[kind].get(name)) or "").partition("\n")
     elif kind == "models":
@@ -138,7 +138,7 @@ def _documentation(kind: str, name: str) -> str:
 
 
 def _mathematics(text: str) -> str:
-    """The docstring of a formulation: what stands apart is set as it is, and every label begins a paragraph."""
+    """Return the docstring of a formulation: indented parts are literal blocks, and every label begins a paragraph."""
     parts = []
     for part in text.split("\n\n"):
         apart = all(line.startswith("    ") for line in part.splitlines())
@@ -155,18 +155,18 @@ def _rst(text: str) -> str:
 
 
 def rst(text: str) -> str:
-    """A part of a page in the language of docstrings."""
+    """Return a part of a page in reStructuredText, the language of docstrings."""
     return f"```{{eval-rst}}\n{text}\n```\n"
 
 
 def with_formulas(lines: list[str]) -> list[str]:
-    """Lines of a docstring with the formulas of their sentences; blocks that stand apart and examples stay."""
+    """Return the lines of a docstring with marked formulas; literal blocks and examples are unchanged."""
     found, block, table = [], None, False
     for at, line in enumerate(lines):
         deep = len(line) - len(line.lstrip())
         if block is not None and line.strip() and deep <= block:
             block = None
-        if at == 0 or not lines[at - 1].strip():  # a table is a paragraph with rules; its columns are where they are
+        if at == 0 or not lines[at - 1].strip():  # a paragraph with rules is a table; its columns must not move
             part = itertools.takewhile(str.strip, lines[at:])
             table = any(re.fullmatch(r"\s*[=+][=+ -]{2,}", each) for each in part)
         if block is None and not table and ">>>" not in line and not re.match(r"\s*\S+ : ", line):
@@ -179,19 +179,21 @@ def with_formulas(lines: list[str]) -> list[str]:
 
 
 def _marked(line: str) -> str:
-    # of a bold or italic word nothing is a formula
+    # bold and italic text contains no formula
     parts = re.split(r"(\*{1,2}[^* ](?:[^*]*[^* ])?\*{1,2})", line)
     return "".join(part if k % 2 else marked(part, in_docstring) for k, part in enumerate(parts))
 
 
 def readable(lines: list[str]) -> list[str]:
-    """Lines of a docstring for napoleon: |x| is an absolute value, what follows ``name :`` is what it is, no type, and
-    neither an example nor a sentence is part of the section before it, which two empty lines end.
+    """Return the lines of a docstring for napoleon.
+
+    |x| is an absolute value, and text after ``name :`` is a description, not a type. Two empty lines end a section
+    before an example or a sentence that does not belong to it.
     """
     lines = no_substitutions(with_formulas(lines))
     told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in lines]
     example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
-    if example < len(told) and {"Raises", "Parameters"} & set(told[:example]):
+    if example < len(told) and {"Raises", "Parameters"} & set(told[:example]) and "Examples" not in told[:example]:
         told[example:example] = ["Examples", "--------"]
     return re.sub(r"\n\n(?=[^\s>].*(?:$|\n(?! |-{3})))", "\n\n\n", "\n".join(told)).split("\n")
 
@@ -201,12 +203,12 @@ def no_substitutions(lines: list[str]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A sentence with its formulas."""
+    """Return a sentence with marked formulas."""
     return marked(text, plain=plain)
 
 
 def _row(text: str) -> str:
-    """A row of a formulation: a formula, and after a wide gap for whom it is there."""
+    """Return a row of a formulation: a formula and, after a wide gap, its index set."""
     parts = [part.strip() for part in re.split(r" {3,}", text) if part.strip()]
     if len(parts) > 1 and parts[1] == "or":  # objectives to choose from
         return " or ".join(_formula(part) for part in parts if part != "or")
@@ -221,7 +223,7 @@ def _formula(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    # what Markdown would read as marks, or as the border of a cell
+    # escape what Markdown would read as marks, or as the border of a cell
     return re.sub(r"([|*_<\[\]])", r"\\\1", text)
 
 
@@ -233,13 +235,13 @@ def _sentence(text: str) -> str:
 
 
 def library() -> str:
-    """The index as a table with filters, for the end of its page; without a script it is all there, too."""
+    """Return the index as a table with filters, for the end of its page; without a script it shows all rows."""
     every = optsched.library()
     suites = "".join(f"<option>{escape(name)}</option>" for name in every["suite"].unique(maintain_order=True))
     heads = "".join(f"<th>{name}</th>" for name in HEADS)
     return "\n".join(
         [
-            "\n## All instances\n\n{download}`The same as a file <library.csv>`, with recipes, digests and parameters.\n",
+            "\n## All instances\n\n{download}`Download the table <library.csv>` with recipes, digests and parameters.\n",
             "```{raw} html",
             '<script src="_static/library.js" defer></script>',
             '<form id="library-filters" hidden onsubmit="return false">',
@@ -265,7 +267,7 @@ def _library_row(row: dict[str, Any]) -> str:
         return "" if value is None else f"{value:,.10g}"
 
     found = dict.fromkeys(filter(None, (row["found_by"], row["bound_by"])))
-    by = "<br>".join(map(escape, row["proved_by"].split("; ") if row["solved"] else ["open, so far by:", *found]))
+    by = "<br>".join(map(escape, row["proved_by"].split("; ") if row["solved"] else ["open; best results by:", *found]))
     numbers = (str(row["jobs"]), number(row["value"]), number(row["bound"]), gap_text(row["gap"]))
     cells = [
         f"<td>{escape(row['name'])}</td>",

@@ -1,7 +1,7 @@
-"""The gallery: a thumbnail of every picture of the site; and the executed notebooks, to look at where nothing runs.
+"""Gallery of the site: a thumbnail of every picture, and executed copies of the notebooks.
 
-Pictures of pages and studies are known before the site is built; those of the notebooks when they have run, so that the
-thumbnails are made, and put into the page, at the end of the build.
+Pictures of pages and studies are known before the build, those of notebooks only after they ran. So the thumbnails are
+made, and put into the page, at the end of the build.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any
 
 WIDTH = 420  # pixels of a thumbnail, for 210 on a screen
-OF_A_NOTEBOOK = 2  # pictures of each
+OF_A_NOTEBOOK = 2  # pictures of each notebook
 CAPTION = re.compile(r"osd\.plot\.(\w+)\(|(optsched plot)\b")
 PLACE = re.compile(r'<a class="shot" href="([^"]*)"( data-[^>]*)>.*?</a>', re.DOTALL)
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """At the end of a build, and a link on the page of every notebook."""
+    """Connect to the events of Sphinx: the end of a build, and the page of every notebook."""
     app.connect("html-page-context", _link_to_copy, priority=950)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def shown(sources: dict[str, str | bytes], notebooks: dict[str, str]) -> str:
-    """The gallery of the pages (name -> text) and of the notebooks (name -> title)."""
-    parts = ["", "## What the pages draw", *_of_pages(sources, ""), "", "## What was measured of four papers"]
+    """Return the gallery of the pages (name -> text) and of the notebooks (name -> title)."""
+    parts = ["", "## Pictures of the pages", *_of_pages(sources, ""), "", "## Studies of four papers"]
     parts += [*_of_pages(sources, "papers/"), "", "## Notebooks", ""]
     shots = [
         _shot(f"notebooks/{name}.html", title, f' data-notebook="{name}" data-picture="{k}"')
@@ -53,14 +53,15 @@ def _of_pages(sources: dict[str, str | bytes], folder: str) -> list[str]:
 
 
 def _pictures(text: str) -> list[tuple[str, str]]:
-    """File and caption of the pictures of a page: what it says of one, else the function that draws it, in their order."""
+    """Return file and caption of the pictures of a page in order; the caption is its text, or the function that draws it."""
     found, before = [], 0
     for group in re.finditer(r"(?:!\[[^\]]*\]\([^)]+\.png\)\s*)+", text):
         pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+\.png)\)", group[0])
         calls = [function or command for function, command in CAPTION.findall(text[before : group.start()])]
         calls = [call for call in calls if call not in ("save",)][-len(pictures) :] or ["drawn"]
         for k, (said, file) in enumerate(pictures):
-            found.append((Path(file).name, calls[min(k, len(calls) - 1)] if said == "What these lines draw" else said))
+            drawn = said == "Picture drawn by the code above"
+            found.append((Path(file).name, calls[min(k, len(calls) - 1)] if drawn else said))
         before = group.end()
     return found
 
@@ -77,7 +78,9 @@ def _grid(shots: list[str]) -> str:
 def _link_to_copy(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     if page.startswith("notebooks/"):
         name = page.removeprefix("notebooks/")
-        link = f'<p class="executed"><a href="executed/{name}.ipynb" download>This notebook with its results</a></p>'
+        link = (
+            f'<p class="executed"><a href="executed/{name}.ipynb" download>Download this notebook with results</a></p>'
+        )
         context["body"] = link + context["body"]
 
 
@@ -94,7 +97,7 @@ def _finish(app: Any, exception: Exception | None) -> None:
 
 
 def _copy_executed(sources: Path, cache: Path, copies: Path) -> None:
-    """The notebooks with what they printed and drew when the site was built."""
+    """Copy the notebooks with their outputs from the build."""
     import nbformat
     from jupyter_cache import get_cache
 
@@ -105,7 +108,7 @@ def _copy_executed(sources: Path, cache: Path, copies: Path) -> None:
 
 
 def _with_thumbnail(site: Path, place: re.Match[str]) -> str:
-    """A place of the gallery with its picture; a notebook that draws fewer pictures has fewer places, which are hidden."""
+    """Return a place of the gallery with its picture; places without a picture stay empty and are hidden."""
     given = dict(re.findall(r'data-(\w+)="([^"]*)"', place[2]))
     if "from" in given:
         picture = site / given["from"]
@@ -136,15 +139,15 @@ def _thumbnail(picture: Path, folder: Path) -> str:
 
 
 def bibtex(file: Path) -> str:
-    """The entry that `CITATION.cff` says, for the page on citing."""
+    """Return the BibTeX entry of `CITATION.cff`, for the page on citing."""
     import yaml
 
     import optsched
 
     cff = yaml.safe_load(file.read_text(encoding="utf-8"))
     authors = " and ".join(
-        "{" + each["name"] + "}" if "name" in each else f"{each['family-names']}, {each['given-names']}"
-        for each in cff["authors"]
+        "{" + author["name"] + "}" if "name" in author else f"{author['family-names']}, {author['given-names']}"
+        for author in cff["authors"]
     )
     fields = {
         "title": "{" + cff["title"] + "}",

@@ -1,8 +1,8 @@
-"""Mathematics of docstrings and theorems, which stand there as plain text (``sum w_j C_j <= 2 OPT``), as LaTeX.
+"""Translation of plain-text formulas in docstrings and theorems (``sum w_j C_j <= 2 OPT``) to LaTeX.
 
-`marked` finds the formulas in a sentence, `tex` translates one. What is not surely a formula stays text: a formula is a
-run of symbols, numbers and operators that has a subscript, a Greek letter, a sum, OPT or a comparison, balanced brackets
-and no unknown word. The site shows LaTeX as MathML, which browsers draw without a script.
+`marked` finds the formulas in a sentence, `tex` translates one. A formula is a run of symbols, numbers and operators with
+a subscript, a Greek letter, a sum, OPT or a comparison, with balanced brackets and without unknown words; everything else
+remains text. The site shows LaTeX as MathML, which browsers draw without a script.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CLOSE = {")": "(", "}": "{", "]": "["}
 
 
 def tex(formula: str) -> str:
-    """A formula of plain text as LaTeX; every word in it is a symbol."""
+    """Translate a plain-text formula to LaTeX; every word in it is a symbol."""
     parts: list[str] = []
     tokens = [(each.lastgroup, each.group()) for each in TOKEN.finditer(formula)]
     at = 0
@@ -56,7 +56,7 @@ def tex(formula: str) -> str:
             parts.append(f"\\sqrt{{{tex(inner)}}}" if text == "sqrt" else f"\\lceil {tex(inner)} \\rceil")
             continue
         beside = [tokens[k] for k in (at - 1, at + 1) if 0 <= k < len(tokens)]
-        # an operator has its own distance from what stands beside it, a bracket has none
+        # an operator has its own spacing, a bracket has none
         near = any(k == "operator" and t.strip("(){}") for k, t in beside)
         parts.append(" " if kind == "space" and near and len(text) == 1 else _piece(kind or "", text))
         at += 1
@@ -66,7 +66,7 @@ def tex(formula: str) -> str:
 
 
 def _argument(tokens: list[tuple[str | None, str]], at: int) -> tuple[str, int]:
-    """What a function is of: a bracket, or the next word or number; and the place after it."""
+    """Return the argument of a function (a bracket, or the next word or number) and the position after it."""
     while at < len(tokens) and tokens[at][0] == "space":
         at += 1
     if at == len(tokens) or tokens[at][1] != "(":
@@ -109,26 +109,26 @@ def _sub(text: str) -> str:
 
 @cache
 def shown(latex: str) -> bool:
-    """Can the site show it?"""
+    """Return whether the site can show the formula."""
     try:
         tex2mathml(latex)
-    except Exception:  # each kind of what it does not know has an error of its own
+    except Exception:  # it raises many kinds of errors
         return False
     return True
 
 
 def in_markdown(latex: str) -> str:
-    """A formula within a Markdown page."""
+    """Return the markup of a formula in a Markdown page."""
     return f"${latex}$"
 
 
 def in_docstring(latex: str) -> str:
-    """A formula within a docstring."""
+    """Return the markup of a formula in a docstring."""
     return f":math:`{latex}`"
 
 
 def marked(text: str, formula: Callable[[str], str] = in_markdown, plain: Callable[[str], str] = str) -> str:
-    """A sentence with its formulas written by ``formula``, and all else by ``plain``; what is in backticks stays."""
+    """Return a sentence with formulas written by ``formula`` and other text by ``plain``; backticked text is unchanged."""
     parts = re.split(r"(``[^`]*``|:[a-z:]+:`[^`]*`|`[^`]*`_?)", text)
     return "".join(part if k % 2 else _sentence(part, formula, plain) for k, part in enumerate(parts))
 
@@ -155,12 +155,12 @@ def _sentence(text: str, formula: Callable[[str], str], plain: Callable[[str], s
 
 
 def _compared(text: str) -> str:
-    """Comparisons between words."""
+    """Replace <= and >= between words."""
     return re.sub(r"(?<= )<=(?= )", "≤", re.sub(r"(?<= )>=(?= )", "≥", text))
 
 
 def _graham(found: re.Match[str]) -> str:
-    """Three fields: machines, jobs, goal."""
+    """Translate a problem in Graham's notation, with three fields: machines, jobs, objective."""
     jobs = [part.strip() for part in found["jobs"].split(",") if part.strip()]
     name = found["machines"]
     machines = name if len(name) == 1 else f"{name[0]}_{name[1]}"
@@ -171,7 +171,7 @@ def _graham(found: re.Match[str]) -> str:
 
 
 def _field(text: str) -> str:
-    """A part of a field: symbols, and words between them."""
+    """Translate a part of a field: symbols with words between them."""
     if not _words(text) and "-" not in text.replace(" - ", ""):
         return tex(text)
     parts = []
@@ -185,18 +185,18 @@ def _field(text: str) -> str:
 
 
 def _words(text: str) -> bool:
-    """Is there a word in it that is no symbol?"""
+    """Return whether the text has a word that is not a symbol."""
     known = {*GREEK, *FUNCTIONS, *NAMES, "sqrt", "ceil"}
     return any(len(word) > 1 and word not in known for word in re.findall(r"(?<![_A-Za-z{])[A-Za-z]+", text))
 
 
 def _run(tokens: list[re.Match[str]], at: int) -> int:
-    """The end of the longest formula that begins at a token; ``at`` where there is none."""
+    """Return the end of the longest formula that begins at a token, or ``at`` if there is none."""
     if tokens[at].lastgroup not in ("word", "number", "operator") or not _begins(tokens[at]):
         return at
     depth: list[str] = []
     best, end, strong = at, at, False
-    operand = False  # the last token was one
+    operand = False  # whether the last token was an operand
     while end < len(tokens):
         kind, text = tokens[end].lastgroup, tokens[end].group()
         if kind == "word":
@@ -232,9 +232,9 @@ def _begins(token: re.Match[str]) -> bool:
 
 
 def _is_symbol(tokens: list[re.Match[str]], at: int, inside: bool) -> bool:
-    """A word that is part of a formula: a known name, a short one with a subscript, or a letter.
+    """Return whether a word is part of a formula: a known name, a short name with a subscript, or a letter.
 
-    Letters that are words, too, are symbols ``inside`` brackets and beside an operator.
+    The letters a, A and I are symbols only ``inside`` brackets and next to an operator.
     """
     word = tokens[at].group().rstrip("'")
     name, _, sub = word.partition("[")[0].partition("_")
@@ -255,7 +255,7 @@ def _is_symbol(tokens: list[re.Match[str]], at: int, inside: bool) -> bool:
 
 
 def _of_symbols(tokens: list[re.Match[str]], at: int) -> bool:
-    """Does a bracket, a function or a symbol with a subscript follow a word?"""
+    """Return whether a bracket, a function or a symbol with a subscript follows a word."""
     after = tokens[at + 1 :]
     if after and after[0].group() == "(":
         return True
@@ -268,7 +268,7 @@ def _of_symbols(tokens: list[re.Match[str]], at: int) -> bool:
 
 
 def _operator(tokens: list[re.Match[str]], at: int, step: int) -> bool:
-    """Does an operator of a formula stand beside a token?"""
+    """Return whether an operator of a formula is next to a token."""
     at += step
     while 0 <= at < len(tokens) and tokens[at].lastgroup == "space":
         at += step
@@ -276,6 +276,6 @@ def _operator(tokens: list[re.Match[str]], at: int, step: int) -> bool:
 
 
 def _is_strong(word: str) -> bool:
-    """Says a word that it is a formula?"""
+    """Return whether a word alone shows that a run is a formula."""
     name, _, sub = word.partition("_")
     return bool(sub) or (name in GREEK and name not in ("pi", "mu", "nu")) or name in ("OPT", "sum")

@@ -1,4 +1,4 @@
-"""Sliders without a kernel: the site shows what they were set to, and what was drawn, with no script from elsewhere."""
+"""Sliders without a kernel: the site shows their settings and the picture, without scripts from other servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATE = "application/vnd.jupyter.widget-state+json"
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """After myst_nb, which adds the state of the widgets to the page."""
+    """Connect to the page event of Sphinx, after myst_nb has added the state of the widgets."""
     app.connect("html-page-context", _still, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -27,7 +27,7 @@ def _still(app: Any, page: str, template: str, context: dict[str, Any], doctree:
 
 
 def shown(models: dict[str, Any], widget: str) -> str:
-    """A widget as HTML: its parts, the value of a control, the outputs of a cell."""
+    """Return a widget as HTML: its parts, the value of a control, the outputs of a cell."""
     state = models[widget]["state"]
     if "children" in state:
         parts = [shown(models, child.removeprefix("IPY_MODEL_")) for child in state["children"]]
@@ -37,11 +37,11 @@ def shown(models: dict[str, Any], widget: str) -> str:
     labels = state.get("_options_labels")
     value = labels[state["index"]] if labels and state.get("index") is not None else state.get("value", "")
     text = html.escape(f"{state.get('description', '')} = {value}" if state.get("description") else str(value))
-    return f'<span class="knob" title="a slider, where the notebook runs">{text}</span>'
+    return f'<span class="knob" title="a slider when the notebook runs">{text}</span>'
 
 
 def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {"text/plain": output.get("text", "")})
     if "image/png" in data:
-        return f'<img alt="What the cell draws" src="data:image/png;base64,{"".join(data["image/png"].split())}">'
+        return f'<img alt="Picture drawn by the cell" src="data:image/png;base64,{"".join(data["image/png"].split())}">'
     return data.get("text/html") or f"<pre>{html.escape(data.get('text/plain', ''))}</pre>"

@@ -1,7 +1,7 @@
-"""Pages of the studies: what each paper claimed, what was measured and why the two differ, figure by figure.
+"""Pages of the studies: the claims of each paper, the measured results and the reasons for differences.
 
-Everything on them is computed from the record of a study, ``docs/measured/NAME.json``, by what `optsched reproduce` uses
-itself; nothing that was measured is written by hand. `make study-pages` measures again.
+All numbers are computed from the record of a study, ``docs/measured/NAME.json``, by the code of `optsched reproduce`; none
+is written by hand. `make study-pages` measures again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from optsched.studies.study_file import METHOD, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "docs" / "measured"
-OVER_BOUND = {"total_time_ratio": "total_time", "fork_ratio": "total_time", "jct_ratio": "mean_jct"}  # measure, of what
-CODE = ("optsched/plot", "optsched/studies")  # what draws; a picture is kept until these or the record change
+# ratio to a bound: the measure in its numerator
+OVER_BOUND = {"total_time_ratio": "total_time", "fork_ratio": "total_time", "jct_ratio": "mean_jct"}
+CODE = ("optsched/plot", "optsched/studies")  # a picture is kept until this code or the record changes
 
 
 def record_of(study: str) -> StudyRecord:
-    """What was measured, of `docs/measured`."""
+    """Read the record of a study from `docs/measured`."""
     return read_record(MEASURED / f"{study}.json")
 
 
 def pages(kept: Path) -> dict[str, str | bytes]:
-    """Name of a source -> its content: a page a study, with its pictures and a file of all its tables."""
+    """Return the files of the studies by name: for each study a page, its pictures and a file of all its tables."""
     found: dict[str, str | bytes] = {}
     for name in STUDIES.names():
         record, pictures = record_of(name), figures(name, kept)
@@ -43,39 +44,39 @@ def pages(kept: Path) -> dict[str, str | bytes]:
 
 
 def figures(study: str, kept: Path) -> dict[str, bytes]:
-    """The pictures of means and intervals by the name of their file; those of single runs need the runs themselves."""
+    """Return the pictures of means and intervals by file name; pictures of single runs would need the runs."""
     sources = [*sorted(path for place in CODE for path in (ROOT / place).glob("*.*")), MEASURED / f"{study}.json"]
     sources = [path for path in sources if path.suffix in (".py", ".json") or path.name == f"{study}.toml"]
     folder = kept / hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     if not folder.exists():
         done = record_of(study).reproduction
         kept.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept) as place:  # all of a study, or nothing
-            draw([each for each in done.figures if each["kind"] in OF_NUMBERS], done.outcomes, Path(place))
+        with tempfile.TemporaryDirectory(dir=kept) as place:  # all pictures of a study, or none
+            draw([figure for figure in done.figures if figure["kind"] in OF_NUMBERS], done.outcomes, Path(place))
             Path(place).rename(folder)
             Path(place).mkdir()
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.png"))}
 
 
 def page(record: StudyRecord, pictures: dict[str, bytes]) -> str:
-    """The page of a study."""
+    """Return the page of a study."""
     done = record.reproduction
     parts = [
         f"# {done.study.document['title']}, claimed and measured",
         f"{_sentence(done.study.summary)}. The paper: {done.study.document['paper']}.",
         _conditions(record),
-        "## Claimed, measured, why\n\n" + _claims(done.claims),
-        "## Figure by figure\n\n" + _about_figures(),
+        "## Claims and measurements\n\n" + _claims(done.claims),
+        "## Figures\n\n" + _about_figures(),
         *(_figure(record, figure) for figure in done.figures if figure["file"] in pictures),
-        f"## Every experiment\n\nAll measures of all rows: {{download}}`{done.study.name}-tables.txt`.",
+        f"## Experiments\n\nAll measures of all rows: {{download}}`{done.study.name}-tables.txt`.",
         *(_experiment(outcome) for outcome in done.outcomes),
-        f"## How it is measured\n\n{_sentence(plain(done.study.document.get('method', METHOD)))}.\n",
+        f"## Method\n\n{_sentence(plain(done.study.document.get('method', METHOD)))}.\n",
     ]
     return "---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n" + "\n\n".join(parts)  # its tables are wide
 
 
 def listed() -> str:
-    """The list of the papers' pages, and their claims in one table, for the page that they are below."""
+    """Return the list of the papers' pages and a table of all claims, for their parent page."""
     pages = [f"* [{study.document['title']}](papers/{name}.md)" for name, study in STUDIES.items()]
     rows = [
         "",
@@ -98,13 +99,13 @@ def _conditions(record: StudyRecord) -> str:
     done = record.reproduction
     seeds = f"seeds 1 to {len(done.seeds)}" if len(done.seeds) > 1 else "seed 1"
     own = {outcome.seeds[-1] for outcome in done.outcomes} - {done.seeds[-1]}
-    more = f" (some experiments have their own number: {', '.join(map(str, sorted(own)))})" if own else ""
+    more = f" (some experiments use another number of seeds: {', '.join(map(str, sorted(own)))})" if own else ""
     named = f" --seeds {len(done.seeds)}" if not own and len(done.seeds) != done.study.seeds(done.small) else ""
     command = f"optsched reproduce {done.study.name}{' --small' * done.small}{named} -o {done.study.name}"
-    size = "the small size: few and small workloads, for a quick look" if done.small else "the size of the study"
+    size = "small size (few and small workloads, for a quick look)" if done.small else "full size"
     return (
-        f"**Measured** with optsched {record.version} on {record.date}, in {size}, {seeds}{more}, {record.runs:,} runs, on "
-        f"generated workloads. These are not the workloads of the paper. The same numbers come out of\n\n"
+        f"**Measured** with optsched {record.version} on {record.date}: {size}, {seeds}{more}, {record.runs:,} runs. The "
+        f"workloads are generated; they are not those of the paper. This command gives the same numbers:\n\n"
         f"```sh\n{command}\n```"
     )
 
@@ -116,9 +117,10 @@ def _claims(claims: list[Claim]) -> str:
         rows.append(f"| {claimed} | {one.published} | {one.spread} | {plain(one.verdict)} | {plain(one.why)} |")
     rows += [
         "",
-        "*Measured* is from the least to the greatest over rivals and columns; *reached* means as published, or more.",
+        "*Measured* gives the smallest and the largest value over rivals and columns. *Reached* means that the published "
+        "number is reached or exceeded.",
     ]
-    rows += ["", "Of every rival, ratios of geometric means over the seeds (in how many columns):", ""]
+    rows += ["", "For each rival, the ratio of geometric means over the seeds, with the number of columns:", ""]
     rows += ["| claim | compared | measured |", "|---|---|---|"]
     for one in claims:
         for part in one.measured.split("; ") if one.experiments else ():
@@ -129,8 +131,8 @@ def _claims(claims: list[Claim]) -> str:
 
 def _about_figures() -> str:
     return (
-        "Claimed is what the abstracts say; numbers within the papers' figures are not repeated here, and the workload "
-        "behind each is not public. Every picture says which of the claims it is about. Bars and bands are 95 % intervals."
+        "Claims come from the abstracts. The papers' figures are not compared, because their workloads are not public. "
+        "Below each picture are the claims that it shows. Bars and bands are 95 % intervals."
     )
 
 
@@ -145,14 +147,14 @@ def _figure(record: StudyRecord, figure: dict[str, object]) -> str:
     rows += [
         f"* Claimed: {plain(claim.claim)}. Measured: {claim.spread} ({plain(claim.verdict)}). Why: {plain(claim.why)}."
         for claim in about
-    ] or ["* Claimed: no number for this in the abstract."]
-    rows += [f"* Here, {plain(findings(outcome)[0])}." for outcome in shown]
-    rows.append("* From: " + ", ".join(f"[{name}](#{name})" for name in names))
+    ] or ["* Claimed: the abstract has no number for this."]
+    rows += [f"* Result: {plain(findings(outcome)[0])}." for outcome in shown]
+    rows.append("* Experiments: " + ", ".join(f"[{name}](#{name})" for name in names))
     return "\n\n".join(rows[:2]) + "\n\n" + "\n".join(rows[2:])
 
 
 def _shown_by(figure: dict[str, object], shown: list[RunOutcome]) -> set[str]:
-    """The measures that a picture shows, as they are or over their bounds."""
+    """Return the measures that a picture shows, directly or divided by their bounds."""
     if figure["y"] == "change":
         return {outcome.experiment.measurement.compared for outcome in shown}
     return {str(figure["y"]), OVER_BOUND.get(str(figure["y"]), "")}
@@ -173,9 +175,9 @@ def _experiment(outcome: RunOutcome) -> str:
         lines.append(f"| {plain(row)} | {' | '.join(cells)} |")
     told = "\n".join(f"* {plain(said)}" for said in findings(outcome))
     question = e.question if e.question.endswith(("?", ".", "!")) else e.question + "."
-    seeds = f"{len(outcome.seeds)} workload{'s' * (len(outcome.seeds) > 1)} a column"
+    seeds = f"{len(outcome.seeds)} workload{'s' * (len(outcome.seeds) > 1)}"
     return (
-        f"### {e.name}\n\n{plain(question)} {_sentence(measure.head)}{unit} of {seeds}, and below it the change against "
+        f"### {e.name}\n\n{plain(question)} Cells: {measure.head}{unit}, mean over {seeds}; below it the change relative to "
         f"{plain(e.reference)}.\n\n" + "\n".join(lines) + f"\n\n{told}"
     )
 

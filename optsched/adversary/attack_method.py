@@ -1,4 +1,4 @@
-"""`AttackMethod`: a way to look for the worst instance of a space; a new one is one file in ``adversary/methods``."""
+"""`AttackMethod`: a method to find the worst instance of a space; a new one is one file in ``adversary/methods``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ELITES = 4  # candidates that a search keeps
 
 @dataclass
 class Found:
-    """The best candidates of a search, each with its ratio, the best one first, and how many were tried.
+    """Best candidates of a search with their ratios, the best one first, and the number of tries.
 
-    ``proved``: with up to so many jobs no candidate of the space is worse than the best one here; 0: nobody has proved that.
+    ``proved``: with at most this number of jobs no candidate of the space is worse than the first one; 0: not proved.
     """
 
     elites: list[tuple[float, Candidate]] = field(default_factory=list)
@@ -27,7 +27,15 @@ class Found:
     proved: int = 0
 
     def offer(self, ratio: float, candidate: Candidate) -> bool:
-        """Take it in; is it the best so far?"""
+        """Add a candidate, and return whether it is the best so far.
+
+        Parameters
+        ----------
+        ratio
+            Its ratio.
+        candidate
+            The candidate.
+        """
         best = not self.elites or ratio > self.elites[0][0]
         if all(candidate != other for _, other in self.elites):
             self.elites = sorted([*self.elites, (ratio, candidate)], key=lambda each: -each[0])[:ELITES]
@@ -39,7 +47,7 @@ Watch = Callable[[Found, int], None]  # what was found so far; all tries, 0 wher
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to look: to a ``deadline``, or so many ``tries`` (None: any), in ``workers`` processes, from a ``seed``."""
+    """Budget of a search: a ``deadline``, a number of ``tries`` (None: any), ``workers`` processes, and a ``seed``."""
 
     deadline: Deadline = NEVER
     tries: int | None = None
@@ -49,10 +57,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class AttackMethod:
-    """``run(evaluation, budget, watch)`` finds bad candidates; ``watch`` hears of them meanwhile.
+    """A method: ``run(evaluation, budget, watch)`` finds bad candidates and reports them to ``watch``.
 
-    ``usual``: sizes of a space where nobody says them. ``tolerance``: so much of the ratio may be lost for a smaller
-    instance, unless somebody says how much.
+    ``usual``: default sizes of a space. ``tolerance``: default part of the ratio that a smaller instance may lose.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""`attack`: search for the instance on which a policy is worst, shrink it, prove its ratio, say what it resembles."""
+"""`attack`: search for the instance on which a policy is worst, shrink it, prove its ratio, and find a similar family."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ Best = Callable[[float, Instance], None]
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack found. ``searched``: the largest ratio that the search met, before shrinking; ``tries`` it took.
+    """Result of an attack.
 
-    ``proved``: no instance of the ``space`` with up to so many jobs has a larger ratio; 0: nobody has proved that.
+    ``searched``: the largest ratio of the search, before shrinking; ``tries``: their number. ``proved``: no instance of the
+    ``space`` with at most this number of jobs has a larger ratio; 0: not proved.
     """
 
     confirmed: Confirmed
@@ -53,17 +54,17 @@ class Attack:
 
     @property
     def instance(self) -> Instance:
-        """The small instance; with its optimum, where that was proved."""
+        """The small instance; with its optimum if that is proved."""
         return self.confirmed.instance
 
     @property
     def ratio(self) -> float:
-        """Value of the policy / value of the best schedule that is known, or of the other policy, on that instance."""
+        """Value of the policy / value of the best known schedule, or of the other policy, on that instance."""
         return self.confirmed.ratio
 
     @property
     def policy(self) -> str:
-        """How it is written."""
+        """Text of the policy."""
         return self.confirmed.policy.text
 
     def __repr__(self) -> str:
@@ -74,7 +75,7 @@ class Attack:
         return html_of("attack", self)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``attack --json``."""
+        """Return the document of ``attack --json``."""
         best, near = self.confirmed, self.resembles
         like = None if near is None else {"family": near.member, "distance": near.distance, "ratio": near.ratio}
         return {
@@ -99,7 +100,7 @@ class Attack:
 
     @property
     def headline(self) -> str:
-        """The ratio, and what it is to."""
+        """Return the ratio and its reference in words."""
         best = self.confirmed
         to = {"optimum": "the optimum", "schedule": "what another schedule reaches"}.get(best.ratio_to, best.ratio_to)
         exact = f" = {best.exact}" if best.exact.denominator < 10**6 else ""
@@ -110,14 +111,14 @@ class Attack:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the table of jobs that say something."""
+        """Return the informative columns of the table of jobs."""
         rows = self.instance.table.to_dicts()
         shown = [name for name in SHOWN if any(row[name] is not None for row in rows)]
         return [name for name in shown if name in ("arrival", "duration") or len({row[name] for row in rows}) > 1]
 
     @property
     def facts(self) -> list[str]:
-        """A line on the bound, on each theorem, on the family, and on the search or the proof."""
+        """Return a line on the bound, on each theorem, on the family, and on the search or the proof."""
         best, lines = self.confirmed, []
         if best.ratio_to == "schedule":
             most = "nothing bounds it" if best.most is None else f"at most {significant(best.most, 6, 'up')}"
@@ -165,32 +166,47 @@ def attack(
 
     Parameters
     ----------
-    policy : as for `optsched.simulate`; ``MODULE:CLASS`` for one of your own.
-    against : ``"opt"``, the best schedule of the class that the policy's own belong to; or another policy.
-    objective : its name.
-    space : the kind of instances, ``NAME[:key=value,...]`` (``optsched list spaces``); "": the one for the policy.
-    jobs, gpus : the most jobs, and the GPUs of the cluster; None: what the space has.
-    seconds, tries : the budget: time, or simulated instances (then the result depends on ``seed`` only); None: 45 seconds,
-        where the other is None, too.
-    workers : processes; None: one a processor.
-    tolerance : so much of the ratio may be lost for a smaller instance; None: 1 %, and nothing where the worst is proved.
-    method : ``"search"``, or ``"milp"``, which proves that there is no worse instance of the space; for policies that are a
-        queue order, on one machine.
-    progress : called with (tries done, all tries, or 0 where nobody knows).
-    best : called with the largest ratio that the search has met and its instance, whenever it is larger than before.
-    deadline : as ``seconds``, counted by somebody else.
+    policy
+        Policy, as for `optsched.simulate`; ``MODULE:CLASS`` for your own.
+    against
+        ``"opt"``, the best schedule of the class of the policy's schedules; or another policy.
+    objective
+        Name of the objective.
+    space
+        Kind of instances, ``NAME[:key=value,...]`` (``optsched list spaces``); "": the kind for the policy.
+    jobs, gpus
+        Largest number of jobs, and GPUs of the cluster; None: those of the space.
+    seconds, tries
+        Budget: time, or number of simulated instances (then the result depends only on ``seed``); both None: 45 seconds.
+    seed
+        Seed of the search.
+    workers
+        Number of processes; None: one for each processor.
+    tolerance
+        Part of the ratio that a smaller instance may lose; None: 1 %, and nothing if the worst instance is proved.
+    method
+        ``"search"``, or ``"milp"``, which proves that no instance of the space is worse; for queue orders on one machine.
+    progress
+        Function called with (tries done, all tries, or 0 if not known).
+    best
+        Function called with the largest ratio so far and its instance, whenever it grows.
+    deadline
+        Deadline set by the caller, in addition to ``seconds``.
 
     Returns
     -------
-    Attack : ``.instance``, ``.ratio``, ``.confirmed`` (what is proved), ``.resembles``.
+    Attack
+        With ``.instance``, ``.ratio``, ``.confirmed`` (what is proved) and ``.resembles``.
 
     Raises
     ------
     InputError
-        An unknown policy, objective, space or parameter; a budget that is none.
+        If the policy, objective, space or a parameter is unknown, or the budget is not valid.
     OptschedError
-        No instance with a ratio was found.
+        If no instance with a ratio was found.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> found = osd.attack("list", objective="makespan", space="whole-jobs:arrivals=false,gangs=false", tries=400, workers=1)
     >>> found.ratio, found.confirmed.ratio_to
@@ -241,11 +257,20 @@ def _processors() -> int:
 def shrunk(
     evaluation: Evaluation, candidate: Candidate, tolerance: float = TOLERANCE, deadline: Deadline = NEVER
 ) -> Candidate:
-    """Steps to a smaller candidate for as long as there are any that keep (1 - ``tolerance``) of the ratio of the first.
+    """Shrink a candidate step by step while it keeps (1 - ``tolerance``) of the ratio, in O(steps x jobs x quantities) runs.
 
-    Fewer jobs count before smaller numbers. Where a step makes the ratio larger, that one must be kept from then on.
-    It ends at the ``deadline`` at the latest.
-    O(steps x jobs x quantities) runs.
+    Fewer jobs count before smaller numbers. If a step makes the ratio larger, the larger ratio must be kept from then on.
+
+    Parameters
+    ----------
+    evaluation
+        Evaluation of candidates.
+    candidate
+        First candidate.
+    tolerance
+        Part of the ratio that may be lost.
+    deadline
+        Latest end.
     """
     space, least = evaluation.space, (1 - tolerance) * evaluation.ratio(candidate)
     while True:
@@ -331,14 +356,22 @@ class Resemblance:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Return the resemblance in words."""
         ratio = "" if self.ratio is None else f", whose ratio is {self.ratio:.6g}"
         how = "is" if self.distance < 1e-9 else "resembles"
         return f"{how} {self.member}{ratio}"
 
 
 def resemblance(instance: Instance, objective: str) -> Resemblance | None:
-    """The nearest member of the families with this objective, or None where none is near. O(members n^3)."""
+    """Return the nearest member of the families with an objective, or None if none is near, in O(members n^3).
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Name of the objective.
+    """
     own = _points(instance)
     found = [
         Resemblance(member.text, distance(own, _points(other)), None if member.ratio is None else float(member.ratio))
@@ -349,7 +382,13 @@ def resemblance(instance: Instance, objective: str) -> Resemblance | None:
 
 
 def distance(first: Floats, second: Floats) -> float:
-    """Mean distance of the best pairs of two sets of points f64[n, 4], f64[m, 4]; `UNMATCHED` for a job without one."""
+    """Return the mean distance of the best pairs of two sets of points; a job without a partner counts `UNMATCHED`.
+
+    Parameters
+    ----------
+    first, second
+        Points, f64[n, 4] and f64[m, 4].
+    """
     cost = np.abs(first[:, None, :] - second[None, :, :]).sum(axis=2)
     rows, columns = linear_sum_assignment(cost)
     most = max(len(first), len(second))

@@ -1,9 +1,8 @@
-"""What a candidate is worth: the policy's value over that of a good schedule or of another policy; quickly, and proved.
+"""Ratio of a candidate: the policy's value over that of a good schedule or of another policy, quickly or with proof.
 
-A search trusts quick ways to values; what is reported comes from `confirmed`, by the public API: runs that the referee
-accepts, bounds proved again. **Proved**: value / (a value that some schedule reaches) is at most the ratio of the policy on
-this instance, whatever the optimum; it is the ratio to the optimum where that was proved. **At most**: value / (verified
-lower bound).
+A search uses quick values; reports come from `confirmed`, by the public API: runs that the referee accepts, and verified
+bounds. **Proved**: value / (a value that some schedule reaches) is at most the ratio of the policy on this instance,
+whatever the optimum; it is the ratio to the optimum if that is proved. **At most**: value / (verified lower bound).
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ KEPT = 200_000  # candidates whose ratio is remembered
 
 @dataclass
 class Evaluation:
-    """The ratio of candidates under one policy; the same candidate is never run twice.
+    """Ratios of candidates under one policy; no candidate is run twice.
 
-    ``against``: the other policy, or None for the best schedule that the space knows. ``runs`` counts what was simulated.
+    ``against``: the other policy, or None for the best schedule that the space knows. ``runs``: number of simulations.
     """
 
     space: SearchSpace
@@ -42,7 +41,13 @@ class Evaluation:
     _known: dict[Candidate, float] = field(default_factory=dict, repr=False)
 
     def ratio(self, candidate: Candidate) -> float:
-        """At least 0; 0 where a job never finished, or nothing is there to divide by."""
+        """Return the ratio of a candidate, at least 0; 0 if a job never finishes, or the denominator is 0.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        """
         if candidate not in self._known:
             if len(self._known) >= KEPT:
                 self._known.clear()
@@ -50,11 +55,17 @@ class Evaluation:
         return self._known[candidate]
 
     def value(self, candidate: Candidate) -> float:
-        """That of the policy's run; nan where a job never finished."""
+        """Return the value of the policy's run; nan if a job never finishes.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        """
         return self._run(self.space.instance(candidate), self.policy, candidate).value(self.objective)
 
     def fresh(self) -> Evaluation:
-        """The same without what it remembers: for another process."""
+        """Return a copy without stored ratios, for another process."""
         return Evaluation(self.space, self.policy, self.against, self.objective)
 
     def _measured(self, candidate: Candidate) -> float:
@@ -78,10 +89,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """``value`` of the policy's run; ``other``: what it is divided by.
+    """Confirmed ratio: ``value`` of the policy's run, divided by ``other``.
 
-    ``ratio_to``: ``optimum`` where that was proved, ``schedule`` where a schedule reaches ``other``, or the other policy's
-    name. ``most``: the ratio to the verified bound, None where there is none, or none is asked for. ``rival``: that policy.
+    ``ratio_to``: ``optimum`` if it is proved, ``schedule`` if a schedule reaches ``other``, or the other policy's name.
+    ``most``: the ratio to the verified bound, None if there is none, or none is requested. ``rival``: the other policy.
     """
 
     instance: Instance
@@ -96,20 +107,36 @@ class Confirmed:
 
     @property
     def exact(self) -> Fraction:
-        """The ratio, at least 1 where the other is an optimum."""
+        """The ratio as a fraction, at least 1 if ``other`` is an optimum."""
         gain = get_objective(self.objective).gain
         return self.other / self.value if gain else self.value / self.other
 
     @property
     def ratio(self) -> float:
-        """The same as a float."""
+        """The ratio as a float."""
         return float(self.exact)
 
 
 def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline: Deadline = NEVER) -> Confirmed:
-    """What is proved of a candidate; its optimum, where it can be proved before the ``deadline``.
+    """Return the confirmed ratio of a candidate, to its optimum if that can be proved before the deadline.
 
-    Raises `SimulationError` when the referee rejects a run, `OptschedError` when nothing is there to divide by.
+    Parameters
+    ----------
+    evaluation
+        Evaluation of candidates.
+    candidate
+        The candidate.
+    name
+        Name of the instance.
+    deadline
+        Latest end.
+
+    Raises
+    ------
+    SimulationError
+        If the referee rejects a run.
+    OptschedError
+        If the denominator is 0.
     """
     space, objective = evaluation.space, evaluation.objective
     instance = space.instance(candidate, name).replace(objective=objective)

@@ -1,4 +1,4 @@
-"""Code that numba compiles: when (`function`), and where it is kept (`kept_code`)."""
+"""Code compiled by numba: its compilation (`function`) and its cache (`kept_code`)."""
 
 from numba import types as types
 

@@ -59,7 +59,7 @@ R = TypeVar("R")
 
 
 class _Spent(threading.local):
-    """What this thread is doing: ``depth`` of interpreted calls, CPU seconds spent on ``compiling``, how deep in it.
+    """State of this thread: ``depth`` of interpreted calls, CPU seconds spent on ``compiling``, depth of compilations.
 
     ``waiting``: the same in seconds of the clock, ``since`` when a compilation runs that is not in it yet.
 
@@ -79,7 +79,7 @@ _spent = _Spent()
 
 @contextlib.contextmanager
 def without_interpreting() -> Iterator[None]:
-    """Within it, this thread compiles every function at its first call: for warm-up, and for measurements."""
+    """Compile every function of this thread at its first call inside the context: for warm-up and measurements."""
     before, _spent.impatient = _spent.impatient, True
     try:
         yield
@@ -100,14 +100,14 @@ def _without_collecting() -> Iterator[None]:
 
 
 class Stopwatch:
-    """CPU seconds of this process since it was made, without those spent on compiling."""
+    """CPU seconds of this process since the object was made, without those spent on compiling."""
 
     def __init__(self) -> None:
         self._begun, self._compiling = time.process_time(), _spent.compiling
 
     @property
     def seconds(self) -> float:
-        """So far."""
+        """CPU seconds so far."""
         return time.process_time() - self._begun - (_spent.compiling - self._compiling)
 
 
@@ -155,24 +155,36 @@ class Function(Generic[R]):
         return self._machine
 
     def prepare(self) -> None:
-        """Compile it for the signature that is declared, if one is, and for nothing else from then on."""
+        """Compile for the declared signature, if any, and for nothing else from then on."""
         if self.declared:
             self._compile(())
 
     @property
     def signatures(self) -> list[Any]:
-        """The types of arguments that it is compiled for."""
+        """Argument types for which the function is compiled."""
         return [] if self._machine is None else list(self._machine.signatures)
 
     def machine_code(self, arguments: tuple[Any, ...] = ()) -> Callable[..., Any]:
-        """What runs it with arguments of exactly these types, or the declared ones; nothing checks them."""
+        """Return the machine code for exactly these argument types, or the declared ones; nothing checks them.
+
+        Parameters
+        ----------
+        arguments
+            Types of the arguments; unused if a signature is declared.
+        """
         self._compile_for(arguments)
         self._ready.add(arguments)
         code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0] if self.declared else arguments)
         return code
 
     def runs_compiled(self, *arguments: Any) -> bool:
-        """Will the next call (with these arguments) run as machine code?"""
+        """Return whether the next call runs as machine code.
+
+        Parameters
+        ----------
+        *arguments
+            Arguments of the call.
+        """
         if self.inner:
             return False
         if self._ready or not self.interpreted:
@@ -325,7 +337,7 @@ class _Notice:
 
 
 def _misses(machine: Any) -> int:
-    """How often a dispatcher found nothing on disk, and compiled."""
+    """Return the number of times that a dispatcher found nothing on disk and compiled."""
     return sum(machine.stats.cache_misses.values())
 
 
@@ -378,9 +390,14 @@ def njit(
 
 
 def record(**fields: str) -> Any:
-    """The dtype of a record with these fields (``real``, ``int``), read and set by name, compiled or not.
+    """Return the dtype of a record whose fields are read and set by name, compiled or not.
 
-    As `numpy.record` does, which takes three times as long about it in Python, and hides fields named like its methods.
+    `numpy.record` does the same, but takes three times as long in Python, and hides fields named like its methods.
+
+    Parameters
+    ----------
+    **fields
+        Type of each field: ``real`` or ``int``.
     """
     kinds = {"real": np.float64, "int": np.int64}
     layout = np.dtype([(name, kinds[kind]) for name, kind in fields.items()], align=True)
@@ -392,12 +409,12 @@ def record(**fields: str) -> Any:
 
 
 def seconds_waited() -> float:
-    """Seconds of the clock that this thread has waited for the compiler so far."""
+    """Return the wall seconds that this thread has waited for the compiler so far."""
     return _spent.waiting
 
 
 def waiting_of_this_thread() -> Callable[[], float]:
-    """`seconds_waited`, for other threads to ask, and at any moment: what is being compiled counts so far."""
+    """Return a function with which other threads read `seconds_waited` of this one, including a running compilation."""
     mine = _spent.__dict__
 
     def seconds() -> float:
@@ -408,16 +425,38 @@ def waiting_of_this_thread() -> Callable[[], float]:
 
 
 def runs_compiled(function: Any) -> bool:
-    """Will the next call of ``function`` run as machine code? No for what is no `Function`: numba is switched off."""
+    """Return whether the next call of a function runs as machine code.
+
+    Parameters
+    ----------
+    function
+        A function; False for one that is not a `Function` (numba is switched off).
+    """
     return isinstance(function, Function) and function.runs_compiled()
 
 
 def slice_of(function: Any, events: int) -> int:
-    """How many ``events`` to give a compiled loop at once: few while it is interpreted, so that it can change over."""
+    """Return the number of events for one call of a compiled loop: small while it is interpreted, so that it can switch.
+
+    Parameters
+    ----------
+    function
+        The loop.
+    events
+        Usual number of events.
+    """
     return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)
 
 
 def worked(function: Any, events: int) -> None:
-    """A loop has gone through so many ``events``: as Python, that counts towards compiling it."""
+    """Count events of a loop; interpreted ones count towards its compilation.
+
+    Parameters
+    ----------
+    function
+        The loop.
+    events
+        Number of events.
+    """
     if isinstance(function, Function):
         function._paid += events

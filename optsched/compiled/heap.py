@@ -12,7 +12,19 @@ Ints = npt.NDArray[np.int64]
 
 @njit(**KERNEL)
 def push(heap: Ints, base: int, size: int, value: int) -> int:
-    """Add ``value`` to the heap in ``heap[base : base + size]``; the new size. O(log size)."""
+    """Add a value to the heap in ``heap[base : base + size]``, and return the new size, in O(log size).
+
+    Parameters
+    ----------
+    heap
+        Array with the heap.
+    base
+        First position of the heap.
+    size
+        Number of values.
+    value
+        Value to add.
+    """
     i = size
     while i > 0:
         parent = (i - 1) >> 1
@@ -26,7 +38,17 @@ def push(heap: Ints, base: int, size: int, value: int) -> int:
 
 @njit(**KERNEL)
 def pop(heap: Ints, base: int, size: int) -> int:
-    """Take the smallest value out of ``heap[base : base + size]`` and return it. O(log size)."""
+    """Remove the smallest value from ``heap[base : base + size]``, and return it, in O(log size).
+
+    Parameters
+    ----------
+    heap
+        Array with the heap.
+    base
+        First position of the heap.
+    size
+        Number of values.
+    """
     top: int = heap[base]
     value = heap[base + size - 1]
     n = size - 1

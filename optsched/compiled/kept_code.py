@@ -1,4 +1,4 @@
-"""Where compiled code is kept on disk, in a form that notices every change of compiled code.
+"""Cache of compiled code on disk that notices every change of compiled code.
 
 numba files a compiled function under the time stamp of its own source file. Functions here call and inline each other
 across files, so that an edit in one file would leave stale machine code of another behind. Therefore the cache lies in a
@@ -103,7 +103,13 @@ _nothing = False
 
 
 def folder_of(function: Callable[..., Any]) -> str:
-    """Where a function's machine code is kept: in the package if that can be written, else the user's cache, else ""."""
+    """Return the folder for a function's machine code: in the package if writable, else the user's cache, else "".
+
+    Parameters
+    ----------
+    function
+        The Python function.
+    """
     path = Path(function.__code__.co_filename)
     if _nothing or not path.is_file():
         return ""
@@ -113,21 +119,27 @@ def folder_of(function: Callable[..., Any]) -> str:
 
 
 def clear() -> None:
-    """Remove what is kept of the versions in use: something there cannot be read."""
+    """Remove the stored code of the versions in use, because some of it cannot be read."""
     for folder in filter(None, _used):
         for file in Path(folder).rglob("*.nb[ic]"):
             file.unlink(missing_ok=True)
 
 
 def forget() -> None:
-    """From now on nothing is kept, nor read: nothing can be written."""
+    """Stop storing and reading code, because nothing can be written."""
     global _nothing
     _nothing = True
 
 
 @contextlib.contextmanager
 def kept_in(folder: str) -> Iterator[None]:
-    """Within it, caches that numba opens lie in ``folder``."""
+    """Open caches of numba in a folder inside the context.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    """
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
     try:
         yield
@@ -137,9 +149,14 @@ def kept_in(folder: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def alone(function: Callable[..., Any]) -> Iterator[None]:
-    """Within it, no other process compiles ``function``: it has waited for the one that did, and loads what that kept.
+    """Prevent other processes from compiling a function inside the context, and wait for one that is compiling it.
 
-    Nothing is waited for where nothing is kept, where files cannot be locked, or for longer than two minutes.
+    There is no wait if code is not stored or files cannot be locked; a wait ends after two minutes.
+
+    Parameters
+    ----------
+    function
+        The Python function.
     """
     with contextlib.ExitStack() as held:
         folder = folder_of(function)

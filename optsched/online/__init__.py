@@ -1,4 +1,4 @@
-"""The online primal-dual method: covering and packing programs whose constraints arrive, and what a run proves of itself."""
+"""Online primal-dual method: covering and packing programs whose constraints arrive, and the proofs of their runs."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ STEPS = 80  # of a bisection: beyond the last place of a float
 class OnlineProgram:
     """The algorithm on one stream of arrivals.
 
-    ``cost`` c_i > 0 [I], of any number type, taken as it is; ``width`` d, ``low``, ``high``: see the module. ``x`` [I] and
+    ``cost`` c_i > 0 [I], of any number type, used exactly; ``width`` d, ``low``, ``high``: see the module. ``x`` [I] and
     ``y`` [J] are the solutions so far, as fractions; ``z`` [J] is 0 for rows without a limit.
     """
 
@@ -65,13 +65,25 @@ class OnlineProgram:
 
     @property
     def guarantee(self) -> float:
-        """2 L + 1, or 2 L while no row has a limit: covering / packing is never more (but for rounding)."""
+        """Largest possible covering / packing, except for rounding: 2 L + 1, or 2 L while no row has a limit."""
         return 2 * self.growth + any(limit is not None for _, _, limit in self._rows)
 
     def arrive(self, row: Mapping[int, Number], demand: Number = 1, *, limit: Number | None = None) -> Fraction:
-        """Cover a row: a_ij > 0 by i, b_j = ``demand`` > 0, u_j = ``limit`` > 0. Returns y_j.
+        """Cover a row, and return y_j.
 
-        `InputError` for entries that are invalid, or not within ``width``, ``low`` and ``high``.
+        Parameters
+        ----------
+        row
+            Entries a_ij > 0 by i.
+        demand
+            Right-hand side b_j > 0.
+        limit
+            Limit u_j > 0; None: no limit.
+
+        Raises
+        ------
+        InputError
+            If entries are invalid, or not within ``width``, ``low`` and ``high``.
         """
         check_legal(0 < demand < math.inf, "demand", demand, "a finite number > 0")
         check_legal(limit is None or 0 < limit < math.inf, "limit", limit, "a finite number > 0, or none")
@@ -96,7 +108,7 @@ class OnlineProgram:
         return y
 
     def proof(self) -> ProgramProof:
-        """What the run so far proves, in fractions: the ratios of this run, and an interval around the optimum."""
+        """Return the proof of the run so far, in fractions: its ratios, and an interval around the optimum."""
         limited = [j for j, (_, _, limit) in enumerate(self._rows) if limit is not None]
         place = {j: len(self.x) + k for k, j in enumerate(limited)}
         cost = [*self.cost, *(self._rows[j][2] or Fraction(0) for j in limited)]
@@ -112,7 +124,7 @@ class OnlineProgram:
         return math.expm1(self.growth * share) / (self.width * self.high)
 
     def _step(self, scaled: Mapping[int, float], limit: float | None) -> float:
-        """How much b_j y_j rises until the row is covered, or its limit is reached."""
+        """Return the rise of b_j y_j until the row is covered, or its limit is reached."""
 
         def covered(step: float) -> bool:
             return sum(a * max(float(self.x[i]), self._level(i, a * step)) for i, a in scaled.items()) >= 1
@@ -129,7 +141,7 @@ class OnlineProgram:
         return above
 
     def _cover(self, entries: Mapping[int, Fraction], demand: Fraction, *, limited: bool) -> Fraction:
-        """What is left for z_j; without a limit, x is rounded up until nothing is."""
+        """Return the rest for z_j; without a limit, round x up until there is none."""
         covered = sum((a * self.x[i] for i, a in entries.items()), Fraction(0))
         if covered >= demand:
             return Fraction(0)

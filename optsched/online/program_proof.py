@@ -1,4 +1,4 @@
-"""What a pair of solutions of a covering program and of its dual, a packing program, proves of both: in fractions.
+"""Proof by a pair of solutions of a covering program and of its dual, a packing program, in fractions.
 
 **Problem** (covering) min sum_i c_i x_i, sum_i a_ij x_i >= b_j for every j, x >= 0; (packing) max sum_j b_j y_j,
 sum_j a_ij y_j <= c_i for every i, y >= 0; all a, b, c >= 0.
@@ -25,7 +25,7 @@ Row = tuple[Mapping[int, Fraction], Fraction]  # what is not 0 of a_ij, by i; b_
 
 @dataclass(frozen=True)
 class ProgramProof:
-    """Values of a feasible covering and a feasible packing, and how far each can be from the optimum of both, at most.
+    """Values of a feasible covering and a feasible packing, with bounds on their distance from the common optimum.
 
     ``covering`` = sum c_i x_i, ``packing`` = sum b_j y_j; ``stretch`` of y and ``shrink`` of x: the factors that keep them
     feasible. ``lower`` <= the optimum <= ``upper``.
@@ -38,29 +38,43 @@ class ProgramProof:
 
     @property
     def lower(self) -> Fraction:
-        """The value of the stretched packing: no covering costs less."""
+        """Value of the stretched packing: no covering costs less."""
         return self.packing * self.stretch
 
     @property
     def upper(self) -> Fraction:
-        """The value of the shrunk covering: no packing is worth more."""
+        """Value of the shrunk covering: no packing has a larger value."""
         return self.covering * self.shrink
 
     @property
     def covering_ratio(self) -> Fraction:
-        """At most so many times the optimum does the covering of this run cost; 1 where it costs nothing."""
+        """Upper bound on covering / optimum of this run; 1 if the covering costs nothing."""
         return self.covering / self.lower if self.covering else Fraction(1)
 
     @property
     def packing_ratio(self) -> Fraction:
-        """The optimum is at most so many times the packing of this run; 1 where nothing is worth anything."""
+        """Upper bound on optimum / packing of this run; 1 if the optimum is 0."""
         return self.upper / self.packing if self.packing else Fraction(1)
 
 
 def prove(cost: Sequence[Fraction], rows: Sequence[Row], x: Sequence[Fraction], y: Sequence[Fraction]) -> ProgramProof:
-    """The proof of covering ``x`` [I] and packing ``y`` [J], for ``cost`` c [I] and a row for every j.
+    """Return the proof of a covering and a packing.
 
-    Raises `InputError` for a solution that is not feasible, naming the first constraint that it breaks.
+    Parameters
+    ----------
+    cost
+        Costs c [I].
+    rows
+        Row and demand for every j.
+    x
+        Covering, [I].
+    y
+        Packing, [J].
+
+    Raises
+    ------
+    InputError
+        If a solution is not feasible; it names the first violated constraint.
     """
     if len(x) != len(cost) or len(y) != len(rows):
         raise InputError("not one x for every cost and one y for every row")

@@ -43,7 +43,7 @@ MOST_VALUES = 16  # more bars carry no number
 
 
 class Point(NamedTuple):
-    """A value and its interval; nan where there is none."""
+    """A value and its interval; nan for unknown numbers."""
 
     value: float
     low: float = math.nan
@@ -59,10 +59,25 @@ def points(
     half: str | None = None,
     least: float | None = None,
 ) -> dict[tuple[Any, ...], Point]:
-    """The point of every combination of the columns ``keys``, in the order of the rows; null values are left out.
+    """Return the point of every combination of the columns ``keys``, in the order of the rows.
 
-    ``low``, ``high`` or ``half``: columns of the ends of an interval, or of half of its width. Without them, and with
-    several rows a combination: the mean and its 95 % interval. No interval goes below ``least``.
+    Rows with a null value are left out. Without interval columns, several rows of a combination become their mean with its
+    95 % interval.
+
+    Parameters
+    ----------
+    rows
+        Mappings or a polars frame.
+    keys
+        Columns that identify a point.
+    value
+        Column of the value.
+    low, high
+        Columns with the ends of an interval, or None.
+    half
+        Column with half the width of an interval, or None.
+    least
+        Lower limit of all intervals, or None.
     """
     table = rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows)
     stated = [name for name in (low, high, half) if name is not None]
@@ -118,26 +133,41 @@ def bars(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw a table as bars with confidence intervals; the bars of a ``group`` have one colour and stand side by side.
+    """Draw a table as bars with confidence intervals; the bars of a ``group`` have one colour and are next to each other.
 
-    A bar more than four times as long as the next one, with most bars below, is cut and says its value, so that it does not
-    flatten the others.
+    A bar more than four times as long as the next one, with most bars below, is cut and labelled with its value, so that it
+    does not flatten the others.
 
     Parameters
     ----------
-    rows : mappings, or a polars frame. Several rows of one bar (seeds) are drawn as their mean with its 95 % interval
-        (`optsched.intervals`: none of one or two, or of equal ones).
-    value, by, group : columns: the height of a bar, its place on the x axis, its colour.
-    low, high, half : columns: the ends of an interval, or half of its width; each row is then a bar of its own.
-    least : no value can be below it, nor is an interval drawn there: 1 for ratios to the best possible. Default: 0, unless
-        a value is negative.
-    reference : a horizontal line, such as 1 for what ratios compare with.
-    ax : axes to draw on; by default those of a new figure.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    rows
+        Mappings or a polars frame. Several rows of one bar (seeds) are drawn as their mean with its 95 % interval
+        (`optsched.intervals`: one or two rows, or equal ones, have none).
+    value, by, group
+        Columns with the height of a bar, its place on the x axis, and its colour.
+    low, high, half
+        Columns with the ends of an interval, or half of its width; each row is then a bar of its own.
+    least
+        Lower limit of values and intervals: 1 for ratios to the best possible. Default: 0, unless a value is negative.
+    reference
+        Value of a horizontal line, such as 1 for ratios.
+    ylabel
+        Label of the y axis.
+    ax
+        Axes to draw on; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no bar), and several rows
-    of one bar with intervals.
+    Raises
+    ------
+    InputError
+        If a column does not exist, a value is not a finite number (null: no bar), or a bar has several rows with
+        intervals.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> rows = [{"policy": "fifo", "jct": 3.0, "half": 0.4}, {"policy": "srtf", "jct": 2.0, "half": 0.1}]
     >>> axes = osd.plot.bars(rows, value="jct", by="policy", half="half", ylabel="mean JCT (h)").axes[0]
@@ -189,7 +219,7 @@ def bars(
 
 
 def _reach(ax: Axes, found: Iterable[Point], reference: float = 0.0) -> float | None:
-    """Where an axis ends that intervals would stretch beyond `REACH` times the largest value, which is said; else None."""
+    """Return the end of an axis that intervals would stretch beyond `REACH` times the largest value; otherwise None."""
     every = np.array(list(found))
     values, ends = max(float(every[:, 0].max()), reference), float(np.nanmax(every))
     if values <= 0 or ends <= REACH * values:
@@ -201,7 +231,20 @@ def _reach(ax: Axes, found: Iterable[Point], reference: float = 0.0) -> float | 
 
 
 def cut(values: Floats, reference: float) -> float | None:
-    """Where bars are cut: above the last one before a leap by more than `LEAP` that has half of them below."""
+    """Return the height at which bars are cut: above the last one before a leap by more than `LEAP` with half of them below.
+
+    Parameters
+    ----------
+    values
+        Heights of the bars, f64[n].
+    reference
+        Height that remains visible.
+
+    Returns
+    -------
+    float or None
+        None if no bar is cut.
+    """
     tall = np.sort(values[values > 0])
     leaps = np.flatnonzero(tall[1:] > LEAP * tall[:-1]) if tall.size == values.size else np.zeros(0, dtype=np.int64)
     leaps = leaps[leaps + 1 >= tall.size / 2]
@@ -225,23 +268,38 @@ def lines(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw a table as lines, one for every value of the column ``by``, each named at its end; bands are intervals.
+    """Draw a table as lines, one for every value of the column ``by``, each labelled at its end; bands are intervals.
 
     Parameters
     ----------
-    rows : mappings, or a polars frame. Several rows of one point (seeds) are drawn as their mean with its 95 % interval
-        (`optsched.intervals`: none of one or two, or of equal ones).
-    x, y, by : columns: the place, the value, the line.
-    low, high : columns: the ends of an interval; each row is then a point of its own.
-    least : no value can be below it, nor is an interval drawn there: 1 for ratios to the best possible. Default: 0, unless
-        a value is negative.
-    logx, logy : logarithmic axes, for values > 0.
-    ax : axes to draw on; by default those of a new figure. Where nothing lays a figure out anew, a legend names the lines.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    rows
+        Mappings or a polars frame. Several rows of one point (seeds) are drawn as their mean with its 95 % interval
+        (`optsched.intervals`: one or two rows, or equal ones, have none).
+    x, y, by
+        Columns with the place, the value, and the line.
+    low, high
+        Columns with the ends of an interval; each row is then a point of its own.
+    least
+        Lower limit of values and intervals: 1 for ratios to the best possible. Default: 0, unless a value is negative.
+    xlabel, ylabel
+        Labels of the axes.
+    logx, logy
+        Whether an axis is logarithmic, for values > 0.
+    ax
+        Axes to draw on; by default those of a new figure. If the figure has no layout engine, a legend names the lines.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for a column that does not exist, a value that is no finite number (null: no point), or not > 0 on a
-    logarithmic axis, and several rows of one point with intervals.
+    Raises
+    ------
+    InputError
+        If a column does not exist, a value is not a finite number (null: no point) or not > 0 on a logarithmic axis, or one
+        point has several rows with intervals.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> rows = [{"load": x, "ratio": x**k, "policy": f"p{k}"} for k in (1, 2) for x in (1, 2, 4)]
     >>> axes = osd.plot.lines(rows, x="load", y="ratio", by="policy", logx=True).axes[0]

@@ -1,4 +1,4 @@
-"""Where pictures are drawn: figures without pyplot, so that nothing stays behind and no display is needed."""
+"""Figures without pyplot: none stays in memory, and no display is needed."""
 
 from __future__ import annotations
 
@@ -41,35 +41,57 @@ INK, QUIET, FLOOR = "#222222", "#666666", "#f0f0f0"  # text, secondary text, idl
 
 
 def png_of(drawn: Axes | Figure, dpi: int = DPI) -> bytes:
-    """The picture as PNG: of a figure, or of the whole figure of axes."""
+    """Return the whole figure as PNG.
+
+    Parameters
+    ----------
+    drawn
+        A figure, or axes on it.
+    dpi
+        Pixels per inch.
+    """
     buffer = io.BytesIO()
     drawn.get_figure(root=True).savefig(buffer, format="png", dpi=dpi)  # type: ignore[union-attr]
     return buffer.getvalue()
 
 
 class ShownAxes(Axes):
-    """Axes that a notebook shows as their picture when a cell ends with them."""
+    """Axes that a notebook shows as a picture if a cell ends with them."""
 
     _repr_png_ = png_of
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows as its picture, also where pyplot, which else says how, was never asked for one."""
+    """A figure that a notebook shows as a picture, even if pyplot was never imported."""
 
     _repr_png_ = png_of
     on_paper = False  # then no text has less than `PAPER_FONT` points
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """As of any figure, with text that stays text; nobody's own settings of matplotlib change."""
+        """Save the figure with text as text, without a change to the user's matplotlib settings.
+
+        Parameters
+        ----------
+        *arguments, **options
+            Arguments of `Figure.savefig`.
+        """
         with matplotlib.rc_context(TEXT):
             super().savefig(*arguments, **options)
 
 
 def new_figure(width: float, height: float, paper: Width | None = None, shape: float | None = None) -> Figure:
-    """An empty figure of this size in inches that pyplot knows nothing of, and a notebook shows.
+    """Return an empty figure that pyplot does not know and a notebook shows.
 
-    ``paper``: as wide as that instead, and where there is a ``shape``, no higher than so many times its width. (What has
-    rows stays as high as the rows need it.) Texts keep their size, and on paper none of less than `PAPER_FONT` is written.
+    Texts keep their size. On paper no text is smaller than `PAPER_FONT` points.
+
+    Parameters
+    ----------
+    width, height
+        Size in inches for a screen.
+    paper
+        Width on paper instead: a name or inches.
+    shape
+        Largest height on paper, as a multiple of the width. None keeps ``height``, for pictures with rows.
     """
     if paper is not None:
         width = inches(paper)
@@ -80,7 +102,18 @@ def new_figure(width: float, height: float, paper: Width | None = None, shape: f
 
 
 def inches(width: Width | str) -> float:
-    """A width in inches: of a name, a number, or (on the command line) a number as text; `InputError` for any other."""
+    """Return a width in inches.
+
+    Parameters
+    ----------
+    width
+        ``"column"``, ``"page"``, a number of inches, or such a number as text.
+
+    Raises
+    ------
+    InputError
+        If the width is none of these.
+    """
     if isinstance(width, str) and width in WIDTHS:
         return WIDTHS[width]
     try:
@@ -93,28 +126,62 @@ def inches(width: Width | str) -> float:
 
 
 def wide_on_paper(ax: Axes) -> float:
-    """The width of axes in inches, as far as the layout of their figure is known by now."""
+    """Return the width of axes in inches, according to the present layout of their figure.
+
+    Parameters
+    ----------
+    ax
+        Axes of a figure.
+    """
     return float(ax.get_window_extent().width) / root_of(ax).dpi
 
 
 def least_font(ax: Axes) -> float:
-    """Points of the smallest text that may be written on axes."""
+    """Return the size of the smallest text allowed on axes, in points.
+
+    Parameters
+    ----------
+    ax
+        Axes of a figure.
+    """
     return PAPER_FONT if getattr(root_of(ax), "on_paper", False) else SCREEN_FONT
 
 
 def root_of(ax: Axes) -> Figure:
-    """The whole figure that axes are on."""
+    """Return the whole figure that axes belong to.
+
+    Parameters
+    ----------
+    ax
+        Axes of a figure.
+    """
     return cast("Figure", ax.get_figure(root=True))
 
 
 def new_axes(figure: Figure, *place: Any, **options: Any) -> Axes:
-    """Axes on ``figure``; ``place`` as in `Figure.add_subplot`."""
+    """Add axes to a figure.
+
+    Parameters
+    ----------
+    figure
+        Figure to add to.
+    *place, **options
+        Arguments of `Figure.add_subplot`.
+    """
     axes: Axes = figure.add_subplot(*place, axes_class=ShownAxes, **options)
     return axes
 
 
 def plain(ax: Axes, *sides: str) -> None:
-    """Leave only these sides of the frame standing."""
+    """Hide all sides of the frame except those given.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    *sides
+        Sides that remain: ``"left"``, ``"right"``, ``"top"``, ``"bottom"``.
+    """
     for side, spine in ax.spines.items():
         spine.set_visible(side in sides)
         spine.set_color(QUIET)
@@ -122,12 +189,30 @@ def plain(ax: Axes, *sides: str) -> None:
 
 
 def set_title(ax: Axes, text: str, pad: float = 6.0) -> None:
-    """A title at the left, ``pad`` points above the axes. Names are not mathematics: a ``$`` in one stays a ``$``."""
+    """Set a title at the left above the axes; a ``$`` in it is plain text.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    text
+        The title.
+    pad
+        Distance from the axes in points.
+    """
     ax.set_title(text, loc="left", fontsize=10, color=INK, pad=pad, wrap=True, parse_math=False)
 
 
 def set_labels(ax: Axes, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes, in as many lines as a small figure needs."""
+    """Label the axes, in several lines if the figure is small.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    x, y
+        Labels; None leaves a label unchanged.
+    """
     figure = root_of(ax)
     if x is not None:
         ax.set_xlabel(_lines(x, figure.get_figwidth() - MARGIN), fontsize=9, parse_math=False)
@@ -142,7 +227,17 @@ def _lines(text: str, room: float, points: float = 9.0) -> str:
 
 
 def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: Floats, **style: Any) -> None:
-    """Add rectangles in data coordinates, each f64[m], as one collection; ``style`` as for `PolyCollection`. O(m)."""
+    """Add rectangles as one collection, in O(m).
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    left, right, top, bottom
+        Edges in data coordinates, f64[m] each.
+    **style
+        Arguments of `PolyCollection`.
+    """
     x = np.stack([left, left, right, right], axis=1)
     y = np.stack([top, bottom, bottom, top], axis=1)
     corners = cast("Sequence[Any]", np.stack([x, y], axis=2))  # an array is drawn faster than a list of arrays
@@ -150,18 +245,56 @@ def draw_rectangles(ax: Axes, left: Floats, right: Floats, top: Floats, bottom: 
 
 
 def note(ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], x: str = "data", **style: Any) -> None:
-    """A text ``shift`` points from ``at``, whose first number is of the data, or with ``x="axes fraction"`` of the axes."""
+    """Write a text next to a point.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    text
+        The text.
+    at
+        The point; y in data coordinates.
+    shift
+        Distance of the text from the point, in points.
+    x
+        Coordinates of the x value: ``"data"`` or ``"axes fraction"``.
+    **style
+        Arguments of `Axes.annotate`.
+    """
     style = {"fontsize": 8.5, "va": "center", "parse_math": False, "annotation_clip": False, **style}
     ax.annotate(text, at, shift, (x, "data"), "offset points", **style)
 
 
 def label_left(ax: Axes, text: str, y: float, points: float, **style: Any) -> None:
-    """A text so many points left of the axes, at ``y`` of the data."""
+    """Write a text to the left of the axes.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    text
+        The text.
+    y
+        Height in data coordinates.
+    points
+        Distance from the axes in points.
+    **style
+        Arguments of `Axes.annotate`.
+    """
     note(ax, text, (0, y), (-points, 0), "axes fraction", ha="right", **style)
 
 
 def key_above(ax: Axes, reverse: bool = False) -> None:
-    """A key between axes and title, which makes way: in one line, or in as many as the figure is too narrow for one."""
+    """Put a legend between axes and title, in the fewest lines that fit the figure.
+
+    Parameters
+    ----------
+    ax
+        Axes with labelled marks.
+    reverse
+        Whether to reverse the order of the entries.
+    """
     figure = root_of(ax)
     room = figure.bbox.width - MARGIN * figure.dpi
     for columns in (4, 3, 2, 1):
@@ -174,7 +307,15 @@ def key_above(ax: Axes, reverse: bool = False) -> None:
 
 
 def key_below(ax: Axes, handles: Sequence[Mark]) -> None:
-    """A key under the tick labels: beside the name of the axis, or under it in a figure too narrow for both."""
+    """Put a legend below the tick labels: next to the label of the axis, or under it in a narrow figure.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    handles
+        Marks of the legend.
+    """
     figure, wide = root_of(ax), ax.get_window_extent().width
     label = text_width(ax.get_xlabel(), 9.0) * figure.dpi
     room = wide - label if ax.xaxis.label.get_horizontalalignment() == "left" else (wide - label) / 2
@@ -192,15 +333,30 @@ def _key(ax: Axes, corner: Literal["lower left", "upper right"], of_axes: tuple[
 
 
 def legend(ax: Axes, place: Any = "best") -> None:
-    """A key inside the axes. Names are not mathematics."""
+    """Put a legend inside the axes; a ``$`` in a name is plain text.
+
+    Parameters
+    ----------
+    ax
+        Axes with labelled marks.
+    place
+        Location, as for `Axes.legend`.
+    """
     for text in ax.legend(fontsize=8.5, frameon=False, loc=place).get_texts():
         text.set_parse_math(False)
 
 
 def name_lines(ax: Axes, points: float = 11.0) -> None:
-    """Name every labelled line at its end, right of the axes, ``points`` apart; above them where names are long.
+    """Label every named line at its end, right of the axes, or above the axes if names are long.
 
-    In a legend within the axes where no layout makes way.
+    A figure without a layout engine gets a legend inside the axes.
+
+    Parameters
+    ----------
+    ax
+        Axes with labelled lines.
+    points
+        Smallest distance between labels, in points.
     """
     figure = ax.get_figure(root=True)
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
@@ -223,12 +379,31 @@ def name_lines(ax: Axes, points: float = 11.0) -> None:
 
 
 def text_width(text: str, points: float) -> float:
-    """Inches that a line of text of this size takes."""
+    """Return the width of a line of text, in inches.
+
+    Parameters
+    ----------
+    text
+        One line.
+    points
+        Font size in points.
+    """
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=points), ismath=False)[0]) / 72
 
 
 def legal_suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix of a picture's name in lower case; `InputError` when it is not that of a picture."""
+    """Return the suffix of a picture's file name in lower case.
+
+    Parameters
+    ----------
+    path
+        File name.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not that of a picture.
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError("cannot tell the format of a picture from its name", file=path, legal=", ".join(SUFFIXES))
@@ -236,13 +411,25 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure to ``.png``, ``.svg`` or ``.pdf``, whole or not at all; the same figure gives the same bytes.
+    """Write a figure to ``.png``, ``.svg`` or ``.pdf`` atomically; the same figure gives the same bytes.
 
     Text can be searched and edited: a PDF embeds its fonts as TrueType, an SVG holds text. For the width of a paper's
     columns draw with ``width="column"`` or ``"page"``.
 
-    An interactive picture (`optsched.plot.interactive`) becomes a page ``.html`` that needs nothing else, and no network.
+    Parameters
+    ----------
+    figure
+        A figure, or an interactive chart of `optsched.plot.interactive`.
+    path
+        File to write. An interactive chart needs ``.html``; the page is complete and needs no network.
 
+    Raises
+    ------
+    InputError
+        If the suffix does not fit the figure.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.gantt(osd.solve("rigid-06-1")).figure, "best.svg")
     """

@@ -1,4 +1,4 @@
-"""One colour a job: the same in every picture of an instance, and safe for the colour-blind."""
+"""Colours of jobs: the same in every picture of an instance, and safe for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -46,10 +46,15 @@ PALETTE: Floats = np.array([_shade(name) for name in ORDER])
 
 
 def job_colours(ids: Sequence[str]) -> Floats:
-    """RGB of every job, f64[n, 3].
+    """Return the RGB colour of every job, f64[n, 3].
 
-    The colour follows the rank of the id among all ids ("j2" before "j10"), hence not the policy, and not whether the
-    instance is at hand. Any `len(PALETTE)` consecutive jobs differ.
+    The colour follows the rank of the id among all ids ("j2" before "j10"), so it depends neither on the policy nor on
+    whether the instance is available. Any `len(PALETTE)` consecutive jobs differ.
+
+    Parameters
+    ----------
+    ids
+        Ids of the n jobs.
     """
     rank = np.empty(len(ids), dtype=np.int64)
     rank[sorted(range(len(ids)), key=lambda j: natural(ids[j]))] = np.arange(len(ids))
@@ -57,18 +62,38 @@ def job_colours(ids: Sequence[str]) -> Floats:
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts "j2" before "j10"."""
+    """Return a sort key that places "j2" before "j10".
+
+    Parameters
+    ----------
+    name
+        Text to sort.
+    """
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if k % 2 else (0, 0, part) for k, part in enumerate(parts))
 
 
 def paler(colour: Floats, white: float) -> Floats:
-    """Colours mixed with this share of white."""
+    """Mix colours with white.
+
+    Parameters
+    ----------
+    colour
+        RGB, f64[..., 3].
+    white
+        Share of white, from 0 to 1.
+    """
     return colour + (1 - colour) * white
 
 
 def ink_on(colour: Floats) -> str:
-    """Black or white, whichever reads better on ``colour`` (relative luminance, WCAG 2)."""
+    """Return black or white, whichever has more contrast on a colour (relative luminance, WCAG 2).
+
+    Parameters
+    ----------
+    colour
+        RGB of the background, f64[3].
+    """
     linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ np.array([0.2126, 0.7152, 0.0722]))
     return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"

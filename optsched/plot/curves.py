@@ -1,4 +1,4 @@
-"""Distributions of completion times and of errors, one call each; and the axes that such charts have."""
+"""Distributions of completion times and of errors, one call each, and the axes of such charts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,19 @@ MORE_MOMENTS = (2, 5, 20, 2 * MINUTE, 5 * MINUTE, 20 * MINUTE, 2 * HOUR, 5 * HOU
 def frame(
     ax: Axes | None, width: float, height: float, paper: Width | None = None, shape: float | None = 0.72
 ) -> tuple[Axes, Figure]:
-    """These axes, or those of a new figure (see `new_figure`), with a frame at the left and at the bottom."""
+    """Return axes with a frame at the left and at the bottom, and their figure.
+
+    Parameters
+    ----------
+    ax
+        Axes to use; None makes a new figure (see `new_figure`).
+    width, height
+        Size of a new figure in inches.
+    paper
+        Width of a new figure on paper.
+    shape
+        Largest height of a new figure on paper, as a multiple of its width.
+    """
     ax = ax if ax is not None else new_axes(new_figure(width, height, paper, shape))
     plain(ax, "left", "bottom")
     ax.set_axisbelow(True)
@@ -57,7 +69,17 @@ def frame(
 
 
 def log_axis(ax: Axes, which: Literal["x", "y"], places: npt.ArrayLike = ()) -> None:
-    """Make an axis logarithmic, labelled in plain numbers: at these places if they are few and apart, else at decades."""
+    """Make an axis logarithmic, with plain numbers as labels.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    which
+        The axis.
+    places
+        Places of the ticks, used if they are few and apart; otherwise the ticks are at decades.
+    """
     ax.set(**{f"{which}scale": "log"})
     axis = ax.xaxis if which == "x" else ax.yaxis
     every = np.unique(np.asarray(places, dtype=np.float64))
@@ -72,7 +94,13 @@ def log_axis(ax: Axes, which: Literal["x", "y"], places: npt.ArrayLike = ()) -> 
 
 
 def excess_axis(ax: Axes) -> None:
-    """Make the y axis of ratios >= 1 logarithmic in ratio - 1: 1.03 and 1.3 stay apart beside a theorem's 30."""
+    """Make a y axis of ratios >= 1 logarithmic in ratio - 1, so that 1.03 and 1.3 differ visibly next to 30.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    """
 
     def excess(ratio: Floats) -> Floats:
         return np.log10(np.maximum(ratio - 1 + NEAR, 1e-9))
@@ -95,20 +123,30 @@ def jct_cdf(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw, for every named run, the share of jobs with a completion time C_j - r_j of at most x: a step curve.
+    """Draw for every run the share of jobs with a completion time C_j - r_j of at most x: a step curve.
 
-    The time axis is logarithmic where the middle 98 % of all times span more than a factor of 30. The legend says the mean;
-    a job that did not finish counts among the jobs, so that its curve ends below 100 %, and the legend says how many.
+    The time axis is logarithmic if the middle 98 % of all times span more than a factor of 30. The legend shows the mean. An
+    unfinished job counts among the jobs: its curve ends below 100 %, and the legend shows how many are unfinished.
 
     Parameters
     ----------
-    runs : at least one by name; a run, or its seconds f64[n] >= 0 (nan: not finished). Runs without names bear those of
+    runs
+        At least one run by name; a run, or its seconds f64[n] >= 0 (nan: not finished). Runs without names are labelled with
         their policies.
-    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    ax
+        Axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for no runs, a run in which no job finished, and a time below 0.
+    Raises
+    ------
+    InputError
+        If there are no runs, a run has no finished job, or a time is below 0.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> runs = [osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")]
     >>> [text.get_text() for text in osd.plot.jct_cdf(runs).axes[0].get_legend().get_texts()]
@@ -174,22 +212,33 @@ def error_histogram(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw how wrong predictors were: a histogram a predictor, one above the other, with shared bins on a log axis.
+    """Draw the errors of predictors: one histogram for each, one above the other, with shared bins on a log axis.
 
-    Full line: the median; dotted: 95 % of the jobs are within (of signed errors: on both sides). Both stand behind it in
-    numbers. A histogram is as high as its largest bin.
+    The solid line is the median; dotted lines contain 95 % of the jobs (on both sides for signed errors). Both are also
+    written as numbers. Every histogram is as high as its largest bin.
 
     Parameters
     ----------
-    errors : of every predictor, error factors max(n / n^, n^ / n) >= 1; or signed errors log2(n^ / n), with n a length and
-        n^ what was predicted; or a run of a policy that takes predictions, drawn signed. Runs without names bear those of
+    errors
+        For every predictor, error factors max(n / n^, n^ / n) >= 1; or signed errors log2(n^ / n), with n a length and n^
+        its prediction; or a run of a policy that takes predictions, drawn signed. Runs without names are labelled with
         their policies.
-    signed : which of the two arrays are; default: signed when there is a run, or any value below 1.
-    ax : axes to draw on; by default those of a new figure.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    signed
+        Which of the two the arrays are; default: signed if there is a run or any value below 1.
+    ax
+        Axes to draw on; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for nothing to draw, a value that is not finite, a factor below 1, and a run without predictions.
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, a value is not finite, a factor is below 1, or a run has no predictions.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> figure = osd.plot.error_histogram({"good": [1, 1.1, 1.3, 2], "bad": [2, 4, 4, 64]})
     >>> [text.get_text().splitlines() for text in figure.axes[0].texts]

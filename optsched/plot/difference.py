@@ -1,4 +1,4 @@
-"""Two schedules of one instance above each other, and which jobs gain or lose by the second."""
+"""Two schedules of one instance above each other, with the jobs that gain or lose by the second."""
 
 from __future__ import annotations
 
@@ -35,20 +35,31 @@ def compare(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw two schedules of one instance above each other, on one time axis, and below them what differs.
+    """Draw two schedules of one instance above each other, on one time axis, and their differences below.
 
     A job that completes earlier in the second is blue in both, one that completes later is red, the others are grey. Below,
-    an arrow a job goes from its completion in the first to that in the second: of the 24 largest changes, jobs by id.
-    Clusters too large for blocks are drawn a row a node, shaded by the share of busy GPUs.
+    an arrow for each job goes from its completion in the first to that in the second: for the 24 largest changes, jobs by
+    id. Clusters too large for blocks are drawn with one row for each node, shaded by the share of busy GPUs.
 
     Parameters
     ----------
-    a, b : schedules, runs or solutions of one instance; or schedule files, with the ``instance`` they belong to.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    title : above the arrows; default: how many jobs complete earlier and later in the second, and by how much on average.
+    a, b
+        Schedules, runs or solutions of one instance; or schedule files.
+    instance
+        Instance of schedule files, or its SOURCE.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the arrows; default: the number of jobs that complete earlier and later in the second, with the mean
+        change.
 
-    Raises `InputError` when the two are of different instances, or one cannot be drawn.
+    Raises
+    ------
+    InputError
+        If the two belong to different instances, or one cannot be drawn.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> figure = osd.plot.compare(osd.simulate("rigid-06-1", "fifo"), osd.simulate("rigid-06-1", "srtf"))
     >>> figure.axes[2].get_title(loc="left")

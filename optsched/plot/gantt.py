@@ -1,4 +1,4 @@
-"""The Gantt chart of a schedule: who runs where and when, who waits, and what restarts cost."""
+"""Gantt chart of a schedule: running jobs by GPU and time, waiting jobs, and the time of restarts."""
 
 from __future__ import annotations
 
@@ -58,29 +58,47 @@ def gantt(
 ) -> Axes:
     """Draw a schedule, or that of a run or a solution.
 
-    One block a gang and run of neighbouring GPUs, one colour and id a job; grey is idle; hatched is time that a job held
-    its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows who waits. While two
-    jobs share a GPU each has half of its row, in the first half that is free, with its slow-down xi there where it fits
-    (the worst xi on any GPU of a gang rules). The axes are in seconds, labelled in s, min, h or d.
+    One block stands for a gang on neighbouring GPUs, with one colour and id for each job. Grey is idle; hatched is time in
+    which a job held its GPUs without progress (a restart); ticks at the top are arrivals; the band at the bottom shows
+    waiting jobs. While two jobs share a GPU each has half of its row, the first free half, with its slow-down xi if there is
+    room (the worst xi on any GPU of a gang counts). The axes are in seconds, labelled in s, min, h or d.
 
     Parameters
     ----------
-    by : ``"gpu"``, one row a GPU; ``"node"``, one row a node, shaded by the share of its GPUs that is busy, for clusters
-        and traces too large for blocks; ``"auto"`` chooses.
-    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    limit : show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
-    start, end : show only what happens between these times, in seconds of the schedule's clock.
-    colours : of jobs by id, to tell them apart by what they have in common; jobs not in it are grey.
-    title : default: policy (of a solution: what is known of the optimum), instance, jobs, GPUs and window.
+    schedule
+        A schedule, a run or a solution.
+    by
+        ``"gpu"``, one row for each GPU; ``"node"``, one row for each node, shaded by the share of its busy GPUs, for
+        clusters and traces too large for blocks; ``"auto"`` chooses.
+    ax
+        Axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    limit
+        Show the first ``limit`` jobs by arrival, until the last of them ends; the others are grey.
+    start, end
+        Window of time to show, in seconds of the schedule's clock.
+    colours
+        Colours of jobs by id, to show what jobs have in common; other jobs are grey.
+    title
+        Title; default: policy (for a solution: what is known about the optimum), instance, jobs, GPUs and window.
 
-    Returns the axes; ``gantt(...).figure.savefig(...)`` writes the picture.
+    Returns
+    -------
+    Axes
+        Write the picture with ``gantt(...).figure.savefig(...)``.
 
-    Raises `InputError` for an unknown ``by``, a limit < 1, a window in which nothing lies, or segments that cannot be drawn
-    on the cluster.
+    Raises
+    ------
+    InputError
+        If ``by`` is unknown, the limit is < 1, the window is empty, or segments cannot be drawn on the cluster.
 
+    Notes
+    -----
     Complexity: O(K log K) for K pairs of segment and GPU; ``by="node"`` draws at most 512 x 1200 cells.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.plot.gantt(osd.simulate("rigid-06-1", "srtf"), start=10, end=30).get_title(loc="left")
     'srtf on rigid-06-1: 6 jobs, 8 GPUs, 10 to 30 s'
@@ -112,7 +130,15 @@ def gantt(
 
 
 def too_large(timeline: Timeline, shown: Bools | None = None) -> bool:
-    """Are there more GPUs or blocks than a picture can tell apart?"""
+    """Return whether there are more GPUs or blocks than a picture can show.
+
+    Parameters
+    ----------
+    timeline
+        The schedule.
+    shown
+        Jobs that are shown, bool[n]; None: all.
+    """
     drawn = timeline.job.size if shown is None else int(shown[timeline.job].sum())
     return timeline.gpus > MOST_ROWS or drawn > MOST_BLOCKS
 
@@ -127,10 +153,10 @@ def _title(timeline: Timeline, shown: Bools, by: By) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """B blocks: ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+    """B blocks of a chart.
 
-    ``xi`` f64[B]: how many times slower a partner on the same GPUs makes the job; nan where there is none, or it is not
-    known.
+    ``segment`` i64[B] from ``left`` to ``right`` seconds, between the edges ``upper`` and ``lower`` f64[B].
+    ``xi`` f64[B]: the slow-down of the job by a partner on the same GPUs; nan without a partner or if it is not known.
     """
 
     segment: Ints
@@ -142,7 +168,17 @@ class Blocks:
 
 
 def blocks_of(t: Timeline, rows: NodeRows) -> Blocks:
-    """Neighbouring GPUs of a gang are one block; where two jobs are on a GPU, each has half of its row. O(K log K)."""
+    """Return the blocks of a schedule, in O(K log K).
+
+    Neighbouring GPUs of a gang form one block. If two jobs share a GPU, each has half of its row.
+
+    Parameters
+    ----------
+    t
+        The schedule.
+    rows
+        Rows of the nodes.
+    """
     if t.sharing:
         return _halves(t, rows)
     segment = np.repeat(np.arange(t.job.size), np.diff(t.gpu_offset))
@@ -259,7 +295,13 @@ def _draw_arrivals(ax: Axes, t: Timeline, colours: Floats, shown: Bools) -> list
 
 
 def settle(ax: Axes) -> None:
-    """Let the layout of a figure of our own decide the size of its axes now: whether an id fits depends on it."""
+    """Apply the layout of a figure now, so that the size of its axes is known.
+
+    Parameters
+    ----------
+    ax
+        Axes of the figure.
+    """
     figure = ax.get_figure(root=True)
     engine = figure.get_layout_engine() if figure is not None else None
     if figure is not None and engine is not None:

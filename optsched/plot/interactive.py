@@ -1,8 +1,8 @@
-"""A page to zoom into: a schedule of some ten thousand jobs in one HTML file, with the facts of a job under the pointer.
+"""Interactive chart: a schedule of ten thousand jobs in one HTML file, with the facts of the job under the pointer.
 
-Drawn by Bokeh, the extra ``interactive``. Its canvas redraws 10,000 rectangles in less than 0.1 s without a graphics card,
-and knows which one the pointer is in. (Plotly took ten times as long in the same browser, as SVG and as WebGL; its WebGL
-traces have no rectangles, and its library is four times as large.)
+It is drawn by Bokeh, the extra ``interactive``. Its canvas redraws 10,000 rectangles in less than 0.1 s without a graphics
+card, and detects the rectangle under the pointer. (Plotly took ten times as long in the same browser, as SVG and as WebGL;
+its WebGL traces have no rectangles, and its library is four times as large.)
 """
 
 from __future__ import annotations
@@ -42,16 +42,35 @@ return ($ < 0 ? "-" : "") + (d ? d + " d " : "") + clock;
 def interactive(
     schedule: Drawn, *, start: float | None = None, end: float | None = None, title: str | None = None
 ) -> Column:
-    """A schedule, or that of a run or solution, as a page to zoom into: `optsched.plot.save` it as ``.html``.
+    """Draw a schedule, or that of a run or solution, as an interactive chart; `optsched.plot.save` writes it as ``.html``.
 
-    Above a Gantt chart of GPUs, below it busy GPUs and waiting jobs, with one time axis: the wheel zooms in time, dragging
-    moves, a box zooms into GPUs, too. Under the pointer: id, user, group and model as far as they are known, arrival, this
-    segment's start and end, completion, JCT, GPUs and nodes, and what was predicted.
+    The upper chart is a Gantt chart of GPUs, the lower ones show busy GPUs and waiting jobs on the same time axis. The wheel
+    zooms in time, dragging moves, and a box also zooms into GPUs. The facts under the pointer are id, user, group and model
+    if known, arrival, start and end of this segment, completion, JCT, GPUs and nodes, and predictions.
 
-    ``start``, ``end``: only what happens between these times, in seconds of the schedule's clock, written as days and
-    hours:minutes:seconds; ``title`` as in `optsched.plot.gantt`. Returns a column of Bokeh figures. Raises
-    `NotInstalledError` without Bokeh, `InputError` for more than 200,000 blocks and what `gantt` refuses.
+    Parameters
+    ----------
+    schedule
+        A schedule, a run or a solution.
+    start, end
+        Window of time to show, in seconds of the schedule's clock; the axis shows days and hours:minutes:seconds.
+    title
+        Title, as in `optsched.plot.gantt`.
 
+    Returns
+    -------
+    Column
+        A column of Bokeh figures.
+
+    Raises
+    ------
+    NotInstalledError
+        If Bokeh is not installed.
+    InputError
+        If there are more than 200,000 blocks, or `gantt` refuses the schedule.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.interactive(osd.simulate("rigid-12-1", "srtf")), "srtf.html")
     """
@@ -136,7 +155,7 @@ def _panel(t: Timeline, height: int, title: str, shared: Any = None) -> Any:
 
 
 def _facts(schedule: Drawn, t: Timeline, segment: Ints) -> dict[str, np.ndarray[Any, Any]]:
-    """What is known of the job of every block, by the name it is shown under; floats are times in seconds."""
+    """Return the known facts of the job of every block by their labels; floats are times in seconds."""
     job, names = t.job[segment], np.array([name.removeprefix("node ") for name in t.node_names], dtype=object)
     nodes = [", ".join(names[np.unique(gang)]) for gang in np.split(t.node, t.gpu_offset[1:-1])]
     held: dict[str, Any] = {

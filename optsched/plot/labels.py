@@ -1,4 +1,4 @@
-"""What a picture calls runs: the names that policies give themselves, with their parameters only where two share a name."""
+"""Labels of runs in pictures: the names of their policies, with parameters only if two share a name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from optsched.policies.simulate import names_a_class
 
 
 def policy_labels(policies: Sequence[str]) -> list[str]:
-    """A label for each of these policies, all different.
+    """Return a label for each policy, all different.
 
-    ``policies``: as runs write them, ``NAME[:key=value,...][+PLACEMENT]`` or ``MODULE:CLASS[:key=value,...]``. A name that
-    two share is told apart by parameters and placement, and what is written alike by a number.
+    Parameters
+    ----------
+    policies
+        Policies as runs write them, ``NAME[:key=value,...][+PLACEMENT]`` or ``MODULE:CLASS[:key=value,...]``. Parameters and
+        placement distinguish equal names, and a number distinguishes equal texts.
 
+    Examples
+    --------
     >>> policy_labels(["a-srpt:tau=0", "fifo", "fifo:skip=true"])
     ['a-srpt', 'fifo', 'fifo:skip=true']
     """
@@ -32,7 +37,13 @@ def policy_labels(policies: Sequence[str]) -> list[str]:
 
 
 def by_label(runs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
-    """Runs by the names that somebody gave them, else by those of their policies (`policy_labels`)."""
+    """Return runs by label: the given names, otherwise those of their policies (`policy_labels`).
+
+    Parameters
+    ----------
+    runs
+        Runs by name, or runs.
+    """
     if isinstance(runs, Mapping):
         return dict(runs)
     several = list(runs)

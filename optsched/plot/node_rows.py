@@ -1,7 +1,7 @@
-"""Rows of a chart: a GPU is one unit high, below those of a node perhaps its network interface; nodes are set apart.
+"""Rows of a chart: a GPU is one unit high; a network interface may follow the GPUs of a node; nodes are set apart.
 
-Blocks bear the ids of their jobs, where they fit; a band below the rows shows who waits. Of a schedule of any size: one row
-a node, shaded by how busy it is.
+Blocks are labelled with the ids of their jobs if there is room; a band below the rows shows waiting jobs. Schedules of any
+size can have one row for each node, shaded by its share of busy GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LABEL_HEIGHT = 11.0  # points that a label of a node needs
 
 @dataclass(frozen=True, eq=False)
 class NodeRows:
-    """Where N nodes of ``gpus`` i64[N] GPUs stand on the y axis (downwards); ``interfaces``: have they rows, too?"""
+    """Rows of N nodes with ``gpus`` i64[N] GPUs on the y axis (downwards); ``interfaces``: whether interfaces have rows."""
 
     gpus: Ints
     names: Sequence[str]
@@ -38,7 +38,7 @@ class NodeRows:
 
     @cached_property
     def single(self) -> bool:
-        """Is every node one GPU (a classical machine)?"""
+        """True if every node is one GPU (a classical machine)."""
         return bool((self.gpus == 1).all()) and not self.interfaces
 
     @cached_property
@@ -54,7 +54,17 @@ class NodeRows:
 
 
 def draw_floor(ax: Axes, rows: NodeRows, start: float, end: float) -> None:
-    """Grey under GPUs and interfaces: what stays grey is idle."""
+    """Draw grey behind GPUs and interfaces; visible grey is idle time.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    rows
+        Rows of the nodes.
+    start, end
+        Time in seconds.
+    """
     span, lower = np.ones(rows.top.size), rows.top + rows.gpus
     sides = start * span, end * span
     draw_rectangles(ax, *sides, rows.top, lower, facecolors=FLOOR, zorder=0, label="_floor")
@@ -65,7 +75,17 @@ def draw_floor(ax: Axes, rows: NodeRows, start: float, end: float) -> None:
 
 
 def label_rows(ax: Axes, rows: NodeRows, row_points: float) -> None:
-    """Names of nodes, as many as fit, and indices of GPUs and "net" where rows are ``row_points`` >= 7 points high."""
+    """Label as many nodes as fit, and GPUs and interfaces ("net") if rows are at least 7 points high.
+
+    Parameters
+    ----------
+    ax
+        Axes to label.
+    rows
+        Rows of the nodes.
+    row_points
+        Height of a row in points.
+    """
     middle = rows.top + rows.gpus / 2
     nodes = spread(middle * row_points, LABEL_HEIGHT)
     small = min(7.0, row_points * 0.75)
@@ -84,7 +104,15 @@ def label_rows(ax: Axes, rows: NodeRows, row_points: float) -> None:
 
 
 def spread(places: Floats, least: float) -> list[int]:
-    """Every k-th of ascending places, so that neighbours are at least this far apart; the first always."""
+    """Return the indices of every k-th place, starting with the first, so that neighbours are far enough apart.
+
+    Parameters
+    ----------
+    places
+        Ascending places, f64[n].
+    least
+        Smallest distance of neighbours.
+    """
     if places.size < 2:
         return list(range(places.size))
     distance = float(np.diff(places).min())
@@ -98,7 +126,13 @@ LARGEST_FONT = 9.0  # points
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Ids without what all of them begin with, up to a separator: "application_1506_0042" -> "0042"."""
+    """Return ids without their common prefix up to a separator: "application_1506_0042" becomes "0042".
+
+    Parameters
+    ----------
+    ids
+        Ids of jobs.
+    """
     if len(ids) < 2:
         return list(ids)
     first, last = min(ids), max(ids)  # what these two share, all ids share
@@ -109,13 +143,31 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def block_label(name: str, xi: float, wide: float, font: float) -> str:
-    """``name``, with the slow-down ``xi`` (nan: none) where ``wide`` points have room for it across."""
+    """Return the label of a block: the name, with the slow-down if there is room.
+
+    Parameters
+    ----------
+    name
+        Name of the job.
+    xi
+        Slow-down; nan: none.
+    wide
+        Width of the block in points.
+    font
+        Font size in points.
+    """
     label = f"{name} x{xi:.3g}"
     return label if math.isfinite(xi) and len(label) * font * CHARACTER + 2 <= wide else name
 
 
 def points_per_unit(ax: Axes) -> tuple[float, float]:
-    """Size of one unit of x and of y on paper, in points."""
+    """Return the sizes of one unit of x and of y, in points.
+
+    Parameters
+    ----------
+    ax
+        Axes of a figure.
+    """
     figure = ax.get_figure(root=True)
     box = ax.get_window_extent()
     scale = 72.0 / (figure.dpi if figure is not None else 72.0)
@@ -133,7 +185,26 @@ def label_blocks(
     colour: Floats,
     font: float,
 ) -> int:
-    """Write ``names[k]`` on block k where it fits, upright if need be; returns how many were written."""
+    """Write names on the blocks that have room for them, upright if necessary.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    names
+        Label of each block.
+    left, right, top, bottom
+        Edges of the blocks in data coordinates, f64[m] each.
+    colour
+        RGB of the blocks, f64[m, 3].
+    font
+        Font size in points.
+
+    Returns
+    -------
+    int
+        Number of labels written.
+    """
     x_points, y_points = points_per_unit(ax)
     low, high = sorted(ax.get_xlim())
     left, right = np.clip(left, low, high), np.clip(right, low, high)
@@ -169,7 +240,15 @@ BAND_GAP = 0.9  # between nodes and band, in rows
 
 
 def band_height(timeline: Timeline, rows: float) -> float:
-    """Height in rows of the band under ``rows`` rows, its gap included; 0 when nobody waits."""
+    """Return the height of the band of waiting jobs, in rows, with its gap; 0 if no job waits.
+
+    Parameters
+    ----------
+    timeline
+        The schedule.
+    rows
+        Number of rows above the band.
+    """
     if not timeline.waits[0].size:
         return 0.0
     lanes = _lanes(timeline)
@@ -177,7 +256,21 @@ def band_height(timeline: Timeline, rows: float) -> float:
 
 
 def draw_waiting(ax: Axes, timeline: Timeline, top: float, bottom: float, colours: Floats, names: list[str]) -> None:
-    """Fill [top, bottom] (its gap included): one pale bar a wait, or the number of waiting jobs where they are many."""
+    """Draw the band of waiting jobs: one pale bar for each wait, or the number of waiting jobs if there are many.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    timeline
+        The schedule.
+    top, bottom
+        Edges of the band, with its gap, in data coordinates.
+    colours
+        RGB of the jobs, f64[n, 3].
+    names
+        Labels of the jobs.
+    """
     lanes, label = _lanes(timeline), "waiting"
     top += BAND_GAP
     if lanes is None:
@@ -223,12 +316,33 @@ BUSY = LinearSegmentedColormap.from_list("optsched-busy", [FLOOR, "#8ccbf0", "#0
 
 
 def image_height(timeline: Timeline) -> float:
-    """Inches for the image of this many nodes."""
+    """Return the height of an image with one row for each node, in inches.
+
+    Parameters
+    ----------
+    timeline
+        The schedule.
+    """
     return 1.1 + float(np.clip(0.12 * timeline.node_gpus.size, 1.2, 6.5))
 
 
 def busy_share(timeline: Timeline, start: float, end: float, bins: int = BINS) -> tuple[Floats, int]:
-    """(mean share of busy GPUs, f64[rows, bins]; nodes in a row). O(S + rows * bins)."""
+    """Compute the mean share of busy GPUs in every part of a window, in O(S + rows * bins).
+
+    Parameters
+    ----------
+    timeline
+        The schedule.
+    start, end
+        Window in seconds.
+    bins
+        Number of equal parts of the window.
+
+    Returns
+    -------
+    tuple
+        The shares, f64[rows, bins], and the number of nodes in a row.
+    """
     nodes = timeline.node_gpus.size
     together = -(-nodes // MOST_IMAGE_ROWS)
     rows = -(-nodes // together)
@@ -241,7 +355,17 @@ def busy_share(timeline: Timeline, start: float, end: float, bins: int = BINS) -
 
 
 def draw_node_image(ax: Axes, timeline: Timeline, start: float, end: float) -> None:
-    """The image, its rows named, and a bar that says what the shades mean."""
+    """Draw the image of busy GPUs by node, with labelled rows and a colour bar.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    timeline
+        The schedule.
+    start, end
+        Window in seconds.
+    """
     share, together = busy_share(timeline, start, end)
     rows = share.shape[0]
     ax.set_ylim(rows, 0)

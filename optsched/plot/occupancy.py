@@ -1,4 +1,4 @@
-"""How full the cluster is and how many jobs wait, over time: for runs of any size.
+"""Busy GPUs and waiting jobs over time, for runs of any size.
 
 `overview` is the picture of a schedule file: a Gantt chart, or for large runs the nodes over time above these curves.
 """
@@ -48,20 +48,34 @@ def occupancy(
 ) -> tuple[Axes, ...]:
     """Draw busy GPUs and, below, waiting jobs over time.
 
-    Busy GPUs are split into work and overhead (held without progress: restarts), or where jobs share GPUs into those with
-    one job and those with two. Curves with many changes are means over 1200 equal parts of the time shown, and their
-    labels say so; the largest number of waiting jobs is exact.
+    Busy GPUs are split into work and overhead (held without progress: restarts), or, if jobs share GPUs, into those with one
+    job and those with two. Curves with many changes are means over 1200 equal parts of the window, as their labels say; the
+    largest number of waiting jobs is exact.
 
     Parameters
     ----------
-    axes : (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    start, end : show only what happens between these times, in seconds of the schedule's clock.
+    schedule
+        A schedule, a run or a solution.
+    axes
+        (busy, waiting) to draw on, or (busy,); default: those of a new figure that pyplot does not know.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    start, end
+        Window of time to show, in seconds of the schedule's clock.
+    title
+        Title above the axes.
 
-    Returns (busy, waiting), or (busy,) when arrivals are not known (a schedule file without its instance). In seconds.
+    Returns
+    -------
+    tuple of Axes
+        (busy, waiting), in seconds; (busy,) if arrivals are not known (a schedule file without its instance).
 
+    Notes
+    -----
     Complexity: O(K log K) for K pairs of segment and GPU.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> busy, waiting = osd.plot.occupancy(osd.simulate("cluster-week", "srtf"))
     >>> waiting.get_ylabel().splitlines()[0]
@@ -146,23 +160,37 @@ def over_time(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Compare runs over time: the share of the GPUs that jobs hold, and below it the number of waiting jobs.
+    """Compare runs over time: the share of GPUs in use and, below, the number of waiting jobs.
 
-    Time counts from the first arrival of each run's instance. Curves of runs with many changes are means over 240 equal
-    parts of the time shown, and the labels say so. At the task level a job holds its GPUs from its placement to its
-    completion, and a GPU with several jobs counts once.
+    Time counts from the first arrival of each run's instance. Curves with many changes are means over 240 equal parts of the
+    window, as the labels say. At the task level a job holds its GPUs from its placement to its completion, and a GPU with
+    several jobs counts once.
 
     Parameters
     ----------
-    runs : runs, solutions or schedules by name; without names they bear those of their policies.
-    end : show the time up to then, in seconds. Default: all, unless the last 2 % of the jobs (one of ten to a hundred) take
-        more than half of it: then these are cut off, and the names say how many there are and until when.
-    ax : (utilisation, waiting) to draw on, by default those of a new figure.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    runs
+        Runs, solutions or schedules by name; without names they are labelled with their policies.
+    end
+        End of the window in seconds. Default: the whole time, unless the last 2 % of the jobs (one of ten to a hundred) take
+        more than half of it. Then these are cut off, and the labels show how many there are and until when they run.
+    ax
+        (utilisation, waiting) to draw on; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for no runs, an ``end`` that is not > 0, and a schedule that cannot be drawn. O(K log K) for K pairs
-    of segment and GPU.
+    Raises
+    ------
+    InputError
+        If there are no runs, ``end`` is not > 0, or a schedule cannot be drawn.
 
+    Notes
+    -----
+    Complexity: O(K log K) for K pairs of segment and GPU.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> runs = [osd.simulate("cluster-week", policy) for policy in ("fifo", "srtf")]
     >>> [axes.get_ylabel().splitlines()[0] for axes in osd.plot.over_time(runs).axes]
@@ -206,7 +234,7 @@ def over_time(
 
 
 def _without_tail(made: Sequence[Schedule], last: float) -> float:
-    """Where a picture ends in which the last few jobs of every run would take more than half of the time; else ``last``."""
+    """Return the end of a window without the last few jobs if these take more than half of the time; otherwise ``last``."""
     ends = 0.0
     for each in made:
         arrival, done = each.instance.arrival, np.sort(each.completion)
@@ -218,7 +246,7 @@ def _without_tail(made: Sequence[Schedule], last: float) -> float:
 
 
 def _cut_off(made: Schedule, shown: float) -> str:
-    """What is to be said of jobs that run on after the picture ends."""
+    """Return the note on jobs that run on after the window ends."""
     later = np.flatnonzero(~(made.completion <= shown))
     if not later.size or not made.end.size or made.end.max() <= shown:
         return ""
@@ -233,11 +261,22 @@ def _averaged(width: float) -> str:
 def overview(
     schedule: Drawn, *, start: float | None = None, end: float | None = None, width: Width | None = None
 ) -> Figure:
-    """A figure of a schedule, run or solution of any size, or of what happens in it between two times (seconds).
+    """Draw a schedule, run or solution of any size.
 
-    Small ones as `optsched.plot.gantt`, large ones by node above `optsched.plot.occupancy`; they say which errors there are,
-    and what ``width`` is.
+    A small one is drawn as by `optsched.plot.gantt`, a large one by node above `optsched.plot.occupancy`; both describe the
+    errors.
 
+    Parameters
+    ----------
+    schedule
+        A schedule, a run or a solution.
+    start, end
+        Window of time to show, in seconds of the schedule's clock.
+    width
+        Width of the figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.plot.save(osd.plot.overview(osd.simulate("rigid-06-1", "srtf")), "srtf.png")
     """

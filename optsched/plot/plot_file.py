@@ -1,4 +1,7 @@
-"""Files that are drawn: what one is decides how (`PLOTS`). `plot_file` is what ``optsched plot FILE -o PICTURE`` does."""
+"""Pictures of files, selected by the kind of the file (`PLOTS`).
+
+`plot_file` implements ``optsched plot FILE -o PICTURE``.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,13 @@ Window = tuple[float | None, float | None]  # from, to: seconds; None: the begin
 
 @dataclass(frozen=True)
 class Plot:
-    """How one kind of file is drawn.
+    """A kind of file and its picture.
 
-    ``what`` names the kind for people; ``reads(header)`` tells from a JSON document, or from the header of a Parquet
-    file, whether a file is of it; ``draw(path, header, instance, window, width)`` makes the picture or raises `InputError`.
-    ``timed``: has it a time axis, which a window can cut? ``page``: as ``draw`` without a width, an interactive picture,
-    where there is one.
+    ``what`` names the kind in messages. ``reads(header)`` decides from a JSON document, or from the header of a Parquet
+    file, whether a file is of the kind. ``draw(path, header, instance, window, width)`` makes the picture or raises
+    `InputError`.
+    ``timed``: whether it has a time axis, which a window can cut. ``page``: like ``draw`` without a width, makes an
+    interactive chart; None if the kind has none.
     """
 
     what: str
@@ -56,21 +60,28 @@ def plot_file(
 
     Parameters
     ----------
-    path : a schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
+    path
+        A schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
         of ``optsched run -o``.
-    out : the picture, ``.png``, ``.svg`` or ``.pdf``, or of a schedule ``.html``, a page to zoom into
-        (`optsched.plot.interactive`); written whole or not at all.
-    instance : what a schedule belongs to, or the SOURCE that names it. It adds arrivals, waiting jobs and the whole
-        cluster; without it the picture shows the nodes and GPUs that appear in the file.
-    start, end : show only what happens between these times: seconds of the schedule's clock, or text such as ``"2h"``.
-    width : for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    out
+        The picture, ``.png``, ``.svg`` or ``.pdf``, or for a schedule ``.html``, an interactive chart
+        (`optsched.plot.interactive`); written atomically.
+    instance
+        Instance of a schedule, or its SOURCE. It adds arrivals, waiting jobs and the whole cluster; without it the picture
+        shows the nodes and GPUs that appear in the file.
+    start, end
+        Window of time to show: seconds of the schedule's clock, or text such as ``"2h"``.
+    width
+        Width for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
 
     Raises
     ------
     InputError
-        For another suffix, a window in which nothing lies, a file that cannot be read or is of another kind, a schedule of
-        another instance, or an ``out`` that cannot be written.
+        If the suffix is unknown, the window is empty, the file cannot be read or is of another kind, a schedule belongs to
+        another instance, or ``out`` cannot be written.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.simulate("rigid-06-1", "srtf").schedule.save("srtf.json")
     >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
@@ -114,7 +125,24 @@ def _header(path: Path) -> Mapping[str, Any]:
 
 
 def number_in(row: Mapping[str, Any], key: str, where: str, file: Path | None) -> float:
-    """The number ``row[key]``, nan where it is null; `InputError`, with its place, unless it is finite and >= 0."""
+    """Return the number ``row[key]``, or nan if it is null.
+
+    Parameters
+    ----------
+    row
+        Row of a document.
+    key
+        Name of the field.
+    where
+        Place of the row, for errors.
+    file
+        File, for errors.
+
+    Raises
+    ------
+    InputError
+        If the value is neither null nor a finite number >= 0.
+    """
     value = row.get(key)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return math.nan

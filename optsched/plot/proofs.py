@@ -1,4 +1,4 @@
-"""What optimisation proves, over time: the interval around an optimum as it shrinks, and the prices of Hadar's dual."""
+"""Pictures of proofs: the interval around an optimum during a solve, and the prices of Hadar's dual."""
 
 from __future__ import annotations
 
@@ -31,13 +31,29 @@ PRICE = re.compile(r"price of (.*), node ([0-9]+), round ([0-9]+)")  # as `solve
 def convergence(
     solution: Solution, *, ax: Axes | None = None, width: Width | None = None, title: str | None = None
 ) -> Figure:
-    """Draw how a solve closed in on the optimum: the value of the best schedule from above, the proven bound from below.
+    """Draw the progress of a solve: the value of the best schedule from above, the proven bound from below.
 
-    Time is that of the solver, without compilation, on a log axis where it spans more than a factor of 100; so are values
-    that span more than a factor of 10. At the end stand the last value and bound. ``width`` as in `optsched.plot.lines`.
+    Time is that of the solver, without compilation. It is on a log axis if it spans more than a factor of 100; values are if
+    they span more than a factor of 10. The last value and bound are written at the end.
 
-    Raises `InputError` when it has neither a value nor a bound.
+    Parameters
+    ----------
+    solution
+        Result of `optsched.solve`.
+    ax
+        Axes to draw on; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
+    Raises
+    ------
+    InputError
+        If the solution has neither a value nor a bound.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> axes = osd.plot.convergence(osd.solve("rigid-12-2", "total_completion_time")).axes[0]
     >>> [line.get_label() for line in axes.lines]
@@ -82,21 +98,34 @@ def prices(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw Hadar's dual prices over time: those at which `hadar-commit` sold GPUs, above those of the offline LP.
+    r"""Draw Hadar's dual prices over time: those at which `hadar-commit` sold GPUs, and those of the offline LP.
 
-    One panel for every run and solution, with one time axis, a colour a GPU type (dashed and dotted: further nodes of it).
-    Prices of a run are the last ones, on a log axis, for they rise exponentially as a round is sold out; below them stands
-    the share that was sold. Prices of the LP are d optimum / d GPUs: what is not scarce is free.
+    Every run and solution has a panel on one time axis, with a colour for each GPU type (dashed and dotted: further nodes of
+    the type). Prices of a run are the last ones, on a log axis because they rise exponentially as a round is sold out; below
+    them is the share that was sold. Prices of the LP are d optimum / d GPUs: a resource that is not scarce has price zero.
 
     Parameters
     ----------
-    what, more : runs of ``hadar-commit``; solutions of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
-    round : seconds of a round of the solutions; default: that of a run beside them, else the axis counts rounds.
-    ax : as many axes as panels: two for each run, one for each solution; by default those of a new figure.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    what
+        Run of ``hadar-commit``, or solution of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
+    *more
+        Further runs and solutions.
+    round
+        Seconds of a round of the solutions; default: that of a run in the same picture, otherwise the axis counts rounds.
+    ax
+        Axes, two for each run and one for each solution; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title above the axes.
 
-    Raises `InputError` for a run that notes no prices, and a solution without prices of rounds.
+    Raises
+    ------
+    InputError
+        If a run notes no prices, or a solution has no prices of rounds.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
     >>> run, best = osd.simulate(small, "hadar-commit:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
@@ -141,7 +170,7 @@ def prices(
 
 
 class Panel(NamedTuple):
-    """Levels f64[rounds] by resource ("V100", or "V100, node 0"), from ``zero`` on, rounds of ``seconds`` (0: not known)."""
+    """Levels f64[rounds] by resource ("V100", or "V100, node 0"), from ``zero`` on; ``seconds`` of a round (0: unknown)."""
 
     label: str
     levels: dict[str, Floats]

@@ -1,6 +1,6 @@
-"""How far every policy is from the best possible: the value of each run beside its proven bound, and ratios as curves.
+"""Distance of every policy from the best possible: values of runs with their proven bounds, and ratios as curves.
 
-Consistency and robustness: the ratio of every prediction-assisted policy as its predictions get worse.
+Consistency and robustness are the ratios of every prediction-assisted policy as its predictions get worse.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PROVEN, ABOVE = "#0072B2", "#a9d4ef"
 
 
 class Bar(NamedTuple):
-    """One run of a result: nan where a number is not known; ``text`` behind it: the ratio is at most what is shown."""
+    """One run of a result; nan for unknown numbers. ``text`` is written behind it: the ratio is at most the number shown."""
 
     policy: str
     value: float
@@ -64,22 +64,33 @@ def ratios(
     title: str | None = None,
     file: Path | None = None,
 ) -> Axes:
-    """Draw the document of ``optsched run --json`` (``result.json``): a bar a policy, in its order.
+    """Draw the document of ``optsched run --json`` (``result.json``): one bar for each policy, in its order.
 
-    The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is what
-    the policy lost to it at most. (Of a gain: dark is the value, pale up to the proven upper bound.) Behind the bar stand
-    the numbers of the table of ``optsched run``: the value, in seconds where it is a time, and the ratio, "=" to the
-    optimum, "<=" where only a bound is known. A bar that would flatten the others is cut.
+    The dark part of a bar is the proven lower bound, which no schedule of its class can go below; the pale part is the most
+    that the policy lost to it. (For a gain, dark is the value, and pale goes up to the proven upper bound.) Behind the bar
+    are the numbers of the table of ``optsched run``: the value, in seconds if it is a time, and the ratio, "=" to the
+    optimum, "<=" if only a bound is known. A bar that would flatten the others is cut.
 
     Parameters
     ----------
-    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    title : default: instance, jobs and GPUs.
-    file : named in errors.
+    result
+        The document.
+    ax
+        Axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title; default: instance, jobs and GPUs.
+    file
+        File of the document, for errors.
 
-    Raises `InputError` when a field of the contract is missing or not of its type.
+    Raises
+    ------
+    InputError
+        If a field of the document is missing or has the wrong type.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> axes = osd.plot.ratios(osd.evaluate("rigid-06-1", ["fifo", "srtf"]).to_json())
     >>> [label.get_text() for label in axes.get_yticklabels()]
@@ -185,19 +196,30 @@ def robustness(
 ) -> Axes:
     """Draw the document of ``optsched ratio --errors --json``: worst ratio (solid) and mean (dashed) of every policy.
 
-    To the left, at error 1, is consistency; the highest point of a solid line is robustness. What a theorem promises at
-    each error is a line of its own, thin and dash-dotted, named where it ends. The ratio is on an axis that is
-    logarithmic in ratio - 1 where the theorem is more than `FAR` times above what was measured: neither flattens the other.
+    The value at the left, at error 1, is the consistency; the highest point of a solid line is the robustness. The factor of
+    a theorem at each error is a thin dash-dotted line, labelled at its end. The y axis is logarithmic in ratio - 1 if the
+    theorem is more than `FAR` times above the measured ratios, so that neither flattens the other.
 
     Parameters
     ----------
-    ax : axes to draw on; by default those of a new figure.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    title : default: the suite and its objective.
-    file : named in errors.
+    document
+        The document.
+    ax
+        Axes to draw on; by default those of a new figure.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title; default: the suite and its objective.
+    file
+        File of the document, for errors.
 
-    Raises `InputError` when a field is missing or not of its type.
+    Raises
+    ------
+    InputError
+        If a field is missing or has the wrong type.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> axes = osd.plot.robustness(osd.robustness_curves("ddl-04-1", "spwf", errors=(1, 2)).to_json())
     >>> axes.get_ylabel()

@@ -1,4 +1,4 @@
-"""`sliders`: a picture whose parameters can be moved in a notebook, and which is a picture everywhere else."""
+"""`sliders`: a picture with movable parameters in a notebook, and a still picture elsewhere."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Sliders:
-    """What `sliders` gives: a notebook shows it when a cell ends with it.
+    """Result of `sliders`, shown by a notebook if a cell ends with it.
 
-    It shows itself in two forms, a widget and a PNG, and whatever displays it takes the richest that it can: Jupyter the
-    sliders, a page without a kernel (or a kernel without ipywidgets) the picture at the start. A place that was visited
-    before is not drawn again.
+    It has two forms, a widget and a PNG. Jupyter shows the sliders; a page without a kernel, or a kernel without ipywidgets,
+    shows the initial picture. Settings that were visited before are not drawn again.
     """
 
     def __init__(self, draw: Draw, choices: dict[str, list[Any]], start: dict[str, Any]) -> None:
@@ -35,7 +34,13 @@ class Sliders:
         return f"Sliders({', '.join(f'{name}={value}' for name, value in self.start.items())})"
 
     def png(self, **moved: Any) -> bytes:
-        """The picture with some parameters moved from the start, as PNG."""
+        """Return the picture with some parameters changed from their start, as PNG.
+
+        Parameters
+        ----------
+        **moved
+            Values of the changed parameters.
+        """
         place = {**self.start, **moved}
         key = tuple(place[name] for name in self.start)
         if key not in self._drawn:
@@ -74,17 +79,27 @@ class Sliders:
 
 
 def sliders(draw: Draw, **choices: Sequence[Any]) -> Sliders:
-    """A picture with a slider for every parameter of ``draw`` that has ``choices``; without widgets, the picture alone.
+    """Show a picture with a slider for every parameter in ``choices``; without widgets, show the picture alone.
 
     Parameters
     ----------
-    draw : function of these parameters, by name, that returns a figure or axes: any call of `optsched.plot`, or one that
-        runs a policy first. It starts at the default of its parameter where that is among the choices, else at the first.
-    choices : parameter -> the values that its slider takes, at least one.
+    draw
+        Function of these parameters, by name, that returns a figure or axes: any call of `optsched.plot`, or one that runs a
+        policy first. A parameter starts at its default if that is among the choices, otherwise at the first choice.
+    **choices
+        The values of each slider, at least one.
 
-    Raises `InputError` for a parameter without values, and one that ``draw`` does not take. Sliders need ipywidgets
-    (``pip install 'optsched[notebooks]'``); without it nothing else is missing.
+    Raises
+    ------
+    InputError
+        If a parameter has no values, or ``draw`` does not take it.
 
+    Notes
+    -----
+    Sliders need ipywidgets (``pip install 'optsched[notebooks]'``); nothing else does.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> def gantt(load=0.9):
     ...     jobs = osd.generate("poisson", seed=1, jobs=20, cluster="2x4", load=load)

@@ -1,4 +1,4 @@
-"""The chart of a schedule at the task level: forward and backward tasks on GPUs, all-reduces on network interfaces."""
+"""Chart of a schedule at the task level: forward and backward tasks on GPUs, all-reduces on network interfaces."""
 
 from __future__ import annotations
 
@@ -62,25 +62,37 @@ def tasks(
 ) -> Axes:
     """Draw the tasks of a run at the task level between two times.
 
-    One row a GPU with forward (light) and backward tasks (dark) in the colour of their job, grey where it is idle. One row
-    a network interface with all-reduces: k at once have 1 / k of its height each, so that a step in a block is a transfer
-    that came or went. An all-reduce over several nodes is drawn on each of them.
+    Each GPU has a row with forward (light) and backward tasks (dark) in the colour of their job; grey is idle. Each network
+    interface has a row with all-reduces: k at once have 1 / k of its height each, so a step in a block shows that a transfer
+    starts or ends. An all-reduce over several nodes is drawn on each of them.
 
     Parameters
     ----------
-    run : of `optsched.simulate`, or its schedule, with a log of its tasks.
-    start, end : seconds. Without either, all, or of a long schedule as much as can be told apart (3,000 tasks); the title
-        says so. With ``start`` only, likewise from there on.
-    nodes : which nodes; default: all, or the first that fit into 160 rows.
-    ax : axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
-    width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
-    title : default: policy, instance, jobs, GPUs and window.
+    run
+        Result of `optsched.simulate`, or its schedule, with a log of its tasks.
+    start, end
+        Window in seconds. Without both, the whole schedule, or for a long one its first 3,000 tasks, as the title says. With
+        ``start`` only, the same from there on.
+    nodes
+        Nodes to draw; default: all, or the first that fit into 160 rows.
+    ax
+        Axes to draw on; by default those of a new figure, which pyplot does not know and a notebook shows.
+    width
+        Width of a new figure for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
+    title
+        Title; default: policy, instance, jobs, GPUs and window.
 
-    Raises `InputError` for a schedule without tasks, a window that is empty or has more than 20,000 tasks, and nodes that do
-    not exist.
+    Raises
+    ------
+    InputError
+        If the schedule has no tasks, the window is empty or has more than 20,000 tasks, or a node does not exist.
 
+    Notes
+    -----
     Complexity: O(R) for R tasks in the log, O(r log r) for the r tasks of the jobs in the window.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> jobs = [osd.Job(name, iterations=3, profile="net") for name in ("a", "b")]
     >>> shared = osd.Instance(jobs, "1x1", tasks={"net": osd.IterationTasks(forward=1, backward=2)})
@@ -110,7 +122,20 @@ def tasks(
 
 
 def chosen_nodes(cluster: Cluster, nodes: Sequence[int] | None) -> list[int]:
-    """These nodes; None: all, or the first whose GPUs and interfaces fit into `MOST_ROWS`."""
+    """Return the nodes to draw.
+
+    Parameters
+    ----------
+    cluster
+        Cluster of the schedule.
+    nodes
+        Requested nodes; None: all, or the first whose GPUs and interfaces fit into `MOST_ROWS`.
+
+    Raises
+    ------
+    InputError
+        If a requested node does not exist or occurs twice.
+    """
     count, rows = cluster.node_count, cluster.node_gpus + (cluster.node_count > 1)
     if nodes is None:
         fit = int(np.searchsorted(np.cumsum(rows), MOST_ROWS, side="right"))
@@ -216,11 +241,11 @@ def _draw_file(
 
 @dataclass(frozen=True, eq=False)
 class TaskPicture:
-    """What is drawn of ``schedule`` between ``start`` and ``end`` seconds.
+    """Tasks and all-reduces of ``schedule`` between ``start`` and ``end`` seconds.
 
     K tasks: ``job``, ``node``, ``index`` i64[K] of their GPU there, ``backward`` bool[K], ``begin``, ``until`` f64[K].
-    T all-reduces: ``sender`` i64[T] their jobs, ``sent``, ``received`` f64[T] when they start and end; ``spanned`` maps a
-    job to the nodes of its gang. ``last``: when the schedule ends.
+    T all-reduces: ``sender`` i64[T] are their jobs, ``sent``, ``received`` f64[T] their starts and ends; ``spanned`` maps a
+    job to the nodes of its gang. ``last``: end of the schedule.
     """
 
     schedule: TaskSchedule
@@ -240,10 +265,19 @@ class TaskPicture:
 
     @classmethod
     def of(cls, run: Run | Schedule, start: float | None = None, end: float | None = None) -> TaskPicture:
-        """The tasks in a window; without one all of them, or of a long log the first `FIRST_TASKS`.
+        """Return the tasks in a window, in O(R) for R tasks and O(r log r) for the r tasks of the jobs in it.
 
-        Raises `InputError` for a schedule without a log of tasks, an empty window, or one with more than `MOST_TASKS`.
-        O(R) for R tasks, and O(r log r) for the r tasks of the jobs that are seen.
+        Parameters
+        ----------
+        run
+            A run or schedule at the task level.
+        start, end
+            Window in seconds; without both, all tasks, or the first `FIRST_TASKS` of a long log.
+
+        Raises
+        ------
+        InputError
+            If the schedule has no log of tasks, or the window is empty or has more than `MOST_TASKS`.
         """
         schedule = getattr(run, "schedule", run)
         if not isinstance(schedule, TaskSchedule):
@@ -310,7 +344,7 @@ def _window(log: TaskLog, last: float, start: float | None, end: float | None) -
 
 
 def _is_backward(log: TaskLog, computed: Bools) -> Bools:
-    """Which of the tasks in ``computed`` are backward: every second one of a worker, by start."""
+    """Return which tasks in ``computed`` are backward: every second one of a worker, by start."""
     wanted = np.zeros(int(log.job.max(initial=0)) + 1, dtype=bool)
     wanted[log.job[computed]] = True
     rows = np.flatnonzero(wanted[log.job] & (log.worker != TRANSFER))
@@ -327,7 +361,7 @@ def _is_backward(log: TaskLog, computed: Bools) -> Bools:
 
 
 class Piece(NamedTuple):
-    """From ``start`` to ``end`` a transfer has the part of the row between ``upper`` and ``lower``, in [0, 1] downwards."""
+    """Part of a row, between ``upper`` and ``lower`` in [0, 1] downwards, that a transfer has from ``start`` to ``end``."""
 
     start: float
     end: float
@@ -336,10 +370,15 @@ class Piece(NamedTuple):
 
 
 def side_by_side(start: Sequence[float], end: Sequence[float]) -> list[list[Piece]]:
-    """The pieces of every transfer of one interface, each list by time.
+    """Return the pieces of every transfer of one interface, by time, in O(m log m + P) for m transfers and P pieces.
 
-    While k run, each has 1 / k of the row; who started first is at the top. At one instant ends come before starts.
-    O(m log m + P) for m transfers and P pieces.
+    While k transfers run, each has 1 / k of the row; the one that started first is at the top. At one instant ends come
+    before starts.
+
+    Parameters
+    ----------
+    start, end
+        Times of the transfers in seconds.
     """
     pieces: list[list[Piece]] = [[] for _ in start]
     events = sorted(
@@ -364,7 +403,17 @@ def side_by_side(start: Sequence[float], end: Sequence[float]) -> list[list[Piec
 
 
 def outline(pieces: Sequence[Piece], top: float, height: float) -> list[tuple[float, float]]:
-    """The corners of the polygon that the pieces form in a row that begins at ``top``, clockwise."""
+    """Return the corners, clockwise, of the polygon that pieces form in a row.
+
+    Parameters
+    ----------
+    pieces
+        Pieces of one transfer.
+    top
+        Upper edge of the row.
+    height
+        Height of the row.
+    """
     above = [(x, top + p.upper * height) for p in pieces for x in (p.start, p.end)]
     below = [(x, top + p.lower * height) for p in reversed(pieces) for x in (p.end, p.start)]
     return above + below

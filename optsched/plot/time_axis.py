@@ -1,4 +1,4 @@
-"""Time axes in a unit that people think in: seconds, minutes, hours or days. The data stay in seconds."""
+"""Time axes in seconds, minutes, hours or days; the data stay in seconds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,13 @@ UNITS = (
 
 
 def unit_for(span: float) -> Unit:
-    """The unit in which ``span`` seconds read well."""
+    """Return the unit for a span of time.
+
+    Parameters
+    ----------
+    span
+        Length in seconds.
+    """
     return next(unit for unit in UNITS if not span >= unit.below)
 
 
@@ -50,13 +56,19 @@ class TimeLocator(Locator):
         return self.tick_values(low, high)
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
-        """Tick positions in seconds within [vmin, vmax]."""
+        """Return the tick positions in [vmin, vmax], in seconds.
+
+        Parameters
+        ----------
+        vmin, vmax
+            Ends of the axis in seconds.
+        """
         step = self._step((vmax - vmin) / self.unit.seconds, self._most()) * self.unit.seconds
         first, last = math.ceil(vmin / step - 1e-9), math.floor(vmax / step + 1e-9)
         return [k * step for k in range(first, last + 1)]
 
     def _most(self) -> int:
-        """As many intervals as a narrow axis has room for labels."""
+        """Return the largest number of intervals for which an axis has room for labels."""
         ax: Any = getattr(self.axis, "axes", None)
         figure = None if ax is None else ax.get_figure(root=True)
         if figure is None:
@@ -75,23 +87,53 @@ class TimeLocator(Locator):
 
 
 def number(value: float) -> str:
-    """A number for people: four figures, thousands set apart."""
+    """Format a number with four figures, and with separated thousands.
+
+    Parameters
+    ----------
+    value
+        The number.
+    """
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def in_unit(seconds: float, least: float = 2.0) -> str:
-    """A length of time for people, e.g. ``2.5 h``: in the largest unit of which it is at least two, or ``least``."""
+    """Format a length of time, e.g. ``2.5 h``, in the largest unit in which it is at least ``least``.
+
+    Parameters
+    ----------
+    seconds
+        Length in seconds.
+    least
+        Smallest number in the chosen unit.
+    """
     unit = next((unit for unit in reversed(UNITS) if abs(seconds) >= least * unit.seconds), UNITS[0])
     return f"{seconds / unit.seconds:.3g} {unit.name}"
 
 
 def moment(text: float | str | None, field: str) -> float | None:
-    """Seconds from a number, or from text as `seconds_in` reads it: ``90``, ``"90s"``, ``"1.5 h"``."""
+    """Return seconds from a number, or from text such as ``90``, ``"90s"``, ``"1.5 h"`` (`seconds_in`); None stays None.
+
+    Parameters
+    ----------
+    text
+        Number of seconds, or text.
+    field
+        Name of the field, for errors.
+    """
     return None if text is None else seconds_in(text, field)
 
 
 def time_axis(ax: Axes, start: float, end: float) -> Unit:
-    """Make the x axis of ``ax`` show [start, end] seconds in a sensible unit, named in its label."""
+    """Make the x axis show a window of time in a suitable unit, and return the unit.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    start, end
+        Window in seconds.
+    """
     ax.set_xlim(start, end)
     unit = unit_for(end - start)
     label_time(ax, unit, "time")
@@ -99,7 +141,17 @@ def time_axis(ax: Axes, start: float, end: float) -> Unit:
 
 
 def label_time(ax: Axes, unit: Unit, label: str) -> None:
-    """Ticks and label of an x axis whose data are in seconds."""
+    """Set ticks and label of an x axis whose data are in seconds.
+
+    Parameters
+    ----------
+    ax
+        Axes to change.
+    unit
+        Unit of the labels.
+    label
+        Name of the axis.
+    """
     ax.xaxis.set_major_locator(TimeLocator(unit))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: number(seconds / unit.seconds)))
     ax.set_xlabel(f"{label} ({unit.name})", fontsize=9)

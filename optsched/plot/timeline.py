@@ -1,4 +1,4 @@
-"""`Timeline`: what a picture of a schedule needs, from a `Schedule` or from a schedule file alone."""
+"""`Timeline`: the data for a picture of a schedule, from a `Schedule` or from a schedule file alone."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NOBODY, LANES = -1, 2  # in a lane; of the jobs that share a GPU
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Who is on a GPU with whom: C pieces of rows, cut where a partner comes or goes.
+    """Pieces of rows with the jobs on them: C pieces, cut where a partner comes or goes.
 
-    GPU ``index`` of ``node`` i64[C] from ``left`` to ``right`` f64[C], with the same jobs on it. ``upper``,
-    ``lower`` i64[C]: the segments in its two lanes; one of them `NOBODY` where a job is alone.
+    GPU ``index`` of ``node`` i64[C] has the same jobs from ``left`` to ``right`` f64[C]. ``upper``, ``lower`` i64[C] are the
+    segments in its two lanes; one of them is `NOBODY` if a job is alone.
     """
 
     node: Ints
@@ -42,7 +42,7 @@ class Cells:
 
     @property
     def shared(self) -> Bools:
-        """Which of them have two jobs, bool[C]."""
+        """Cells with two jobs, bool[C]."""
         return np.asarray((self.upper != NOBODY) & (self.lower != NOBODY))
 
 
@@ -76,9 +76,21 @@ class Timeline:
 
     @classmethod
     def of(cls, schedule: Drawn, file: str | os.PathLike[str] | None = None, *, residents: bool = False) -> Timeline:
-        """The timeline of a schedule, run or solution; `InputError` when a segment cannot be drawn on its cluster.
+        """Return the timeline of a schedule, run or solution.
 
-        ``residents``: at the task level, too: its segments say where jobs are resident, not when they compute.
+        Parameters
+        ----------
+        schedule
+            A schedule, run, solution or timeline.
+        file
+            File of the schedule, for errors.
+        residents
+            Whether to accept the task level, too: its segments show where jobs are resident, not when they compute.
+
+        Raises
+        ------
+        InputError
+            If a segment cannot be drawn on its cluster.
         """
         if isinstance(schedule, Timeline):
             return schedule
@@ -110,7 +122,15 @@ class Timeline:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], digest: str) -> Timeline:
-        """The timeline of a schedule file alone: the jobs, nodes and GPUs that appear in it, without arrivals."""
+        """Return the timeline of a schedule file alone: the jobs, nodes and GPUs that appear in it, without arrivals.
+
+        Parameters
+        ----------
+        path
+            Schedule file.
+        digest
+            Digest of the instance that the file names.
+        """
         seen: defaultdict[str, int] = defaultdict(itertools.count().__next__)
         job, start, end, work, offset, node, index, policy, steps = read_segments(path, digest, seen)
         sharing = steps is not None
@@ -130,9 +150,17 @@ class Timeline:
         )
 
     def within(self, start: float | None, end: float | None) -> Timeline:
-        """What happens between two times, seconds of its clock; None: from its beginning, to its end.
+        """Return the part of the timeline between two times.
 
-        Raises `InputError` for a window that is empty, or in which nothing lies.
+        Parameters
+        ----------
+        start, end
+            Window in seconds of its clock; None: from its beginning, to its end.
+
+        Raises
+        ------
+        InputError
+            If the window is empty or contains nothing.
         """
         if start is None and end is None:
             return self
@@ -208,7 +236,7 @@ class Timeline:
 
     @cached_property
     def cells(self) -> Cells:
-        """Who is on which GPU with whom, where jobs share them."""
+        """Cells of GPUs with their jobs, if jobs share GPUs."""
         return shared_cells(self.start, self.end, self.gpu_offset, self.node, self.index)
 
     @cached_property
@@ -235,13 +263,19 @@ class Timeline:
 
     @property
     def waiting(self) -> tuple[Floats, Floats]:
-        """How many jobs wait: (times, number from each time on)."""
+        """Number of waiting jobs: (times, number from each time on)."""
         _, since, until = self.waits
         one = np.ones(since.size)
         return levels(np.concatenate([since, until]), np.concatenate([one, -one]))
 
     def first_jobs(self, limit: int | None) -> Bools:
-        """Which jobs are the first ``limit`` by arrival (by first start where arrivals are not known), bool[n]."""
+        """Return the first jobs by arrival (by first start if arrivals are not known), bool[n].
+
+        Parameters
+        ----------
+        limit
+            Number of jobs; None: all.
+        """
         chosen = np.ones(len(self.ids), dtype=bool)
         if limit is None or limit >= chosen.size:
             return chosen
@@ -258,10 +292,19 @@ Drawn = Schedule | Scheduled | Timeline  # what pictures are drawn of
 
 
 def shared_cells(start: Floats, end: Floats, gpu_offset: Ints, node: Ints, index: Ints) -> Cells:
-    """The cells of S segments with K (segment, GPU) pairs, by GPU and time.
+    """Return the cells of S segments with K (segment, GPU) pairs, by GPU and time, in O(K log K).
 
-    A job takes the first lane that is free, and keeps it; of more than two jobs at once, which is invalid, the last one
-    hides the others of its lane. O(K log K).
+    A job takes the first free lane and keeps it. If more than two jobs are on a GPU, which is invalid, the last one hides
+    the others of its lane.
+
+    Parameters
+    ----------
+    start, end
+        Times of the segments in seconds, f64[S].
+    gpu_offset
+        First pair of each segment, and K, i64[S + 1].
+    node, index
+        Node of each pair, and its GPU there, i64[K].
     """
     segment = np.repeat(np.arange(start.size), np.diff(gpu_offset))
     size = segment.size
@@ -290,13 +333,27 @@ def shared_cells(start: Floats, end: Floats, gpu_offset: Ints, node: Ints, index
 
 
 def node_names(cluster: Cluster) -> tuple[str, ...]:
-    """What a chart calls the nodes: their number, and their GPU type where there is one."""
+    """Return the labels of the nodes: their number, and their GPU type if it is named.
+
+    Parameters
+    ----------
+    cluster
+        Cluster of the schedule.
+    """
     types = (cluster.nodes[g].gpu for g in cluster.node_group)
     return tuple(f"node {k}" + ("" if gpu == "GPU" else f" {gpu}") for k, gpu in enumerate(types))
 
 
 def heading(policy: str, instance: str, jobs: int, gpus: int) -> str:
-    """Whose chart it is, and how large."""
+    """Return the title of a chart.
+
+    Parameters
+    ----------
+    policy, instance
+        Names; empty: none.
+    jobs, gpus
+        Numbers of jobs and GPUs.
+    """
     who = " on ".join(filter(None, (policy, instance)))
     size = f"{jobs:,} job{'s' if jobs != 1 else ''}, {gpus:,} GPU{'s' if gpus != 1 else ''}"
     return f"{who}: {size}" if who else size
@@ -319,20 +376,45 @@ def _refuse(bad: Ints, offset: Ints, what: str, file: Any) -> None:
 
 
 def levels(time: Floats, change: Floats) -> tuple[Floats, Floats]:
-    """The step function that changes by ``change[k]`` at ``time[k]``: (its times, its value from each on).
+    """Return the step function with the given changes, in O(m log m); exact for integer changes.
 
-    O(m log m); exact for integer changes.
+    Parameters
+    ----------
+    time
+        Times of the changes, f64[m].
+    change
+        Changes, f64[m].
+
+    Returns
+    -------
+    tuple
+        Its times, and its value from each time on.
     """
     when, position = np.unique(time, return_inverse=True)
     return when, np.cumsum(np.bincount(position, weights=change, minlength=when.size))
 
 
 def bin_means(row: Ints, time: Floats, change: Floats, rows: int, start: float, end: float, bins: int) -> Floats:
-    """Means of ``rows`` step functions over ``bins`` equal parts of [start, end], f64[rows, bins].
+    """Return the means of step functions over equal parts of [start, end], f64[rows, bins].
 
-    Function ``row[k]`` changes by ``change[k]`` at ``time[k]``. The mean of a single step over a bin is 0 before the
-    bin that holds it, the share of the bin that is left in it, and 1 after: hence two differences a step and one
-    running sum, O(m + rows * bins), exact up to rounding whatever the width of a bin.
+    Function ``row[k]`` changes by ``change[k]`` at ``time[k]``. The mean of a single step over a bin is 0 before its bin,
+    the share of the bin after the step in its bin, and 1 later. So two differences for each step and one running sum
+    suffice: O(m + rows * bins), exact up to rounding for any bin width.
+
+    Parameters
+    ----------
+    row
+        Function of each change, i64[m].
+    time
+        Time of each change, f64[m].
+    change
+        The changes, f64[m].
+    rows
+        Number of functions.
+    start, end
+        Window in seconds.
+    bins
+        Number of equal parts.
     """
     place = np.clip((time - start) / (end - start) * bins, 0.0, float(bins))
     at = np.minimum(place.astype(np.int64), bins)

@@ -1,4 +1,4 @@
-"""Competitive ratios guarded in anybody's tests: subjects of every kind, what is asked of their ratios, a baseline file.
+"""Competitive ratios guarded in tests: subjects of every kind, checks of their ratios, a baseline file.
 
-`optsched.pytest_plugin` is its face in pytest; nothing here needs pytest.
+`optsched.pytest_plugin` is the interface for pytest; nothing here needs pytest.
 """

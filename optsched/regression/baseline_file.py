@@ -1,7 +1,7 @@
-"""The baseline of a project's own tests: a JSON file under version control, ratios by test and by what it measures.
+"""Baseline of a project's tests: a JSON file under version control with ratios by test and by measurement.
 
-What counts as worse is decided where the shipped baseline is compared, too: `optsched.evaluation.ratio_baseline`. Of an
-instance without a ratio (an optimum of 0) the value is kept, and compared.
+`optsched.evaluation.ratio_baseline` defines when a ratio is worse, as for the shipped baseline. For an instance without a
+ratio (an optimum of 0) the value is stored and compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Entries = Mapping[str, Mapping[str, Any]]  # what a test measures -> what is kep
 
 
 class KeptInstance(Document):
-    """An instance: its digest and the ratio on it; where there is no ratio, the value and the bound."""
+    """An instance: its digest and its ratio, or the value and the bound if it has no ratio."""
 
     digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     ratio: KeptRatio
@@ -56,7 +56,7 @@ def _must_follow(stated: KeptSummary, every: Collection[float | None]) -> None:
 
 
 class KeptEntry(KeptSummary):
-    """What `entry` keeps of a measurement."""
+    """Stored form of a measurement, as made by `entry`."""
 
     instances: dict[str, KeptInstance]
 
@@ -67,7 +67,7 @@ class KeptEntry(KeptSummary):
 
 
 class FirstEntry(KeptSummary):
-    """The same in the first format."""
+    """Stored form of a measurement in the first format."""
 
     instances: dict[str, KeptRatio]
 
@@ -92,7 +92,15 @@ class FirstGuardedRatios(Document):
 
 
 def entry(part: PolicyRatios, digests: Mapping[str, str]) -> dict[str, Any]:
-    """What is kept of a measurement: worst and mean ratio, and every instance. ``digests`` are those of the instances."""
+    """Return the stored form of a measurement: worst and mean ratio, and every instance.
+
+    Parameters
+    ----------
+    part
+        Ratios of one subject.
+    digests
+        Digests of the instances by name.
+    """
     return {
         **summary(part),
         "instances": {row.instance: _instance(row, digests[row.instance]) for row in part.measured},
@@ -107,9 +115,19 @@ def _instance(row: MeasuredRatio, digest: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Entries]:
-    """The entries by test; empty where there is no such file. Raises `InputError` for a file that is no baseline.
+    """Return the entries of a file by test; empty if there is no such file.
 
-    Of a file in the first format instances have nothing but a ratio.
+    Instances of a file in the first format have only a ratio.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is not a baseline.
     """
     if not path.exists():
         return {}
@@ -125,10 +143,21 @@ def read(path: Path) -> dict[str, Entries]:
 
 
 def update(path: Path, measured: Mapping[str, Entries], root: Path, stale: Collection[tuple[str, str]] = ()) -> int:
-    """Put what tests measured in the place of what the file has of them; returns how many entries changed.
+    """Replace the entries of tests by new measurements, and return the number of changed entries.
 
-    Tests that did not run keep their entries, except those that are ``stale`` (a test and what it measured), and those
-    whose file is gone from ``root``. The file is written whole or not at all.
+    Tests that did not run keep their entries, except those that are ``stale`` and those whose file is gone. The file is
+    written atomically.
+
+    Parameters
+    ----------
+    path
+        The file.
+    measured
+        New entries by test.
+    root
+        Folder of the project.
+    stale
+        Stale entries: (test, measurement).
     """
     old = read(path)
     left = {test: {k: v for k, v in one.items() if (test, k) not in stale} for test, one in old.items()}
@@ -143,12 +172,30 @@ def update(path: Path, measured: Mapping[str, Entries], root: Path, stale: Colle
 
 
 def has_digests(then: Mapping[str, Any]) -> bool:
-    """Does an entry tell when an instance was changed?"""
+    """Return whether an entry has digests, and so detects changed instances.
+
+    Parameters
+    ----------
+    then
+        The entry.
+    """
     return all(each.get("digest") for each in then["instances"].values())
 
 
 def compared(part: PolicyRatios, digests: Mapping[str, str], then: Mapping[str, Any], factor: float) -> list[Worsening]:
-    """Where a measurement of a whole suite is worse than its entry by more than ``factor``, or of other instances."""
+    """Return where a measurement of a whole suite is worse than its entry, or has other instances.
+
+    Parameters
+    ----------
+    part
+        Ratios of one subject.
+    digests
+        Digests of the instances by name.
+    then
+        The entry.
+    factor
+        Factor by which a ratio may grow.
+    """
     known = then["instances"]
     other = sorted({each.instance for each in part.measured} ^ set(known))
     if other:
@@ -165,7 +212,19 @@ def compared(part: PolicyRatios, digests: Mapping[str, str], then: Mapping[str, 
 def compared_alone(
     part: PolicyRatios, digests: Mapping[str, str], then: Mapping[str, Any], factor: float
 ) -> list[Worsening]:
-    """The same of some instances of a suite, each for itself; of one that the entry does not know nothing is said."""
+    """Return where some instances of a suite, each alone, are worse than the entry; unknown instances are ignored.
+
+    Parameters
+    ----------
+    part
+        Ratios of one subject.
+    digests
+        Digests of the instances by name.
+    then
+        The entry.
+    factor
+        Factor by which a ratio may grow.
+    """
     known, found = then["instances"], list[Worsening]()
     for row in part.measured:
         if row.instance in known:

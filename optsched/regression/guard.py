@@ -1,4 +1,4 @@
-"""`GuardedRatio`: the ratios of one subject (a policy, function or command) over a suite, and what a test asks of them."""
+"""`GuardedRatio`: the ratios of one subject (a policy, function or command) over a suite, with the checks of a test."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SuiteLike = str | os.PathLike[str] | Suite | Instance | Iterable[Instance]
 
 @dataclass(frozen=True)
 class GuardSettings:
-    """What the tests of a project have in common; ``test`` is the one that asks.
+    """Settings shared by the tests of a project; ``test`` is the present one.
 
-    ``factor``: a ratio may grow by so much before it counts as worse than the ``baseline``. ``update``: "all" compares
-    nothing and records everything, "lower" records what is new and what is no worse at all. ``only``: an instance of the
-    suite, or an instance file, that is measured alone. ``folder``: where instances are written on which something failed.
+    ``factor``: factor by which a ratio may grow before it is worse than the ``baseline``. ``update``: "all" compares
+    nothing and records everything, "lower" records entries that are new or not worse at all. ``only``: an instance of
+    the suite, or an instance file, that is measured alone. ``folder``: folder for instances on which a test fails.
     """
 
     test: str = ""
@@ -50,7 +50,7 @@ class GuardSettings:
 
 @dataclass(frozen=True)
 class Measured:
-    """A subject on an instance: its run, what is proven about the optimum, and the ratio."""
+    """A subject on an instance: its run, the proven bounds on the optimum, and the ratio."""
 
     instance: Instance
     run: Run
@@ -60,11 +60,11 @@ class Measured:
 
 @dataclass
 class GuardedRatio:
-    """The ratios of a subject over a suite. Every question returns it again, or raises `AssertionError`.
+    """Ratios of a subject over a suite. Every check returns the object, or raises `AssertionError`.
 
-    The error names the worst instance, says where it is written, and how to repeat the run. ``record`` is what the summary
-    of a test session shows, and what becomes of the baseline. ``asked``: was anything asked, or a number read that a test
-    may compare itself (`ratios`, `worst`, `mean`)?
+    The error names the worst instance, its file, and the command that repeats the run. ``record`` is for the summary of
+    a test session and for the baseline. ``asked``: whether a check was made, or a number was read that a test may
+    compare itself (`ratios`, `worst`, `mean`).
     """
 
     guarded_subject: GuardedSubject
@@ -84,18 +84,18 @@ class GuardedRatio:
 
     @property
     def ratios(self) -> PolicyRatios:
-        """As of ``optsched ratio``."""
+        """Ratios as in ``optsched ratio``."""
         self.asked = True
         return self._ratios
 
     @property
     def objective(self) -> str:
-        """What is measured; of several, their names."""
+        """Measured objective, or the names of several."""
         return ", ".join(dict.fromkeys(each.row.objective for each in self.measured))
 
     @property
     def worst(self) -> float | None:
-        """The largest ratio; None where no instance has one."""
+        """Largest ratio; None if no instance has one."""
         return self.ratios.worst
 
     @property
@@ -104,10 +104,20 @@ class GuardedRatio:
         return self.ratios.mean
 
     def at_most(self, limit: float | Fraction | Decimal) -> GuardedRatio:
-        """No ratio is above ``limit`` (except for rounding), and every instance has one.
+        """Check that every instance has a ratio and none is above a limit (except for rounding).
 
-        A ratio is to the optimum where it is proven, else to a certified lower bound: what is shown to be at most ``limit``
-        is, whatever the optimum. Raises `InputError` for a limit that is no number, or below 1, as no ratio is.
+        A ratio refers to the optimum if it is proven, otherwise to a certified lower bound, so a passing check is valid
+        whatever the optimum.
+
+        Parameters
+        ----------
+        limit
+            The limit, at least 1.
+
+        Raises
+        ------
+        InputError
+            If the limit is not a number or below 1.
         """
         __tracebackhide__ = True
         self.asked = True
@@ -123,10 +133,15 @@ class GuardedRatio:
         return self
 
     def keeps_guarantee(self, theorem: str | None = None, *, like: str | None = None) -> GuardedRatio:
-        """No theorem is violated (see `optsched.guarantees.judge`), and one applies somewhere.
+        """Check that some theorem applies and none is violated (see `optsched.guarantees.judge`).
 
-        Without a name: every theorem that is about the policy. With one, the subject is held against it as if it were
-        ``like``, a registered policy in text (default: the first that the theorem is about), whoever it is.
+        Parameters
+        ----------
+        theorem
+            Name of a theorem; None: all theorems about the policy. With a name, any subject is checked.
+        like
+            Registered policy, as text, whose role the subject has in the theorem; default: the first that the theorem
+            covers.
         """
         __tracebackhide__ = True
         self.asked = True
@@ -145,13 +160,13 @@ class GuardedRatio:
         return self
 
     def no_worse_than_baseline(self) -> GuardedRatio:
-        """Neither worst nor mean ratio has grown since the baseline was written, by more than the tolerance.
+        """Check that neither worst nor mean ratio has grown since the baseline was written, by more than the tolerance.
 
-        Where there was no ratio (the optimum is 0), the value has not grown. The instances are those of the baseline,
-        by their digests. A job that never finishes fails: there is nothing to compare.
+        If there was no ratio (the optimum is 0), the value must not have grown. The instances must be those of the
+        baseline, by their digests. A job that never finishes fails the test, because there is nothing to compare.
 
-        With ``--ratio-update`` nothing is compared, and the baseline is written when all tests have run; with
-        ``--ratio-update=lower`` no tolerance is granted, and a new entry needs nothing to be compared with.
+        With ``--ratio-update`` nothing is compared, and the baseline is written after all tests; with
+        ``--ratio-update=lower`` there is no tolerance, and a new entry is not compared.
         """
         __tracebackhide__ = True
         self.asked = True
@@ -202,16 +217,25 @@ def guarded(
     objective: str | None = None,
     settings: GuardSettings | None = None,
 ) -> GuardedRatio:
-    """Measure a subject on every instance of a suite that it is for.
+    """Measure a subject on every instance of a suite that it supports.
 
     Parameters
     ----------
-    over : the name of a suite, a folder of instance files, an instance file or its name, a member of a family
-        (`optsched.evaluation.suites.suite`); or instances.
-    objective : default: each instance's own.
+    guarded_subject
+        The subject.
+    over
+        Name of a suite, a folder of instance files, an instance file or its name, a member of a family
+        (`optsched.evaluation.suites.suite`), or instances.
+    objective
+        The objective; default: each instance's own.
+    settings
+        Settings of the project.
 
-    Raises `InputError` where the suite has no instance for it, and whatever the subject raises, with a note on which
-    instance that was and how to repeat it.
+    Raises
+    ------
+    InputError
+        If the suite has no instance for the subject. Errors of the subject are raised with a note on the instance and on
+        how to repeat the run.
     """
     settings = settings or GuardSettings()
     where = _suite(over, settings.root)
@@ -275,7 +299,7 @@ def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instanc
 
 
 def _row(each: Measured) -> dict[str, Any]:
-    """What a report shows of an instance, in types that every process can send."""
+    """Return the report of an instance in types that every process can send."""
     row, bound = each.row, each.row.bound
     return {
         "instance": row.instance,

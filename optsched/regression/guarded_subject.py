@@ -1,4 +1,4 @@
-"""Who is measured: a policy of the engine, or a scheduler that is not ours, of which only the schedules are known."""
+"""Subjects of measurements: policies of the engine, or external schedulers, of which only the schedules are known."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ NO_POLICY = re.compile(r"[\s/\\{]")  # in no name of a policy, but in command li
 
 @dataclass(frozen=True)
 class GuardedSubject:
-    """Whoever makes a schedule of an instance: a policy in the engine, or a scheduler that is not ours.
+    """A scheduler: a policy in the engine, or an external one.
 
-    ``text``: as in every table. ``serves(instance)``. ``run(instance)``: accepted by the referee. ``judged(run, proven)``:
-    the theorems that apply, none to a scheduler that nobody here knows. ``repeated(instance file, objective)``: the command
-    that does it again, empty where nothing does.
+    ``text``: name in tables. ``serves(instance)``: whether it supports the instance. ``run(instance)``: a run accepted
+    by the referee. ``judged(run, proven)``: the theorems that apply, none for an external scheduler. ``repeated(instance
+    file, objective)``: the command that repeats the run, or empty.
     """
 
     text: str
@@ -59,18 +59,27 @@ class GuardedSubject:
 def guarded_subject(
     scheduler: Any, *, placement: str | None = None, name: str = "", files: bool = False, timeout: float = 60.0
 ) -> GuardedSubject:
-    """Who ``scheduler`` is.
+    """Return the subject that a scheduler defines.
 
     Parameters
     ----------
-    scheduler : text that names a policy (``fifo:skip=true``, ``my_module:MyPolicy``); a policy object; a function that turns
-        an `Instance` into a schedule, or with ``files`` an instance file into a schedule file, ``scheduler(instance_path,
-        schedule_path)``; a command line, ``["python", "mine.py", "{instance}", "{schedule}"]``.
-    placement : of a policy; default: its own.
-    name : what it is called in reports.
-    timeout : seconds that a command may take for an instance.
+    scheduler
+        Text of a policy (``fifo:skip=true``, ``my_module:MyPolicy``); a policy object; a function from an `Instance` to
+        a schedule, or with ``files`` from an instance file to a schedule file, ``scheduler(instance_path,
+        schedule_path)``; or a command line, ``["python", "mine.py", "{instance}", "{schedule}"]``.
+    placement
+        Placement of a policy; default: its own.
+    name
+        Name in reports.
+    files
+        Whether a function takes two paths.
+    timeout
+        Seconds that a command may take for an instance.
 
-    Raises `InputError` for anything else, and for a placement of a scheduler that is not ours.
+    Raises
+    ------
+    InputError
+        If the scheduler is none of these, or an external scheduler has a placement.
     """
     for field, text in {"name": name, "placement": placement or ""}.items():
         check_legal(isinstance(text, str), field, text, "text")
@@ -110,7 +119,13 @@ def guarded_subject(
 
 
 def real(value: Any) -> float:
-    """A number that somebody gave, nan for what is none (text, a truth value) or is not finite."""
+    """Return a number as a float; nan if it is not a number (text, a truth value) or not finite.
+
+    Parameters
+    ----------
+    value
+        The value.
+    """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return math.nan
     try:
@@ -132,7 +147,7 @@ def _words(scheduler: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _as_words(line: str) -> str:
-    """How a command line that was given as text is to be written."""
+    """Return the list of words to write instead of a command line given as text."""
     try:
         words = shlex.split(line)
     except ValueError:  # an open quotation
@@ -143,7 +158,7 @@ def _as_words(line: str) -> str:
 def _foreign(
     text: str, schedule: Callable[[Instance], Schedule], repeated: Callable[[Path, str], str] = lambda *_: ""
 ) -> GuardedSubject:
-    """Of a whole instance ``schedule`` makes a gang schedule, or a sharing one; it says nothing of tasks."""
+    """Return the subject of an external scheduler, which makes gang or sharing schedules of instances without tasks."""
 
     def run(instance: Instance) -> Run:
         made = schedule(instance)
@@ -157,7 +172,7 @@ def _foreign(
 
 @dataclass(frozen=True)
 class Replay:
-    """Of the runs of one subject in one test."""
+    """Replay of the runs of one subject in one test."""
 
     guarded_subject: GuardedSubject
     objective: str | None
@@ -165,9 +180,16 @@ class Replay:
     folder: Path
 
     def written(self, name: str, instance: Instance) -> list[str]:
-        """Write the instance into the folder; lines that say where it is and how to repeat the run.
+        """Write an instance into the folder, and return lines with its place and the command that repeats the run.
 
         The same failure gives the same file; several processes may write it at once.
+
+        Parameters
+        ----------
+        name
+            Name of the instance.
+        instance
+            The instance.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = file_name(f"{self.guarded_subject.text}-{Path(name).stem}")
@@ -189,7 +211,15 @@ LOOK = 0.05  # seconds between two looks at how much a command has printed
 
 
 def called(function: Callable[[Instance], Any], instance: Instance) -> Schedule:
-    """The schedule that a function makes: a `Schedule`, ``{job id: start}``, or the path of a schedule file."""
+    """Return the schedule that a function makes: a `Schedule`, ``{job id: start}``, or the path of a schedule file.
+
+    Parameters
+    ----------
+    function
+        Function of an instance.
+    instance
+        The instance.
+    """
     made = function(instance)
     if isinstance(made, Schedule):
         return made
@@ -202,7 +232,15 @@ def called(function: Callable[[Instance], Any], instance: Instance) -> Schedule:
 
 
 def on_files(function: Callable[[Path, Path], Any], instance: Instance) -> Schedule:
-    """What ``function(instance file, schedule file)`` writes into the second."""
+    """Return the schedule that a function writes.
+
+    Parameters
+    ----------
+    function
+        Function of an instance file and a schedule file.
+    instance
+        The instance.
+    """
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "instance.json", Path(folder) / "schedule.json"
         instance.save(given)
@@ -212,10 +250,10 @@ def on_files(function: Callable[[Path, Path], Any], instance: Instance) -> Sched
 
 @dataclass(frozen=True)
 class Command:
-    """A command line: ``{instance}`` and ``{schedule}`` stand for files; without ``{schedule}`` it prints the schedule.
+    """A command line, in which ``{instance}`` and ``{schedule}`` are files; without ``{schedule}`` it prints the schedule.
 
-    Its exit code is 0 after at most ``timeout`` seconds and `LONGEST` bytes printed; else `SimulationError`, with what it
-    wrote last. Whatever it started ends with it.
+    It must exit with 0 within ``timeout`` seconds and `LONGEST` printed bytes; otherwise it raises `SimulationError`
+    with the end of its output. All processes that it started end with it.
     """
 
     words: tuple[str, ...]
@@ -227,7 +265,13 @@ class Command:
             raise InputError("a command that reads no instance", field="scheduler", value=list(self.words), legal=legal)
 
     def schedule(self, instance: Instance) -> Schedule:
-        """What it writes or prints."""
+        """Run the command, and return its schedule.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        """
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder) / "instance.json", Path(folder) / "schedule.json"
             instance.save(given)
@@ -237,7 +281,13 @@ class Command:
             return read_schedule(made, instance)
 
     def repeated(self, instance: Path) -> str:
-        """The command on that file, and the referee's on what it makes."""
+        """Return the shell command that repeats a run and writes its schedule next to the instance file.
+
+        Parameters
+        ----------
+        instance
+            Instance file.
+        """
         made = instance.with_name(f"{instance.stem}-schedule.json")
         line = shlex.join(self._line(instance, made))
         return line if self._writes else f"{line} > {shlex.quote(str(made))}"
@@ -278,11 +328,23 @@ class Command:
 
 
 def read_schedule(path: Path, instance: Instance) -> Schedule:
-    """The schedule in a file that somebody else's program wrote for ``instance``.
+    """Read the schedule that an external program wrote.
 
-    A schedule file as ours, in which the digest of the instance, the format and ``work`` (where it is ``end - start``) may
-    be left out, or ``{"starts": {"job id": seconds, ...}}``. Raises `InputError` when it is neither, is no file (a pipe may
-    never end, a device never does), or is longer than `LONGEST` bytes.
+    The file is a schedule file, which may omit the digest of the instance, the format, and ``work`` (if it is ``end -
+    start``); or it is ``{"starts": {"job id": seconds, ...}}``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        The instance of the schedule.
+
+    Raises
+    ------
+    InputError
+        If the document is neither, the path is not a regular file (a pipe or a device may never end), or it is longer than
+        `LONGEST` bytes.
     """
     if path.exists() and not path.is_file():
         raise InputError("not a file", file=path, legal="a file that holds a schedule")
@@ -314,9 +376,19 @@ def _filled(document: dict[str, Any], instance: Instance) -> dict[str, Any]:
 
 
 def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
-    """The schedule that starts every job at its time and stops none; GPUs are named here.
+    """Return the non-preemptive schedule that starts every job at its time, and choose the GPUs.
 
-    Raises `InputError` for a job without a start, an unknown job, and where there are not GPUs enough.
+    Parameters
+    ----------
+    instance
+        The instance.
+    starts
+        Start of every job by id, in seconds.
+
+    Raises
+    ------
+    InputError
+        If a job has no start or is unknown, or there are not enough GPUs.
     """
     wrong = sorted(set(map(str, starts)) ^ set(instance.ids))
     if wrong:

@@ -1,6 +1,6 @@
-"""What a session of tests measured, for people and programs: tables, Markdown, JSON, a badge, annotations of GitHub.
+"""Reports of a session of tests: tables, Markdown, JSON, a badge, annotations of GitHub.
 
-The standard library alone is needed. A record is what `GuardedRatio.record` holds, with ``outcome``, that of its test.
+Only the standard library is needed. A record is that of `GuardedRatio.record` with the ``outcome`` of its test.
 """
 
 from __future__ import annotations
@@ -17,13 +17,25 @@ LEFT = frozenset({"policy", "suite", "objective", "on", "no ratio", "guarantee",
 
 
 def decisive(record: Record) -> Mapping[str, Any] | None:
-    """The instance with the worst ratio; where none has a ratio, the first."""
+    """Return the instance with the worst ratio, or the first if none has a ratio.
+
+    Parameters
+    ----------
+    record
+        Record of a measurement.
+    """
     rows: Sequence[Mapping[str, Any]] = record["instances"]
     return next((row for row in rows if row["instance"] == record["worst_instance"]), rows[0] if rows else None)
 
 
 def table(records: Sequence[Record]) -> list[str]:
-    """Lines of a table, a row a measurement, without the columns in which nothing stands."""
+    """Return the lines of a table with a row for each measurement, without empty columns.
+
+    Parameters
+    ----------
+    records
+        Records of the measurements.
+    """
     cells = [_cells(each) for each in records]
     shown = [head for head in (*HEADS, "test") if any(row[head] for row in cells)]
     wide = {head: max(len(head), *(len(row[head]) for row in cells)) for head in shown}
@@ -36,9 +48,16 @@ def table(records: Sequence[Record]) -> list[str]:
 
 
 def markdown(records: Sequence[Record], without: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """A heading, a table with the outcome of each test, and what else there is to say: for a summary or a comment.
+    """Return a summary or comment in Markdown: a heading, a table with the outcome of each test, and notes.
 
-    ``without``: tests that failed before they had measured anything.
+    Parameters
+    ----------
+    records
+        Records of the measurements.
+    without
+        Tests that failed before they measured anything.
+    notes
+        Further lines.
     """
     tests = {each["test"]: each["outcome"] for each in records} | dict.fromkeys(without, "failed")
     passed = sum(outcome == "passed" for outcome in tests.values())
@@ -59,7 +78,17 @@ def markdown(records: Sequence[Record], without: Sequence[str] = (), notes: Sequ
 
 
 def document(records: Sequence[Record], without: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """The same as JSON, with every instance."""
+    """Return the report as JSON, with every instance.
+
+    Parameters
+    ----------
+    records
+        Records of the measurements.
+    without
+        Tests that failed before they measured anything.
+    notes
+        Further lines.
+    """
     kept = ("test", "outcome", "policy", "suite", "objective", "worst", "worst_instance", "mean", "limit", "before")
     named = {"before": "baseline"}
     rows = [
@@ -72,7 +101,15 @@ def document(records: Sequence[Record], without: Sequence[str] = (), notes: Sequ
 
 
 def badge(records: Sequence[Record], without: Sequence[str] = ()) -> str:
-    """The worst ratio of all, as https://shields.io/badges/endpoint-badge reads it; red where something failed."""
+    """Return the worst ratio for https://shields.io/badges/endpoint-badge; red if something failed.
+
+    Parameters
+    ----------
+    records
+        Records of the measurements.
+    without
+        Tests that failed before they measured anything.
+    """
     ratios = [each["worst"] for each in records if each["worst"] is not None]
     message = f"{max(ratios):.3f} at worst" if ratios else "not measured"
     good = not without and all(each["outcome"] != "failed" for each in records)
@@ -82,7 +119,13 @@ def badge(records: Sequence[Record], without: Sequence[str] = ()) -> str:
 
 
 def properties(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """What a JUnit file says of a test that measured this; the second measurement of a test has names with ``_2``."""
+    """Return the properties of a test in a JUnit file; names of its second measurement end with ``_2``.
+
+    Parameters
+    ----------
+    records
+        Records of the measurements of one test.
+    """
     found = []
     for number, each in enumerate(records, 1):
         row = decisive(each) or {}
@@ -96,7 +139,21 @@ def properties(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def annotation(kind: str, file: str, line: int, title: str, message: str) -> str:
-    """A command of GitHub Actions that marks a line of a file in the changes of a pull request."""
+    """Return a command of GitHub Actions that marks a line of a file in a pull request.
+
+    Parameters
+    ----------
+    kind
+        ``"error"``, ``"warning"`` or ``"notice"``.
+    file
+        The file.
+    line
+        Number of the line.
+    title
+        Title of the mark.
+    message
+        Its text.
+    """
     where = {"file": file, "line": str(line), "title": title}
     marked = ",".join(f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in where.items())
     return f"::{kind} {marked}::{_data(message)}"

@@ -1,6 +1,6 @@
-"""Stale entries of a baseline: of tests that are gone, by what pytest collected. The standard library alone is needed.
+"""Stale entries of a baseline: those of tests that no longer exist, by what pytest collected; standard library only.
 
-A test that was deselected, or whose file nobody asked for, is not gone.
+A test that was deselected, or whose file was not requested, is not stale.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ Kept = dict[str, list[str]]  # a test -> what it measures
 
 
 def kept_in(baseline: Path) -> Kept:
-    """What the baseline has entries of; nothing where it is none, which is said when something is compared with it."""
+    """Return the entries of a baseline by test; empty if the file is not a baseline, which a later comparison reports.
+
+    Parameters
+    ----------
+    baseline
+        The file.
+    """
     with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         document = json.loads(baseline.read_bytes())
         return {test: list(labels) for test, labels in document["tests"].items()}
@@ -22,17 +28,31 @@ def kept_in(baseline: Path) -> Kept:
 
 
 class Collected:
-    """What pytest found in modules and classes, before anything was deselected. Names are node ids."""
+    """Tests that pytest found in modules and classes, before any was deselected, by node id."""
 
     def __init__(self) -> None:
         self._found: dict[str, set[str]] = {}
 
     def add(self, collector: str, found: Iterable[str]) -> None:
-        """A module or a class was read as a whole, and this is in it."""
+        """Add the tests in a module or class that was read completely.
+
+        Parameters
+        ----------
+        collector
+            Node id of the module or class.
+        found
+            Node ids in it.
+        """
         self._found.setdefault(collector, set()).update(found)
 
     def lacks(self, test: str) -> bool:
-        """Would the test have been found, if it were there?"""
+        """Return whether a test is missing, although its module or class was read.
+
+        Parameters
+        ----------
+        test
+            Node id of the test.
+        """
         inside = [each for each in self._found if test.startswith(f"{each}::")]
         if not inside:
             return False
@@ -40,16 +60,35 @@ class Collected:
         return test not in found and not any(test.startswith(f"{each}::") for each in found)
 
     def gone(self, kept: Iterable[str], root: Path) -> list[str]:
-        """Tests of the baseline that are no longer there, and those whose file is not."""
+        """Return the tests of a baseline that no longer exist, or whose file does not.
+
+        Parameters
+        ----------
+        kept
+            Node ids in the baseline.
+        root
+            Folder of the project.
+        """
         return [test for test in kept if not (root / test.partition("::")[0]).exists() or self.lacks(test)]
 
 
 def stale(
     kept: Mapping[str, Iterable[str]], gone: Iterable[str], passed: Iterable[str], measured: Mapping[str, Iterable[str]]
 ) -> dict[tuple[str, str], str]:
-    """(test, what it measured) of every stale entry -> why: its test is gone, or passed without measuring it.
+    """Return every stale entry, as (test, measurement), with its reason: the test is gone, or passes without measuring it.
 
-    Where processes run groups of tests pytest-xdist writes ``@GROUP`` behind the name of a test that passed.
+    With groups of tests, pytest-xdist appends ``@GROUP`` to the name of a test that passed.
+
+    Parameters
+    ----------
+    kept
+        Measurements in the baseline by test.
+    gone
+        Tests that no longer exist.
+    passed
+        Tests that passed.
+    measured
+        Measurements of this session by test.
     """
     there, ran = set(gone), {each.rpartition("@")[0] or each for each in passed} | set(passed)
     found = {}

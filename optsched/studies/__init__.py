@@ -1,1 +1,1 @@
-"""Experiments that can be run again, one a file."""
+"""Repeatable experiments, one in each file."""

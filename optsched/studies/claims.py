@@ -1,4 +1,4 @@
-"""`Claim`: what a paper claimed, what was measured, and why the two differ: a row for every ``[[claim]]`` of a study."""
+"""`Claim`: the claim of a paper, the measured result, and the reason for the difference; one row for each ``[[claim]]``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ENOUGH = ("as published", "more than published")
 
 @dataclass(frozen=True)
 class Claim:
-    """A row: what was claimed, by whom, what was measured here, and why the two differ.
+    """A row: the claim and its source, the measured result, and the reason for the difference.
 
-    ``label`` and ``published`` (the number, "-" where there is none), ``spread`` (from the least to the greatest that was
-    measured, as ``published`` is written) and ``verdict`` are short enough for a line of a table; ``measured`` says it of
-    every rival. ``measure`` is what was compared, in ``experiments``; none for a theorem, which is judged in every run.
+    ``label`` and ``published`` (the number, "-" if there is none), ``spread`` (smallest to largest measured value, in
+    the form of ``published``) and ``verdict`` are short enough for a line of a table; ``measured`` has the result for
+    every rival. ``measure`` was compared, in ``experiments``; none for a theorem, which is checked in every run.
     """
 
     claim: str
@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The ratio to one rival in one column, and what it says of the claim; "" where there is no number to compare with."""
+    """The ratio to one rival in one column and its verdict on the claim; "" without a published number."""
 
     pair: str
     ratio: float
@@ -44,9 +44,16 @@ class _Measured:
 
 
 def claims(tables: Iterable[Mapping[str, Any]], outcomes: tuple[RunOutcome, ...]) -> list[Claim]:
-    """The rows of the ``[[claim]]`` tables of which an experiment was run, each measured over all of its columns.
+    """Return the rows of the ``[[claim]]`` tables with an experiment that was run, each measured over all of its columns.
 
-    A claim with ``theorem`` is about the guarantees, and measured in all runs they apply to.
+    A claim with ``theorem`` is about the guarantees and is measured in all runs that they cover.
+
+    Parameters
+    ----------
+    tables
+        ``[[claim]]`` tables of a study.
+    outcomes
+        Outcomes of its experiments.
     """
     rows = (_theorem(table, outcomes) if table.get("theorem") else _claim(table, outcomes) for table in tables)
     return [row for row in rows if row is not None]
@@ -100,7 +107,7 @@ def _ratios(mine: list[tuple[RunOutcome, Published]], other: str) -> list[_Measu
 
 
 def _in_words(every: list[_Measured]) -> list[str]:
-    """A part for every rival: from where to where the ratio goes, and what that says of the claim."""
+    """Return a text for every rival: the range of the ratio for each verdict on the claim."""
     said: dict[str, dict[str, list[float]]] = {}
     for one in every:
         said.setdefault(one.pair, {}).setdefault(one.verdict, []).append(one.ratio)
@@ -115,7 +122,13 @@ def _in_words(every: list[_Measured]) -> list[str]:
 
 
 def overall(verdicts: list[str]) -> str:
-    """All verdicts of a claim in a few words: the one that all share, or in how many the published number is reached."""
+    """Summarise the verdicts of a claim: the common one, or the number of cases that reach the published number.
+
+    Parameters
+    ----------
+    verdicts
+        Verdict of each rival and column.
+    """
     if len(set(verdicts)) == 1:
         return verdicts[0] or "no number to compare"
     return f"reached in {sum(each in ENOUGH for each in verdicts)} of {len(verdicts)}"
@@ -128,7 +141,7 @@ def _as_published(table: Mapping[str, Any], ratio: float) -> str:
 
 
 def _spread(table: Mapping[str, Any], ratios: list[float]) -> str:
-    """From the least to the greatest gain over a rival, as the paper counts it: by how much less, or how many times."""
+    """Return the range of the gain over a rival in the form of the paper: by how much less, or by which factor."""
     least, most = min(ratios), max(ratios)
     if "less" in table:
         shown, unit = [f"{100 * (1 / ratio - 1):+.0f}" for ratio in (most, least)], "%"
@@ -138,11 +151,19 @@ def _spread(table: Mapping[str, Any], ratios: list[float]) -> str:
 
 
 def markdown(study: str, rows: Iterable[Claim]) -> str:
-    """The table as a page."""
+    """Return the table of claims as a Markdown page.
+
+    Parameters
+    ----------
+    study
+        Name of the study.
+    rows
+        Claims.
+    """
     heads = ("claimed", "source", "measured", "verdict", "why")
     lines = [f"# {study}: claimed, measured, why", "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
         cells = (row.claim, row.source, row.measured, row.verdict, row.why)
         lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |")
-    note = "Measured: from the least to the greatest ratio of geometric means over the columns (how many of them)."
+    note = "Measured: smallest to largest ratio of geometric means over the columns, with their number."
     return "\n".join([*lines, "", note, ""])

@@ -24,7 +24,7 @@ LARGEST = 100.0  # ends of intervals stay finite: e^100
 
 @dataclass(frozen=True)
 class Change:
-    """A typical relative change, -0.2 for 20 % less, and its interval (None, None: a single seed has none)."""
+    """A typical relative change, -0.2 for 20 % less, and its interval (None, None for a single seed)."""
 
     mean: float
     low: float | None
@@ -32,7 +32,10 @@ class Change:
 
     @property
     def direction(self) -> str:
-        """``lower``, ``higher``, ``equal`` on every seed; ``no difference shown`` with 0 in the interval, or without one."""
+        """Direction of the change: ``lower``, ``higher``, ``equal`` on every seed, or ``no difference shown``.
+
+        There is no difference shown if 0 is in the interval, or there is no interval.
+        """
         if self.mean == 0 and not self.low and not self.high:
             return "equal"
         if self.low is None or self.high is None or self.low <= 0 <= self.high:
@@ -41,10 +44,22 @@ class Change:
 
 
 def relative(values: Sequence[float], reference: Sequence[float]) -> Change | None:
-    """What changes from ``reference[k]`` to ``values[k]`` on the same workload k: geometric mean of the ratios, less 1.
+    """Return the relative change between two rows on the same workloads: geometric mean of the ratios, minus 1.
 
-    The interval is that of the mean log ratio: pairing takes out what the workloads do to both, so that fewer seeds tell
-    two policies apart, and half as long weighs as much as twice as long. None where a value is missing or not > 0.
+    The interval is that of the mean log ratio. Pairing removes the effect of the workloads, so fewer seeds distinguish two
+    policies, and half as long weighs as much as twice as long.
+
+    Parameters
+    ----------
+    values
+        Values of one row, one for each workload.
+    reference
+        Values of the other row.
+
+    Returns
+    -------
+    Change or None
+        None if a value is missing or not > 0.
     """
     x, y = np.asarray(values, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     if x.shape != y.shape:
@@ -61,26 +76,50 @@ def relative(values: Sequence[float], reference: Sequence[float]) -> Change | No
 
 @dataclass(frozen=True)
 class Workload:
-    """A recipe (or ``module:function``) and its parameters: one instance a seed."""
+    """A recipe (or ``module:function``) and its parameters: one instance for each seed."""
 
     recipe: str
     parameters: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     def of(cls, recipe: str, **parameters: Any) -> Workload:
-        """By keywords."""
+        """Return the workload with parameters given as keywords.
+
+        Parameters
+        ----------
+        recipe
+            Name of the recipe, or ``module:function``.
+        **parameters
+            Its parameters.
+        """
         return cls(recipe, tuple(sorted(parameters.items())))
 
     def make(self, seed: int) -> Instance:
-        """The instance of a seed."""
+        """Return the instance of a seed.
+
+        Parameters
+        ----------
+        seed
+            The seed.
+        """
         return self.cell(seed).instance()
 
     def cell(self, seed: int, policy: str = "", measure: str = "") -> Cell:
-        """Of a sweep."""
+        """Return a cell of a sweep.
+
+        Parameters
+        ----------
+        seed
+            The seed.
+        policy
+            The policy.
+        measure
+            The measurement.
+        """
         return Cell(tuple(sorted({"recipe": self.recipe, **dict(self.parameters)}.items())), seed, policy, (), measure)
 
     def to_json(self) -> dict[str, Any]:
-        """Recipe and parameters."""
+        """Return recipe and parameters."""
         return {"recipe": self.recipe, "parameters": dict(self.parameters)}
 
 
@@ -92,13 +131,12 @@ Numbers = Mapping[tuple[Workload, int, str], Mapping[str, float]]
 class Experiment:
     """A question, answered by ``rows`` (label -> policy) on ``columns`` (label -> workload).
 
-    ``across`` says what the columns are; ``shown`` are the measures that a table prints (JSON holds all of them);
-    ``reference`` is the label of the row that the others are compared with, on the measure that the ``measurement``
-    compares by (mean JCT, unless it says otherwise). ``published`` are results of others to stand beside.
-    ``within``: columns may differ in the policy as well: label -> text in which the row's policy takes the place of ``{}``.
-    ``seeds``: how many workloads a column has, where that is not what the study says. ``short``: times are seconds so few
-    that tables show them as such, not as hours.
-    ``remarks``: more that an outcome says, besides what `optsched.studies.findings` finds in every experiment.
+    ``across`` names the quantity of the columns. ``shown`` are the measures in tables (JSON has all of them).
+    ``reference`` is the label of the row that the others are compared with, by the compared measure of the
+    ``measurement`` (mean JCT by default). ``published`` are published results to compare with. ``within``: columns may
+    also differ in the policy: label -> text in which ``{}`` is replaced by the row's policy. ``seeds``: number of
+    workloads of a column, if it differs from the study's. ``short``: times are short, so tables show seconds instead of
+    hours. ``remarks``: further sentences, in addition to those of `optsched.studies.findings`.
     """
 
     name: str
@@ -128,15 +166,35 @@ class Experiment:
             raise ValueError(f"experiment {self.name}: not a column, or no place for the policy: {lost}")
 
     def policy(self, row: str, column: str) -> str:
-        """The policy of a cell."""
+        """Return the policy of a cell.
+
+        Parameters
+        ----------
+        row, column
+            Labels of the cell.
+        """
         return self.within.get(column, "{}").replace("{}", self.rows[row])
 
     def cell(self, row: str, column: str, seed: int) -> Cell:
-        """Of a sweep."""
+        """Return a cell of a sweep.
+
+        Parameters
+        ----------
+        row, column
+            Labels of the cell.
+        seed
+            Seed of the workload.
+        """
         return self.columns[column].cell(seed, self.policy(row, column), self.measurement.name)
 
     def seeds_of(self, usual: tuple[int, ...]) -> tuple[int, ...]:
-        """The seeds of its workloads: ``usual``, unless it has its own number."""
+        """Return the seeds of the experiment's workloads.
+
+        Parameters
+        ----------
+        usual
+            Seeds of the study, used unless the experiment has its own number.
+        """
         return usual if self.seeds is None else tuple(range(1, self.seeds + 1))
 
 
@@ -150,21 +208,36 @@ class RunOutcome:
 
     @property
     def complete(self) -> bool:
-        """Has every cell been run, for every seed?"""
+        """True if every cell was run for every seed."""
         e = self.experiment
         places = ((row, column) for row in e.rows for column in e.columns)
         return all((e.columns[c], seed, e.policy(r, c)) in self.numbers for r, c in places for seed in self.seeds)
 
     def values(self, row: str, column: str, name: str) -> list[float]:
-        """What was measured in a cell, one number a seed; nan where it is not defined."""
+        """Return the values of a measure in a cell, one for each seed; nan if not defined.
+
+        Parameters
+        ----------
+        row, column
+            Labels of the cell.
+        name
+            Name of the measure.
+        """
         workload, policy = self.experiment.columns[column], self.experiment.policy(row, column)
         found = [self.numbers[workload, seed, policy] for seed in self.seeds]
         return [each.get(name, math.nan) for each in found]
 
     def estimate(self, row: str, column: str, name: str) -> Estimate | None:
-        """Mean and interval of a measure in a cell; None where it is not defined, for every seed.
+        """Return mean and interval of a measure in a cell; None if it is not defined for every seed.
 
-        An interval ends where the measure does: no ratio to a lower bound is below 1, no time below 0.
+        The interval stays in the range of the measure: no ratio to a lower bound is below 1, no time below 0.
+
+        Parameters
+        ----------
+        row, column
+            Labels of the cell.
+        name
+            Name of the measure.
         """
         values, measure = self.values(row, column, name), self.experiment.measurement.measures[name]
         if not values or not np.isfinite(values).all():
@@ -173,12 +246,12 @@ class RunOutcome:
 
     @property
     def compared(self) -> str:
-        """How the measure is headed that rows are compared by."""
+        """Heading of the compared measure."""
         return self.experiment.measurement.measures[self.experiment.measurement.compared].head
 
     @cached_property
     def changes(self) -> dict[tuple[str, str], Change | None]:
-        """(row, column) -> the compared measure against the reference on the same workloads, relative."""
+        """Relative changes of the compared measure from the reference on the same workloads, by (row, column)."""
         against = self.experiment.reference
         return {
             (row, column): self.change(row, against, column)
@@ -187,15 +260,24 @@ class RunOutcome:
         }
 
     def change(self, row: str, against: str, column: str) -> Change | None:
-        """The compared measure of a row against another, on the same workloads, relative.
+        """Return the relative change of the compared measure between two rows on the same workloads.
 
-        For mean JCT: sum C differs in the same direction.
+        For mean JCT, sum C differs in the same direction.
+
+        Parameters
+        ----------
+        row
+            Label of the row.
+        against
+            Label of the row to compare with.
+        column
+            Label of the column.
         """
         name = self.experiment.measurement.compared
         return relative(self.values(row, column, name), self.values(against, column, name))
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration, and of every cell all measures: mean, interval, and the value of every seed."""
+        """Return the declaration, and for every cell all measures: mean, interval, and the value of every seed."""
         e = self.experiment
         return {
             "name": e.name,
@@ -230,11 +312,13 @@ def _interval(value: Estimate) -> dict[str, float | None]:
 
 @dataclass(frozen=True)
 class Published:
-    """``ratio`` = ``measure`` of each row of ``against`` over that of ``row``, as published; above 1: ``row`` is better.
+    """A published result: a ratio of two rows by one measure.
 
-    Where more is better (``gain``) the ratio is turned: that of ``row`` over the others'. ``most`` may be (words, measure of
-    the workload): what one mechanism can gain at most; the rest of a ratio is the baseline's loss. ``note`` is what a
-    reader must know of the publication. Without a number ``ratio`` is nan.
+    ``ratio`` is ``measure`` of each row of ``against`` divided by that of ``row``; above 1 ``row`` is better.
+
+    If more is better (``gain``) the ratio is inverted. ``most`` may be (words, measure of the workload): the largest
+    gain of one mechanism; the rest of a ratio is the baseline's loss. ``note`` is a remark on the publication. Without a
+    number ``ratio`` is nan.
     """
 
     what: str
@@ -247,15 +331,40 @@ class Published:
     note: str = ""
 
     def pair(self, other: str) -> str:
-        """Whose measure is divided by whose."""
+        """Return the two rows of the ratio as text.
+
+        Parameters
+        ----------
+        other
+            Label of the other row.
+        """
         return f"{self.row} / {other}" if self.gain else f"{other} / {self.row}"
 
     def of(self, claim: Mapping[str, Any]) -> bool:
-        """Is it what a ``[[claim]]`` table says?"""
+        """Return whether a ``[[claim]]`` table is about this result.
+
+        Parameters
+        ----------
+        claim
+            The table.
+        """
         return (self.what, self.measure, self.row) == (claim["what"], claim["measure"], claim["row"])
 
     def require(self, experiment: str, rows: Collection[str], measures: Collection[str]) -> None:
-        """ValueError for rows or measures that an experiment does not have."""
+        """Check that an experiment has the rows and measures of the result.
+
+        Parameters
+        ----------
+        experiment
+            Name of the experiment.
+        rows, measures
+            Its rows and measures.
+
+        Raises
+        ------
+        ValueError
+            If one is missing.
+        """
         missing = [row for row in (self.row, *self.against) if row not in rows]
         needed = (self.measure,) if self.most is None else (self.measure, self.most[1])
         missing += [name for name in needed if name not in measures]
@@ -264,27 +373,53 @@ class Published:
 
 
 def beside_published(outcome: RunOutcome) -> list[str]:
-    """A sentence for every published result and row that it was measured against: the ratio here, column by column."""
+    """Return a sentence for every published result and rival: the measured ratio, column by column.
+
+    Parameters
+    ----------
+    outcome
+        Outcome of an experiment.
+    """
     published = [each for each in outcome.experiment.published if not math.isnan(each.ratio)]
     return [_sentence(outcome, each, other) for each in published for other in each.against]
 
 
 def ratio_to(outcome: RunOutcome, published: Published, other: str, column: str) -> Change | None:
-    """The measured ratio less 1, over the seeds; None where it is not defined."""
+    """Return the measured ratio minus 1, over the seeds; None if it is not defined.
+
+    Parameters
+    ----------
+    outcome
+        Outcome of an experiment.
+    published
+        The published result.
+    other
+        Label of the rival.
+    column
+        Label of the column.
+    """
     ours, theirs = (outcome.values(row, column, published.measure) for row in (published.row, other))
     return relative(ours, theirs) if published.gain else relative(theirs, ours)
 
 
 def verdict(change: Change, ratio: float) -> str:
-    """What a measured ratio says of a published one above 1: by its interval, where there is one."""
+    """Compare a measured ratio with a published one above 1, by the interval if there is one.
+
+    Parameters
+    ----------
+    change
+        Measured ratio minus 1.
+    ratio
+        Published ratio.
+    """
     low, high = (change.mean if end is None else end for end in (change.low, change.high))
     if low <= 0 <= high and change.low is not None:
         return "no difference shown"
     if 1 + change.mean < 1:
-        return "the other way round"
+        return "opposite direction"
     if 1 + low > ratio:
         return "more than published"
-    return "as published" if 1 + high >= ratio else "the same way, by less"
+    return "as published" if 1 + high >= ratio else "same direction, smaller"
 
 
 def _sentence(outcome: RunOutcome, published: Published, other: str) -> str:

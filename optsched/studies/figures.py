@@ -34,7 +34,17 @@ SCALES = {"s": (1 / 3600, "h"), "share": (100.0, "%"), "factor": (1.0, "")}
 
 
 def draw(specs: list[Spec], outcomes: tuple[RunOutcome, ...], folder: Path) -> list[Path]:
-    """Draw every figure of which an experiment was run, into a folder; the files."""
+    """Draw every figure with an experiment that was run, and return the files.
+
+    Parameters
+    ----------
+    specs
+        ``[[figure]]`` tables of a study.
+    outcomes
+        Outcomes of its experiments.
+    folder
+        Folder of the files.
+    """
     run, drawn = cache(lambda workload, seed, policy: simulate(workload.make(seed), policy)), list[Path]()
     for spec in specs:
         shown = [each for each in outcomes if each.experiment.name in spec["experiments"]]

@@ -1,4 +1,4 @@
-"""What the numbers of an experiment say, in sentences. Every sentence is computed; none stands here beforehand."""
+"""Findings of an experiment in sentences, all computed from its numbers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,31 @@ FIVEFOLD = 4.0
 
 
 def findings(outcome: RunOutcome) -> list[str]:
-    """Who is lowest where, how the rows compare with the reference, theorems, published results and remarks."""
+    """Return sentences: lowest rows, comparisons with the reference, theorems, published results, remarks.
+
+    Parameters
+    ----------
+    outcome
+        Outcome of the experiment.
+    """
     remarks = [sentence for remark in outcome.experiment.remarks for sentence in remark(outcome)]
     return [*_winners(outcome), *_comparisons(outcome), *_guarantee(outcome), *beside_published(outcome), *remarks]
 
 
 def best(outcome: RunOutcome, column: str) -> tuple[list[str], list[str]]:
-    """(rows of the lowest mean JCT: one, and those equal to it; other rows that paired intervals do not tell from it).
+    """Return the rows with the lowest mean of the compared measure (mean JCT by default), and those not shown to differ.
 
-    Or of whatever the experiment compares by.
+    Parameters
+    ----------
+    outcome
+        Outcome of an experiment.
+    column
+        Label of the column.
+
+    Returns
+    -------
+    tuple of lists
+        One row and those equal to it; other rows that paired intervals do not distinguish from it.
     """
     name = outcome.experiment.measurement.compared
     known = {row: outcome.estimate(row, column, name) for row in outcome.experiment.rows}
@@ -43,7 +59,7 @@ def _winners(outcome: RunOutcome) -> list[str]:
         others = len(outcome.experiment.rows) - len(first)
         text = " = ".join(first)
         if beside:
-            text += f"; no difference shown to {'any other row' if len(beside) == others else ', '.join(beside)}"
+            text += f"; no difference shown to {'any other row' if len(beside) == others else ' | '.join(beside)}"
         elif others:
             text += ", below every other row"
         said.setdefault(text, []).append(column)
@@ -69,7 +85,13 @@ def _comparisons(outcome: RunOutcome) -> list[str]:
 
 
 def change_text(change: Change | None) -> str:
-    """A relative change with its interval, in per cent; as a factor where it is beyond fivefold."""
+    """Format a relative change with its interval in per cent, or as a factor beyond fivefold.
+
+    Parameters
+    ----------
+    change
+        The change; None: a dash.
+    """
     if change is None:
         return "-"
     if change.low is None or change.high is None:
@@ -82,7 +104,13 @@ def _percent(change: float) -> str:
 
 
 def verdicts_on_theorems(outcomes: Iterable[RunOutcome]) -> str:
-    """What became of the theorems in all runs that they apply to; "" where there is none."""
+    """Return the verdict on the theorems in all runs that they cover; "" if there are none.
+
+    Parameters
+    ----------
+    outcomes
+        Outcomes of experiments.
+    """
     runs = {place: each for outcome in outcomes for place, each in outcome.numbers.items()}
     every = [each["kept"] for each in runs.values() if not math.isnan(each.get("kept", math.nan))]
     broken, unproven = every.count(VIOLATED), every.count(OPEN)
@@ -123,7 +151,15 @@ Remark = Callable[[RunOutcome], list[str]]
 
 
 def against(row: str, other: str) -> Remark:
-    """How ``row`` compares with ``other``, which need not be the reference, in every column."""
+    """Return a remark that compares two rows in every column.
+
+    Parameters
+    ----------
+    row
+        Label of the row.
+    other
+        Label of the row to compare with, not necessarily the reference.
+    """
 
     def remark(outcome: RunOutcome) -> list[str]:
         parts = []
@@ -138,7 +174,13 @@ def against(row: str, other: str) -> Remark:
 
 
 def by_workload(row: str, other: str) -> Remark:
-    """On how many of the workloads ``row`` is below, equal to, above ``other``."""
+    """Return a remark that counts the workloads on which a row is below, equal to, or above another.
+
+    Parameters
+    ----------
+    row, other
+        Labels of the rows.
+    """
 
     def remark(outcome: RunOutcome) -> list[str]:
         name = outcome.experiment.measurement.compared
@@ -155,7 +197,13 @@ def by_workload(row: str, other: str) -> Remark:
 
 
 def worst(*rows: str) -> Remark:
-    """The largest value of the compared measure over the workloads of every column."""
+    """Return a remark with the largest value of the compared measure over the workloads of every column.
+
+    Parameters
+    ----------
+    *rows
+        Labels of the rows.
+    """
 
     def remark(outcome: RunOutcome) -> list[str]:
         name, columns = outcome.experiment.measurement.compared, list(outcome.experiment.columns)

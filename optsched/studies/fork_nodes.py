@@ -1,8 +1,8 @@
-"""`fork_nodes`: five unlike nodes, few and many jobs, to see what forking can gain.
+"""`fork_nodes`: five unlike nodes, few and many jobs, for the gain of forking.
 
 Nodes of relative speed 1, .9, .55, .35, .12 (each x U(0.8, 1.2), and each pair of job and node x U(0.8, 1.2)), jobs of
-U(5, 50) steps/s at speed 1 and U(600, 6000) s on their fastest node, all there at 0. Forking pays when there are fewer jobs
-than nodes (and in every tail); with J >= n an ideal preemptive schedule without forking is as short.
+U(5, 50) steps/s at speed 1 and U(600, 6000) s on their fastest node, all present at 0. Forking pays if there are fewer jobs
+than nodes (and at the end of every workload); with J >= n an ideal preemptive schedule without forking is as short.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ UNEVEN = (0.8, 1.2)
 
 
 def fork_nodes(seed: int, *, jobs: int) -> Instance:
-    """An instance: ``jobs`` one-GPU jobs on five one-GPU nodes, each of a type of its own."""
+    """Return an instance of one-GPU jobs on five one-GPU nodes, each node of a type of its own.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    jobs
+        Number of jobs.
+    """
     rng = np.random.default_rng([seed, jobs])
     nodes = len(NODE_SPEEDS)
     speed = np.array(NODE_SPEEDS) * rng.uniform(*UNEVEN, nodes)

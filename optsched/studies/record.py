@@ -1,8 +1,8 @@
-"""The record of a study that was run: the numbers of every run, from which tables, findings, claims and figures are made.
+"""Record of a study: the numbers of every run, from which tables, findings, claims and figures are made.
 
-`write_record` keeps them in a JSON document, ``optsched-study/1``, that says by which version, on which day, in which
-size and on which seeds; `read_record` makes of it the `Reproduction` that it was written from. What is computed from the
-numbers is not kept, so that a page that is made of a record can say nothing else than the study says.
+`write_record` stores them in a JSON document, ``optsched-study/1``, with version, day, size and seeds; `read_record`
+returns the `Reproduction` that was written. Results computed from the numbers are not stored, so a page made from a record
+always agrees with the study.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALWAYS = ("kept", "ratio", "guarantee")  # measures that findings ask for, whate
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """What a record holds: the reproduction, and by which version and when its numbers were measured."""
+    """Content of a record: the reproduction, with the version and the day of its measurement."""
 
     reproduction: Reproduction
     version: str
@@ -36,12 +36,22 @@ class StudyRecord:
 
     @property
     def runs(self) -> int:
-        """How many simulations are in it."""
+        """Number of simulations in the record."""
         return len(self.reproduction.outcomes[0].numbers) if self.reproduction.outcomes else 0
 
 
 def write_record(done: Reproduction, seeds: int | None, file: str | os.PathLike[str]) -> None:
-    """Write the numbers of a study that was run with ``seeds``, as `Study.run` takes them, on this day."""
+    """Write the numbers of a study, with today's date.
+
+    Parameters
+    ----------
+    done
+        The reproduction.
+    seeds
+        Number of seeds, as for `Study.run`.
+    file
+        File to write.
+    """
     rows: dict[str, dict[tuple[int, int, str], list[float | None]]] = {}
     workloads: dict[Workload, int] = {}
     heads = {name: used(done, name) for name in dict.fromkeys(e.measurement.name for e in _experiments(done))}
@@ -70,9 +80,19 @@ def write_record(done: Reproduction, seeds: int | None, file: str | os.PathLike[
 
 
 def read_record(file: str | os.PathLike[str], study: Study | None = None) -> StudyRecord:
-    """The reproduction that was written; ``study``: its declaration, default: the one of its name.
+    """Read a record.
 
-    `InputError` for another document, and where the study has come to ask for runs that the record does not hold.
+    Parameters
+    ----------
+    file
+        The file.
+    study
+        Declaration of the study; default: the one with its name.
+
+    Raises
+    ------
+    InputError
+        If the document is not a record, or the study now needs runs that the record does not have.
     """
     document = _document(file)
     declared = (Study.named(document["study"]) if study is None else study).on_trace(document["trace"])
@@ -98,7 +118,15 @@ def read_record(file: str | os.PathLike[str], study: Study | None = None) -> Stu
 
 
 def used(done: Reproduction, measurement: str) -> list[str]:
-    """The measures of a measurement that a table, a finding, a claim or a figure of the study shows, in their order."""
+    """Return the measures of a measurement that the study shows in a table, finding, claim or figure, in their order.
+
+    Parameters
+    ----------
+    done
+        The reproduction.
+    measurement
+        Name of the measurement.
+    """
     mine = [e for e in _experiments(done) if e.measurement.name == measurement]
     asked = {*ALWAYS, *(name for e in mine for name in e.shown)}
     for e in mine:

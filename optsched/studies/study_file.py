@@ -53,10 +53,10 @@ from optsched.sweeps.store import Store, settled
 
 OBJECTIVE = "total_completion_time"
 METHOD = (
-    "each seed is one workload, shared by all rows of a column; intervals: 95 % over the seeds, on a log scale, none of "
-    "fewer than three seeds or of equal numbers; rows are compared on the same workloads, by the geometric mean of their "
-    "ratios of mean JCT (sum C moves in the same direction) and its interval, not corrected for the number of comparisons; "
-    "every schedule was accepted by the referee, every bound was proved again"
+    "Each seed is one workload, shared by all rows of a column. Intervals are 95 % intervals over the seeds on a log scale; "
+    "fewer than three seeds, or equal numbers, have none. Rows are compared on the same workloads by the geometric mean of "
+    "their ratios of mean JCT (sum C moves in the same direction) and its interval, without a correction for the number of "
+    "comparisons. The referee accepted every schedule, and every bound was verified"
 )
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: a grid of instances, policies, parameters and seeds, run by many processes and kept in one file.
+"""Sweeps: a grid of instances, policies, parameters and seeds, run by many processes and stored in one file.
 
-(Not ``optsched.sweep``: that is the function, and a package of its name would take its place once it is imported.)
+(The package is not named ``optsched.sweep``: it would replace the function of that name once it is imported.)
 """

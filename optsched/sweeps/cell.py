@@ -1,4 +1,4 @@
-"""One cell of a sweep in a process of its own: run, referee, bound, numbers."""
+"""Execution of one cell of a sweep: run, referee, bound, numbers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from optsched.sweeps.measurement import measurement_of
 
 @dataclass(frozen=True)
 class CellResult:
-    """Numbers of a cell by name, or its ``error`` in one line, and the instance (JSON) where there was one.
+    """Numbers of a cell by name, or its ``error`` in one line, and the instance (JSON) if it could be made.
 
-    ``cpu_seconds`` of the process, with reading, bounds and what had to be compiled.
+    ``cpu_seconds`` of the process include reading, bounds and compilation.
     """
 
     key: str
@@ -39,11 +39,16 @@ def _proven(key: str) -> OptimumBounds:
 
 
 def run_cell(key: str) -> CellResult:
-    """Run a cell. Whatever goes wrong is in the result: it stops no other cell.
+    """Run a cell; any error is stored in the result and stops no other cell.
 
-    Numbers: the metrics of `optsched.simulation.metrics` (``gpu_hours`` as ``gpu_hours_busy``, ...), and for every objective
-    its value, ``_bound`` (certified, of the class of the run, or the optimum) and ``_ratio``; or what the cell's measurement
-    takes. What is not known is absent.
+    The numbers are the metrics of `optsched.simulation.metrics` (``gpu_hours`` as ``gpu_hours_busy``, ...), and for
+    every objective its value, ``_bound`` (certified, of the class of the run, or the optimum) and ``_ratio``; or those
+    of the cell's measurement. Unknown numbers are absent.
+
+    Parameters
+    ----------
+    key
+        Key of the cell (`Cell.key`).
     """
     began, cell, proven = time.process_time(), Cell.of_key(key), None
     try:

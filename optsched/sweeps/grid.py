@@ -61,10 +61,10 @@ _RANGE = re.compile(r"(\d+)-(\d+)")
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a sweep: a policy on an instance, and the objectives that are bounded beside it.
+    """One run of a sweep: a policy on an instance, with the objectives to bound.
 
-    ``where`` : ``recipe`` or ``source``, and what it is made or read with. ``measure`` : what is measured instead of
-    objectives, "" for these.
+    ``where`` : ``recipe`` or ``source``, and the arguments that make or read it. ``measure`` : the measurement that replaces
+    objectives, or "".
     """
 
     where: tuple[tuple[str, Any], ...]
@@ -75,24 +75,30 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What the cell is, in JSON: the same cell in every file, on every machine."""
+        """Identity of the cell in JSON: the same in every file, on every machine."""
         parts = {"where": dict(self.where), "seed": self.seed, "policy": self.policy, "objectives": self.objectives}
         return json.dumps(parts | ({"measure": self.measure} if self.measure else {}), sort_keys=True)
 
     @property
     def on(self) -> str:
-        """The key of its instance: that of a cell without policy and objectives."""
+        """Key of the instance: that of the cell without policy and objectives."""
         return Cell(self.where, self.seed, "", ()).key
 
     @classmethod
     def of_key(cls, key: str) -> Cell:
-        """The cell of a `key`."""
+        """Return the cell of a `key`.
+
+        Parameters
+        ----------
+        key
+            Key of the cell in JSON.
+        """
         parts = json.loads(key)
         where = tuple(sorted(parts["where"].items()))
         return cls(where, parts["seed"], parts["policy"], tuple(parts["objectives"]), parts.get("measure", ""))
 
     def instance(self) -> Instance:
-        """What the policy runs on. Raises `InputError` for what cannot be read or made."""
+        """Return the instance of the cell; raise `InputError` if it cannot be read or made."""
         given = dict(self.where)
         if "source" in given:
             return load(given.pop("source"), **given)
@@ -103,17 +109,26 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """All cells of a sweep, the policies of an instance one after the other."""
+    """All cells of a sweep; the policies of an instance follow each other."""
 
     name: str
     cells: tuple[Cell, ...]
 
     @classmethod
     def read(cls, source: GridSource) -> Grid:
-        """The grid of a TOML file, or of a mapping with its keys; a grid is itself.
+        """Return the grid of a TOML file or of a mapping with its keys.
 
-        Every recipe, source, parameter, policy and objective is looked at before anything runs: `InputError` names the
-        file, the table, the field, the value and what is legal.
+        Every recipe, source, parameter, policy and objective is checked before anything runs.
+
+        Parameters
+        ----------
+        source
+            File, mapping, or a grid, which is returned unchanged.
+
+        Raises
+        ------
+        InputError
+            If the grid is invalid; it names the file, the table, the field, the value and the legal values.
         """
         if isinstance(source, Grid):
             return source
@@ -126,7 +141,18 @@ GridSource = str | os.PathLike[str] | Mapping[str, Any] | Grid
 
 
 def read_toml(file: str | os.PathLike[str]) -> dict[str, Any]:
-    """The document of a TOML file; `InputError` where it is none."""
+    """Return the document of a TOML file.
+
+    Parameters
+    ----------
+    file
+        File to read.
+
+    Raises
+    ------
+    InputError
+        If the file is not TOML.
+    """
     try:
         return tomllib.loads(read_bytes(file).decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -170,7 +196,18 @@ def _grid(document: Mapping[str, Any], name: str, file: str | os.PathLike[str] |
 
 
 def check_recipe(where: Mapping[str, Any]) -> None:
-    """`InputError` for a recipe that is unknown, or its parameters; of a function's parameters nothing is known."""
+    """Check a recipe and its parameters; the parameters of a function are not checked.
+
+    Parameters
+    ----------
+    where
+        The recipe and its parameters.
+
+    Raises
+    ------
+    InputError
+        If the recipe or a parameter is unknown.
+    """
     given = dict(where)
     name = str(given.pop("recipe"))
     if ":" in name:
@@ -196,7 +233,7 @@ def _policies(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _axes(table: Any) -> dict[str, list[Any]]:
-    """What a table says of each parameter; {} of what is no table."""
+    """Return the values of each parameter in a table; {} if it is not a table."""
     axes = {key: _list(value) for key, value in table.items()} if isinstance(table, Mapping) else {}
     for key, values in axes.items():
         for value in values:

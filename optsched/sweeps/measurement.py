@@ -1,4 +1,4 @@
-"""`Measurement`: what a cell of a sweep measures instead of metrics and objectives; a grid names it, ``measure = "..."``."""
+"""`Measurement`: numbers of a cell that replace metrics and objectives; a grid selects it by ``measure = "..."``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ KEPT, OPEN, VIOLATED = 1.0, 0.0, -1.0
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a run: how it is headed, its unit (``s``, ``share`` or ``factor``) and what it says.
+    """A number of a run: its heading, its unit (``s``, ``share`` or ``factor``) and its meaning.
 
-    ``of_workload``: it says something about the workload and is the same for every policy. ``at_most``: a ratio to a lower
-    bound, which the ratio to the optimum is at most. ``never_below_one``: by what it is, as every such ratio; no number is
-    below 0.
+    ``of_workload``: it describes the workload and is the same for every policy. ``at_most``: it is a ratio to a lower bound,
+    so the ratio to the optimum is at most this. ``never_below_one``: it is at least 1 by definition, as every such ratio is;
+    no number is below 0.
     """
 
     head: str
@@ -35,18 +35,18 @@ class Measure:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the largest number that it can be."""
+        """Smallest and largest possible number."""
         return float(self.at_most or self.never_below_one), 1.0 if self.unit == "share" else math.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What is measured of a policy on an instance.
+    """Numbers that are measured for a policy on an instance.
 
-    ``take(policy, proven)`` runs a policy on ``proven.instance`` and gives numbers by name; nan where one is not defined.
-    The referee accepts the schedule and bounds are proved again, or an error is raised.
-    For studies ``measures`` says what they are, and rows are ``compared`` by one of them, for which less is better. There
-    may be more numbers, for sentences: ``kept``, what became of the theorems (`KEPT`, `OPEN`, `VIOLATED`).
+    ``take(policy, proven)`` runs a policy on ``proven.instance`` and returns numbers by name; nan if one is not defined. The
+    referee checks the schedule and bounds are verified, or an error is raised. For studies ``measures`` describes the
+    numbers, and rows are ``compared`` by one of them, for which less is better. There may be more numbers, for sentences:
+    ``kept`` is the verdict on the theorems (`KEPT`, `OPEN`, `VIOLATED`).
     """
 
     name: str
@@ -60,15 +60,36 @@ measurement = MEASUREMENTS.maker(Measurement, lambda made: made.name)
 
 
 def measurement_of(name: str) -> Measurement:
-    """The measurement of a name; of ``module:function`` what that function takes, wherever a worker can import it.
+    """Return a measurement by name, or that of a function which every worker can import.
 
-    `InputError` where there is none.
+    Parameters
+    ----------
+    name
+        A registered name, or ``module:function``.
+
+    Raises
+    ------
+    InputError
+        If there is no such measurement.
     """
     return MEASUREMENTS.get(name) if ":" not in name else Measurement(name, imported(name, "measure"))
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:
-    """The function that ``module:function`` means, in the current folder, too; `InputError` where there is none."""
+    """Import a function, also from a module of the current folder.
+
+    Parameters
+    ----------
+    path
+        ``module:function``.
+    what
+        Name of the field, for errors.
+
+    Raises
+    ------
+    InputError
+        If there is no such function.
+    """
     module, _, function = path.partition(":")
     found = thing_in(module, function, "function", what)
     if not callable(found):
@@ -77,16 +98,38 @@ def imported(path: str, what: str) -> Callable[..., Any]:
 
 
 def kept(judged: Iterable[Judgement]) -> float:
-    """What became of theorems: the worst of their verdicts."""
+    """Return the worst verdict on theorems: `KEPT`, `OPEN` or `VIOLATED`; nan without theorems.
+
+    Parameters
+    ----------
+    judged
+        Judgements of one run.
+    """
     return min(({True: KEPT, None: OPEN, False: VIOLATED}[each.holds] for each in judged), default=math.nan)
 
 
 def certified_mean(proven: OptimumBounds, schedule_class: str | None = None) -> float:
-    """The certified lower bound on the mean JCT; nan where none is known."""
+    """Return the certified lower bound on the mean JCT, in seconds; nan if none is known.
+
+    Parameters
+    ----------
+    proven
+        Proven bounds of an instance.
+    schedule_class
+        Class of schedules; None: the default class.
+    """
     lower = proven.lower("total_flow_time", schedule_class)
     return math.nan if lower is None else float(lower) / proven.instance.n
 
 
 def over(value: float, bound: float) -> float:
-    """A ratio; nan where there is nothing to compare with."""
+    """Return a ratio; nan if the bound is not > 0.
+
+    Parameters
+    ----------
+    value
+        Numerator.
+    bound
+        Denominator.
+    """
     return value / bound if bound > 0 else math.nan

@@ -1,8 +1,8 @@
-"""Processes of this machine that run cells, those of an instance in the same one: what it proves about it, it keeps.
+"""Processes of this machine that run cells; the cells of an instance run in the same process and share its bounds.
 
-joblib's `Parallel` gives a cell to whichever process is free, and each would prove the bounds of every instance. So every
-process is an executor of its own: the next cell is chosen for the process that runs it, and a process that dies has one cell
-to blame.
+joblib's `Parallel` gives a cell to any free process, and each process would prove the bounds of every instance. So every
+process is an executor of its own: the next cell is chosen for the process that runs it, and if a process dies, exactly one
+cell is to blame.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _running: set[ProcessPoolExecutor] = set()
 
 
 class Task(NamedTuple):
-    """What one cell is computed from: its key, and the instance (what is proved of it is proved once a process)."""
+    """Input of one cell: its key and its instance (whose bounds are proved once in a process)."""
 
     key: str
     instance: str
 
 
 class Died:
-    """What becomes of a cell whose process died as often as it was begun."""
+    """Result of a cell whose process died every time it was started."""
 
 
 class _Process:
-    """One process, the cells that are to be run on it, and the one that is."""
+    """One process, the cells that it will run, and the one that it runs now."""
 
     def __init__(self) -> None:
         self.left: deque[Task] = deque()
@@ -74,7 +74,7 @@ class _Process:
 
 
 def stop() -> bool:
-    """Kill all processes that run, for whoever leaves in a hurry; were there any?"""
+    """Kill all running processes, for a quick exit; return whether there were any."""
     for executor in tuple(_running):
         executor.shutdown(wait=False, kill_workers=True)
     return bool(_running)
@@ -83,9 +83,20 @@ def stop() -> bool:
 def computed(
     work: Callable[[str], T], tasks: Sequence[Task], workers: int | None, deaths: int
 ) -> Iterator[tuple[str, T | Died]]:
-    """(key, ``work(key)``) as soon as it is known; `Died` for a task that has cost ``deaths`` processes.
+    """Yield (key, ``work(key)``) as soon as it is known, in any order.
 
-    A process takes the tasks of an instance, and then half of what the slowest has left.
+    A process takes the tasks of one instance, and then half of those that the slowest process has left.
+
+    Parameters
+    ----------
+    work
+        Function of a key.
+    tasks
+        Tasks to run.
+    workers
+        Number of processes; None: one for each processor; 1: this process.
+    deaths
+        Number of processes that a task may cost before its result is `Died`.
     """
     if workers == 1:
         yield from ((task.key, work(task.key)) for task in tasks)

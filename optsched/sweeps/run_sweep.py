@@ -1,9 +1,8 @@
-"""`sweep`: run what is left of a grid, keep every cell as soon as it is done, give the table.
+"""`sweep`: run the open cells of a grid, store every cell when it is done, and return the table.
 
-Who runs the cells: processes of this machine (loky), or a cluster of Dask or Ray that is running already.
+Cells run in processes of this machine (loky), or on a running cluster of Dask or Ray.
 
-A cell whose worker dies (out of memory, killed) is run again, and fails when it has cost so many workers that it is to
-blame; it stops no other cell.
+If a worker dies (out of memory, killed), its cell is run again; it fails after a number of deaths, and stops no other cell.
 """
 
 from __future__ import annotations
@@ -31,10 +30,27 @@ Work = Callable[[str], CellResult]
 def results(
     work: Work, tasks: Sequence[Task], backend: str = "loky", address: str | None = None, workers: int | None = None
 ) -> Iterator[CellResult]:
-    """What becomes of every cell, as soon as it is known, in any order.
+    """Yield the result of every cell as soon as it is known, in any order.
 
-    Raises `InputError` for an unknown backend, an address that loky has no use for or that nobody answers at, and
-    `NotInstalledError`.
+    Parameters
+    ----------
+    work
+        Function that runs a cell.
+    tasks
+        Cells to run.
+    backend
+        ``loky``, ``dask`` or ``ray``.
+    address
+        Address of a running cluster of Dask or Ray.
+    workers
+        Number of processes; None: one for each processor.
+
+    Raises
+    ------
+    InputError
+        If the backend is unknown, loky is given an address, or no cluster answers at the address.
+    NotInstalledError
+        If the backend is not installed.
     """
     if backend not in BACKENDS:
         raise InputError("unknown", field="backend", value=backend, legal=", ".join(BACKENDS))
@@ -133,30 +149,46 @@ def sweep(
     retry: bool = False,
     heard: Heard | None = None,
 ) -> pl.DataFrame:
-    """Run a grid of instances x policies x parameters x seeds; again after whatever stopped it, it goes on from there.
+    """Run a grid of instances x policies x parameters x seeds; a repeated call continues an interrupted sweep.
 
-    Every cell is one run, accepted by the referee, beside the certified bound on each objective. It is committed to the
-    file ``store`` when it is done: what is killed at any moment loses nothing that was done and runs none of it twice. A
-    cell that fails keeps its error, and its instance for a replay (``STORE.failed/``), and stops no other one. The grid may
-    grow between two calls: only new cells are run. Numbers depend neither on the backend nor on how many workers there are.
+    Every cell is one run, checked by the referee, with a certified bound on each objective. It is committed to the file
+    ``store`` when it is done, so an interruption loses no finished cell, and no finished cell runs again. A failed cell
+    stores its error, and its instance for a replay (``STORE.failed/``), and stops no other cell. The grid may grow
+    between calls: only new cells run. Numbers depend neither on the backend nor on the number of workers.
 
     Parameters
     ----------
-    source : a TOML file, or a mapping with its keys (`optsched.sweeps.grid`).
-    store : the SQLite file (`optsched.sweeps.store`); default: beside the TOML file, with the suffix ``.sqlite``,
-        of a mapping ``NAME.sqlite`` here.
-    backend : ``loky``, processes of this machine; ``dask`` or ``ray``, with the ``address`` of a running cluster, on whose
-        workers optsched is installed (without one they begin one here).
-    workers : processes with one thread each; default: one a processor; 1: this process itself.
-    retry : run cells again that failed.
-    heard : called with (result, cells settled, all cells) after each commit.
+    source
+        A TOML file, or a mapping with its keys (`optsched.sweeps.grid`).
+    store
+        The SQLite file (`optsched.sweeps.store`); default: next to the TOML file, with the suffix ``.sqlite``, for a mapping
+        ``NAME.sqlite`` in the current folder.
+    backend
+        ``loky``, processes of this machine; ``dask`` or ``ray``, with the ``address`` of a running cluster that has
+        optsched on its workers (without an address, one is started here).
+    address
+        Address of a running cluster of Dask or Ray.
+    workers
+        Processes with one thread each; default: one for each processor; 1: this process itself.
+    retry
+        Whether to run failed cells again.
+    heard
+        Function called with (result, settled cells, all cells) after each commit.
 
-    Returns a polars table, one row a cell: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``,
-    ``cpu_seconds``, metrics, objectives with ``_bound`` and ``_ratio``; null where it is not known.
+    Returns
+    -------
+    polars.DataFrame
+        One row for each cell: the parameters of the instance, ``seed``, ``policy``, ``state``, ``error``, ``cpu_seconds``,
+        metrics, objectives with ``_bound`` and ``_ratio``; null if not known.
 
-    Raises `InputError`: a grid that is invalid (before anything runs), a file that is not one of a sweep or that another
-    sweep writes, a backend that is unknown or not installed, an address that nobody answers at.
+    Raises
+    ------
+    InputError
+        If the grid is invalid (before anything runs), the file is not that of a sweep or another sweep writes it, the
+        backend is unknown or not installed, or no cluster answers at the address.
 
+    Examples
+    --------
     >>> import optsched as osd, tempfile
     >>> grid = {"policies": ["fifo", "srtf"], "seeds": [1, 2], "instances": [{"recipe": "rigid", "jobs": 6}]}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +211,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class Cost:
-    """What a sweep will cost: cells in all, cells to be run, and their CPU seconds."""
+    """Cost of a sweep: all cells, cells to run, and their CPU seconds."""
 
     cells: int
     left: int
@@ -187,10 +219,17 @@ class Cost:
 
 
 def estimate(source: GridSource, store: str | os.PathLike[str] | None = None) -> Cost:
-    """What `sweep` would have to do; the parameters are its own.
+    """Estimate the cost of a `sweep`.
 
-    A policy of which no cell has run yet runs its first one, here, and it is kept. The others are expected to cost what
-    those of their policy did on average, a job where the grid says how many there are. What is compiled once is in it.
+    For a policy without a finished cell, the first cell is run here and stored. Other cells are expected to cost the mean of
+    their policy, per job if the grid states the number of jobs. Compilation is included.
+
+    Parameters
+    ----------
+    source
+        A TOML file or a mapping, as for `sweep`.
+    store
+        The SQLite file, as for `sweep`.
     """
     grid = Grid.read(source)
     with Store(_home(source, store, grid)) as kept:

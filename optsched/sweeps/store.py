@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS number(
 
 
 class Store:
-    """The results of sweeps in one file, opened to be written. Use it as a context manager."""
+    """Results of sweeps in one file, opened for writing; use it as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -74,7 +74,15 @@ class Store:
         self._lock.close()
 
     def enter(self, grid: Grid, *, retry: bool = False) -> list[Cell]:
-        """The cells that are still to be run, in the order of the grid; with ``retry`` failed ones, too."""
+        """Enter the cells of a grid, and return those still to run, in the order of the grid.
+
+        Parameters
+        ----------
+        grid
+            The grid.
+        retry
+            Whether to include failed cells.
+        """
         with self._transaction():
             facts = {"format": FORMAT, "name": grid.name, "version": __version__}
             self._db.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", facts.items())
@@ -84,7 +92,13 @@ class Store:
         return [cell for cell in grid.cells if cell.key not in settled]
 
     def commit(self, result: CellResult) -> None:
-        """Keep what became of a cell, whole or not at all."""
+        """Store the result of a cell atomically.
+
+        Parameters
+        ----------
+        result
+            Result of the cell.
+        """
         state = "done" if result.error is None else "failed"
         (cell,) = self._db.execute("SELECT id FROM cell WHERE key = ?", [result.key]).fetchone()
         instance = None
@@ -107,15 +121,28 @@ class Store:
         return self._db  # as a context manager it commits, or rolls back
 
     def frame(self, cells: Iterable[Cell] | None = None) -> pl.DataFrame:
-        """`read` of this file."""
+        """Return the table of this file (see `read`).
+
+        Parameters
+        ----------
+        cells
+            Cells of the table; None: all.
+        """
         return read(self.path, cells)
 
 
 def read(path: str | os.PathLike[str], cells: Iterable[Cell] | None = None) -> pl.DataFrame:
-    """The cells of a file (or those of a grid that are in it) as a table, in their order.
+    """Return the cells of a file as a table.
 
-    Columns: what the instance is made with, ``seed``, ``policy``, ``state``, ``error``, ``failed_on`` (an instance file),
-    ``cpu_seconds``, then every number; null where it is not known.
+    Its columns are the parameters of the instance, ``seed``, ``policy``, ``state``, ``error``, ``failed_on`` (an instance
+    file), ``cpu_seconds``, and every number; null if not known.
+
+    Parameters
+    ----------
+    path
+        File of a sweep.
+    cells
+        Cells of the table, in this order; None: all cells of the file.
     """
     rows, of = _tables(path)
     wanted = None if cells is None else {cell.key: at for at, cell in enumerate(cells)}
@@ -134,7 +161,13 @@ def read(path: str | os.PathLike[str], cells: Iterable[Cell] | None = None) -> p
 
 
 def settled(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """The numbers by name of every cell of a file that is done, by its key; {} of those that failed."""
+    """Return the numbers of every finished cell of a file, by key and name; {} for failed cells.
+
+    Parameters
+    ----------
+    path
+        File of a sweep.
+    """
     rows, of = _tables(path)
     return {key: of.get(cell, {}) for cell, key, state, *_ in rows if state != "open"}
 

@@ -59,7 +59,7 @@ def test_the_gallery_has_a_thumbnail_of_every_picture_and_of_every_notebook_that
             image = re.search(r'src="([^"]+)"', inside)
             assert image, (page, inside)
             assert (site / image[1]).stat().st_size > 500
-            assert "What these lines draw" not in inside
+            assert "Picture drawn by the code above" not in inside
     drawn = [page for page, inside in shots if inside]
     for path in (site / "notebooks").glob("*.html"):
         draws = "_images/" in path.read_text(encoding="utf-8")

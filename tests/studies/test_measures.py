@@ -274,8 +274,8 @@ TIMES = {"time": {"ours": [[10, 11, 12], [10, 11, 12]], "theirs": [[20, 22.2, 24
 
 def test_less_is_better_and_the_ratio_is_theirs_over_ours() -> None:
     said = sentence(Published("time", "time", "ours", ("theirs",), 3.0), TIMES)
-    assert said.startswith("published time: theirs / ours = 3; here the same way, by less at few (x2.01 [")
-    assert "; the other way round at many (x0.797 [" in said
+    assert said.startswith("published time: theirs / ours = 3; here same direction, smaller at few (x2.01 [")
+    assert "; opposite direction at many (x0.797 [" in said
 
 
 def test_more_is_better_and_the_ratio_is_ours_over_theirs() -> None:
@@ -296,15 +296,15 @@ def test_what_is_possible_stands_beside() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (Change(0.5, 0.4, 0.6), "the same way, by less"),
+        (Change(0.5, 0.4, 0.6), "same direction, smaller"),
         (Change(0.9, 0.8, 1.1), "as published"),
         (Change(1.5, 1.2, 1.8), "more than published"),
-        (Change(-0.2, -0.3, -0.1), "the other way round"),
+        (Change(-0.2, -0.3, -0.1), "opposite direction"),
         (Change(0.5, -0.1, 1.5), "no difference shown"),
-        (Change(0.5, None, None), "the same way, by less"),
+        (Change(0.5, None, None), "same direction, smaller"),
         (Change(1.5, None, None), "more than published"),
-        (Change(-0.1, None, None), "the other way round"),
-        (Change(0.0, None, None), "the same way, by less"),
+        (Change(-0.1, None, None), "opposite direction"),
+        (Change(0.0, None, None), "same direction, smaller"),
     ],
 )
 def test_verdicts_on_a_published_factor_of_two(change: Change, said: str) -> None:
@@ -325,4 +325,4 @@ def test_what_is_not_there_cannot_be_compared() -> None:
 def test_a_row_without_a_number_is_not_measured() -> None:
     missing = {"time": {"ours": [[10, 11, 12]] * 2, "theirs": [[math.nan] * 3, [20, 22, 24]]}}
     said = sentence(Published("time", "time", "ours", ("theirs",), 3.0), missing)
-    assert "here not measured at few; the same way, by less at many" in said
+    assert "here not measured at few; same direction, smaller at many" in said

@@ -84,7 +84,7 @@ def test_what_was_published_stands_beside_and_the_settings_are_told(document: An
     assert any("largest sum of flow times / optimum of 1 workloads" in text for text in said["optimum-2-gpus"])
     assert "mean JCT / bound" in shown
     assert "jobs that shared [%]" in shown
-    assert "were proved again" in document["settings"]["method"]
+    assert "were verified" in document["settings"]["method"]
 
 
 def test_the_default_size_covers_what_was_promised() -> None:

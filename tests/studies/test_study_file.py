@@ -148,7 +148,7 @@ def test_a_folder_is_gone_on_from_and_holds_figures_and_claims(file: Path, tmp_p
     assert row["why"] in (out / "claims.md").read_text()
     assert "nobody is that bad" in " ".join((out / "tables.txt").read_text().split())
     assert "every table: " + str(out / "tables.txt") in err
-    for part in ("FIFO is ten times worse", "10 x", "the same way, by less"):
+    for part in ("FIFO is ten times worse", "10 x", "same direction, smaller"):
         assert part in text, part
     assert "nobody is that bad" not in text
     kept = read_record(out / "record.json", Study.read(file)).reproduction

@@ -1,1 +1,1 @@
-"""What cells of a sweep may measure instead of metrics and objectives, one kind a file."""
+"""Measurements of sweep cells that replace metrics and objectives; each file has one kind."""

@@ -1,4 +1,4 @@
-"""``placed-gangs``: completion times beside the bound and the theorem, how gangs were placed, how wrong predictions were."""
+"""``placed-gangs``: completion times compared with bound and theorem, placements of gangs, errors of predictions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,15 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The numbers of `MEASURES`, and ``kept``."""
+    """Return the numbers of `MEASURES`, and ``kept``.
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     specification = specify(policy)
     run = refereed(proven.instance, specification)
     metrics, value = run.metrics, run.value(OBJECTIVE)
@@ -74,7 +82,7 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
 
 
 def _placed(run: Run) -> dict[str, float]:
-    """How the gangs were placed; a job of these studies runs once, without a stop."""
+    """Return measures of the placements of gangs; a job of these studies runs once, without a stop."""
     names = ("slowdown", "consolidated", "communication")
     instance, schedule = run.instance, run.schedule
     if run.preemptive or run.unfinished or instance.jobs_at("profiles").size < instance.n:

@@ -1,7 +1,7 @@
-"""``sharing``: JCT, the certified bound beside it, who shared, what it cost, what GPUs did; ``sharing-optimum``.
+"""``sharing``: JCT and its certified bound, shares of jobs that share GPUs, their cost, use of GPUs; ``sharing-optimum``.
 
-G GPUs, g_j gang, e_j seconds alone at best, all from time 0 to the makespan. The bound is that of the class ``gpu-sharing``,
-to which exclusive schedules belong too, since a job may be alone on its GPUs; elastic runs have a class of their own.
+G GPUs, g_j gang, e_j best seconds alone, all from time 0 to the makespan. The bound is that of the class ``gpu-sharing``, to
+which exclusive schedules also belong, since a job may be alone on its GPUs; elastic runs have a class of their own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,15 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The numbers of `MEASURES`, and ``kept`` (no theorem applies: nan)."""
+    """Return the numbers of `MEASURES`, and ``kept`` (nan: no theorem applies).
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     run = refereed(proven.instance, specify(policy))
     instance, schedule = proven.instance, run.schedule
     names = ("mean_jct", "p50_jct", "p95_jct", "makespan")
@@ -91,10 +99,17 @@ SMALL_MEASURES = {
 
 
 def measure_small(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The same for `SMALL_MEASURES` on an instance that is small enough for an exact search.
+    """Return the numbers of `SMALL_MEASURES` on an instance small enough for an exact search.
 
-    The optimum is that of schedules that start jobs at arrivals and completions: on one GPU no other start times are known
-    to do better, on several it is the best that is known (`optsched.solvers.sharing_search`).
+    The optimum is that of schedules that start jobs at arrivals and completions. On one GPU no better start times are known;
+    on several GPUs it is the best known value (`optsched.solvers.sharing_search`).
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
     """
     run = refereed(proven.instance, specify(policy))
     best = _optimum(proven.instance)
@@ -116,14 +131,20 @@ def _optimum(instance: Instance) -> float:
 
 
 class Held(NamedTuple):
-    """``seconds``: GPU-seconds with at least one job; ``shared`` bool[n]: who was on a GPU together with another job."""
+    """Use of GPUs: ``seconds`` of GPUs with at least one job; ``shared`` bool[n]: jobs that shared a GPU."""
 
     seconds: float
     shared: np.ndarray
 
 
 def held_gpus(schedule: Schedule) -> Held:
-    """Sweep over the intervals of every GPU in the order of their starts. O(K log K) for K (segment, GPU) pairs."""
+    """Compute the use of GPUs by a sweep over the intervals of every GPU, in O(K log K) for K (segment, GPU) pairs.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     segment = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
     start, end = schedule.start[segment], schedule.end[segment]
     shared = np.zeros(schedule.instance.n, dtype=bool)
@@ -141,7 +162,13 @@ def held_gpus(schedule: Schedule) -> Held:
 
 
 def accumulated(schedule: Schedule) -> float:
-    """Share of the jobs that run in more sub-steps than the whole batch needs; 0 where jobs are alone."""
+    """Return the share of jobs that run in more sub-steps than the whole batch needs; 0 if no job shares GPUs.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     if not isinstance(schedule, SharedSchedule):
         return 0.0
     chains = map(schedule.instance.sub_batches, schedule.job.tolist())

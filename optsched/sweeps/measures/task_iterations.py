@@ -1,4 +1,4 @@
-"""``iterations``: jobs whose iterations are run task by task, beside the certified bound."""
+"""``iterations``: jobs whose iterations run task by task, compared with the certified bound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,15 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The numbers of `MEASURES`, and ``kept`` (no theorem applies: nan)."""
+    """Return the numbers of `MEASURES`, and ``kept`` (nan: no theorem applies).
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     instance = proven.instance
     run = cast(TaskRun, refereed(instance, specify(policy)))
     jct, alone = run.schedule.completion - instance.arrival, solo_times(instance).seconds

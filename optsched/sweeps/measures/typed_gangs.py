@@ -1,4 +1,4 @@
-"""``typed-gangs`` and ``fork-mixes``: runs on GPUs of several types, beside the bounds of their class (gang, or forking).
+"""``typed-gangs`` and ``fork-mixes``: runs on GPUs of several types, with the bounds of their class (gang or forking).
 
 TTD, total time duration = last completion - first arrival.
 """
@@ -55,7 +55,15 @@ MIX_MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The numbers of `MEASURES`, and ``kept``; nan where not every job finished."""
+    """Return the numbers of `MEASURES`, and ``kept``; nan if a job did not finish.
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     run = refereed(proven.instance, specify(policy))
     if run.unfinished:
         return dict.fromkeys((*MEASURES, "kept"), math.nan)
@@ -80,7 +88,15 @@ def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
 
 
 def measure_mix(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The same for `MIX_MEASURES` on a mix."""
+    """Return the numbers of `MIX_MEASURES` on a mix; nan if a job did not finish.
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     run = refereed(proven.instance, specify(policy))
     if run.unfinished:
         return dict.fromkeys((*MIX_MEASURES, "kept"), math.nan)
