@@ -82,7 +82,7 @@ def prices(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw Hadar's dual prices over time: those at which `hadar-commit` sold GPUs, above those of the offline LP.
+    """Draw Hadar's dual prices over time: those at which `hadar` sold GPUs, above those of the offline LP.
 
     One panel for every run and solution, with one time axis, a colour a GPU type (dashed and dotted: further nodes of it).
     Prices of a run are the last ones, on a log axis, for they rise exponentially as a round is sold out; below them stands
@@ -90,7 +90,7 @@ def prices(
 
     Parameters
     ----------
-    what, more : runs of ``hadar-commit``; solutions of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
+    what, more : runs of ``hadar``; solutions of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
     round : seconds of a round of the solutions; default: that of a run beside them, else the axis counts rounds.
     ax : as many axes as panels: two for each run, one for each solution; by default those of a new figure.
     width : of a new figure, for paper: ``"column"`` (3.33 inches), ``"page"`` (7), or inches; default: for a screen.
@@ -99,9 +99,9 @@ def prices(
 
     >>> import optsched as osd
     >>> small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
-    >>> run, best = osd.simulate(small, "hadar-commit:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
+    >>> run, best = osd.simulate(small, "hadar:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
     >>> [axes.get_ylabel() for axes in osd.plot.prices(run, best).axes]
-    ['price of a GPU\\nhadar-commit', 'GPUs sold\\nhadar-commit', 'price of a GPU\\nhadar-primal']
+    ['price of a GPU\\nhadar', 'GPUs sold\\nhadar', 'price of a GPU\\nhadar-primal']
     """
     panels = [panel for each in (what, *more) for panel in _panels(each, round)]
     seconds = next((panel.seconds for panel in panels if panel.seconds), 0.0)
@@ -155,7 +155,7 @@ def _panels(what: Run | Solution, round: float | None) -> list[Panel]:
         return [Panel(f"price of a GPU\n{what.model}", _prices_of_program(what), round or 0.0)]
     notes, policy = what.relative.notes, specify(what.policy).policy
     if "hadar_prices" not in notes:
-        raise InputError("it notes no prices", field="run", value=what.policy, legal="a run of hadar-commit")
+        raise InputError("it notes no prices", field="run", value=what.policy, legal="a run of hadar")
     # what a price is for, by column: GPU types, or nodes of a type
     cluster, resource = what.instance.cluster, np.asarray(what.notes["hadar_resource"]).astype(np.int64)
     types, names = [cluster.nodes[g].gpu for g in cluster.node_group], []
