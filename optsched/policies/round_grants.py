@@ -1,6 +1,6 @@
-"""Who gets which GPUs of several types in a round: the jobs that want some, and dealing GPUs that cost nothing.
+"""GPUs of several types that jobs get in a round: the jobs that want some, and dealing GPUs that cost nothing.
 
-`makespan_rounds` deals all GPUs this way, `hadar_auction` what nobody has bought.
+`makespan_rounds` deals all GPUs this way, `hadar_auction` those that nobody has bought.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Deal:
 
     @property
     def grants(self) -> list[Grant]:
-        """Who gets what, in the order of service."""
+        """The jobs that got GPUs, in the order of service."""
         taken = self.taken
         grants, entries = taken.size.tolist()
         first = taken.first[: grants + 1].tolist()

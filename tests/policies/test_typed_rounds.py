@@ -265,7 +265,8 @@ def test_for_fairness_a_stream_of_short_jobs_cannot_starve_a_long_one() -> None:
     short = [Job(f"s{k}", 100.0 * k, duration=100.0) for k in range(1, 81)]
     instance = Instance([Job("long", duration=1000.0), *short], "1x1")
     fair, auction = (
-        checked(instance, f"{policy}round=100,restart=0") for policy in ("makespan-rounds:fair=true,", "auction-rounds:")
+        checked(instance, f"{policy}round=100,restart=0")
+        for policy in ("makespan-rounds:fair=true,", "auction-rounds:")
     )
     assert fair.schedule.completion[0] < 8000 < auction.schedule.completion[0]
     assert fair.metrics["max_ftf"] < auction.metrics["max_ftf"]
