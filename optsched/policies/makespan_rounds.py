@@ -40,9 +40,9 @@ class MakespanRounds(TypedRounds):
     runs. With ``fill`` GPUs that are free within a round go at once to jobs that wait, in the order of the rule; without it
     nothing is decided between two rounds. A job that keeps its GPUs pays no ``restart`` (seconds).
 
-    It has the best total time and the best mean JCT of the policies for several GPU types that do not resize or fork jobs
-    (docs/speeds.md). ``fair`` costs total time and lowers the largest x / T where many jobs wait. ``fill`` keeps GPUs busy:
-    without it short jobs that come within a round wait for longer than they run.
+    No policy that was measured (docs/speeds.md) has a lower total time without resizing or forking jobs, nor a lower mean
+    JCT where many jobs wait. There ``fair`` lowers the largest x / T; where few wait it lowers mean JCT; it costs total time.
+    ``fill`` keeps GPUs busy: without it short jobs that come within a round wait for longer than they run.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | C_max, and sum w_j (C_j - r_j) or max x_j / T_j as far as the order goes;
     speeds by GPU type. **Knowledge** clairvoyant: remaining work and rates. **Guarantee** none known: the shares of a round
