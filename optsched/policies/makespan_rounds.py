@@ -41,8 +41,8 @@ class MakespanRounds(TypedRounds):
     nothing is decided between two rounds. A job that keeps its GPUs pays no ``restart`` (seconds).
 
     No policy that was measured (docs/speeds.md) has a lower total time without resizing or forking jobs, nor a lower mean
-    JCT where many jobs wait. There ``fair`` lowers the largest x / T; where few wait it lowers mean JCT; it costs total time.
-    ``fill`` keeps GPUs busy: without it short jobs that come within a round wait for longer than they run.
+    JCT where many jobs wait. There ``fair`` lowers the largest x / T; where few wait it lowers mean JCT. It costs total
+    time. ``fill`` keeps GPUs busy: without it short jobs that come within a round wait for longer than they run.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | C_max, and sum w_j (C_j - r_j) or max x_j / T_j as far as the order goes;
     speeds by GPU type. **Knowledge** clairvoyant: remaining work and rates. **Guarantee** none known: the shares of a round

@@ -120,7 +120,7 @@ def test_a_duration_in_the_table_of_a_sweep(here: Path) -> None:
     found = [cell.policy for cell in Grid.read(here / "grid.toml").cells]
     assert found == ["setf:quantum=1min", "makespan-rounds:round=30s", "makespan-rounds:round=60"]
     (here / "grid.toml").write_text(f'{grid.replace("30s", "30q")}[[instances]]\nsource = "rigid-06-1"\n')
-    with pytest.raises(InputError, match="hadar: round = '30q': not a time"):
+    with pytest.raises(InputError, match="makespan-rounds: round = '30q': not a time"):
         Grid.read(here / "grid.toml")
 
 
