@@ -29,9 +29,17 @@ NAME = "hadar-dual"
 
 @collector_paused
 def build(packing: Packing) -> pyo.ConcreteModel:
-    """The Pyomo model: ``model.price[q]``, ``model.payoff[j]``, ``model.gain[j, s]``.
+    """Return the Pyomo model: ``model.price[q]``, ``model.payoff[j]``, ``model.gain[j, s]``.
 
-    Raises `InputError` when no job has a schedule.
+    Parameters
+    ----------
+    packing
+        Capacities and schedules.
+
+    Raises
+    ------
+    InputError
+        If no job has a schedule.
     """
     packing.require_schedules()
     model = pyo.ConcreteModel(NAME)
@@ -55,7 +63,13 @@ def build(packing: Packing) -> pyo.ConcreteModel:
 
 
 def prices(model: pyo.ConcreteModel) -> Floats:
-    """k of a solved Pyomo model, f64[Q]; a price that stands in no row of (1) costs and is 0."""
+    """Return the prices k of a solved model, f64[Q]; a price that is in no row of (1) costs and is 0.
+
+    Parameters
+    ----------
+    model
+        A solved model of `build`.
+    """
     return _values(model.price)
 
 

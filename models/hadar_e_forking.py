@@ -31,9 +31,21 @@ from optsched.speeds.type_speeds import type_speeds
 
 
 def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
-    """The jobs of the fork LP (``fork=False``: of the LP without forking); build it with `makespan_modes.build`.
+    """Return the jobs of the LP; build it with `makespan_modes.build`.
 
-    ``steps`` v f64[n] > 0; ``speed`` X f64[n, H] steps/s. `InfeasibleError` for a job that runs on no node.
+    Parameters
+    ----------
+    steps
+        Steps v of every job, f64[n] > 0.
+    speed
+        Steps a second X on every node, f64[n, H].
+    fork
+        If false, the LP is the one without forking.
+
+    Raises
+    ------
+    InfeasibleError
+        If a job runs on no node.
     """
     v, X = np.asarray(steps, dtype=np.float64), np.asarray(speed, dtype=np.float64)
     modes = tuple(tuple(WorkMode(x, ((h, 1),)) for h, x in enumerate(row) if x > 0) for row in X.tolist())
@@ -41,9 +53,19 @@ def fork_jobs(steps: Any, speed: Any, *, fork: bool = True) -> ModeJobs:
 
 
 def fork_jobs_of(instance: Instance, fork: bool = True) -> ModeJobs:
-    """The jobs of the fork LP of an instance in which every node holds one gang, and every gang fits every node it may use.
+    """Return the jobs of the LP of an instance whose nodes hold one gang each, of any job that may use the node.
 
-    Raises `InputError` for a job whose gang is not all of a node.
+    Parameters
+    ----------
+    instance
+        The instance.
+    fork
+        If false, the LP is the one without forking.
+
+    Raises
+    ------
+    InputError
+        If the gang of a job is not all of a node.
     """
     nodes = instance.cluster.node_gpus
     if instance.n and not (instance.gpus[:, None] == nodes[None, :]).all():

@@ -31,10 +31,19 @@ from optsched.speeds.type_speeds import type_speeds
 
 
 def fluid_jobs_of(instance: Instance) -> ModeJobs:
-    """The modes of the fluid LP of an instance: on each type the better of the rates together and spread.
+    """Return the modes of the fluid LP of an instance: on each type the better of the rates together and spread.
 
-    A gang of several types runs at the slowest of their rates, so the proof above holds. Raises
-    `InfeasibleError` for a job that runs nowhere.
+    A gang of several types runs at the slowest of their rates, so the proof above holds.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Raises
+    ------
+    InfeasibleError
+        If a job runs nowhere.
     """
     speeds = type_speeds(instance)
     modes = tuple(

@@ -45,7 +45,18 @@ NAME = "hadar-offline"
 
 @collector_paused
 def build(problem: RoundProblem) -> pyo.ConcreteModel:
-    """The model; jobs that run in no mode have no variables. Raises `InputError` when no job runs in any."""
+    """Return the model; jobs that run in no mode have no variables.
+
+    Parameters
+    ----------
+    problem
+        Jobs, devices and rounds.
+
+    Raises
+    ------
+    InputError
+        If no job runs in any mode.
+    """
     arrival, tasks = problem.arrival.tolist(), problem.tasks.tolist()
     cells = [(h, r) for h in range(problem.machines) for r in range(problem.types) if problem.devices[h, r]]
     moments = [(j, t) for j in range(problem.n) if problem.modes[j] for t in range(arrival[j], problem.rounds)]

@@ -31,9 +31,19 @@ NAME = "hadar-primal"
 
 @collector_paused
 def build(packing: Packing, *, integer: bool = False) -> pyo.ConcreteModel:
-    """The Pyomo model: ``model.x[j, s]``, ``model.capacity[q]``, ``model.once[j]``, and a suffix ``dual``.
+    """Return the Pyomo model: ``model.x[j, s]``, ``model.capacity[q]``, ``model.once[j]``, and a suffix ``dual``.
 
-    Raises `InputError` when no job has a schedule.
+    Parameters
+    ----------
+    packing
+        Capacities and schedules.
+    integer
+        If true, x is binary.
+
+    Raises
+    ------
+    InputError
+        If no job has a schedule.
     """
     packing.require_schedules()
     model = pyo.ConcreteModel(NAME)
@@ -59,7 +69,15 @@ def build(packing: Packing, *, integer: bool = False) -> pyo.ConcreteModel:
 
 
 def row_duals(model: pyo.ConcreteModel, packing: Packing) -> tuple[Floats, Floats]:
-    """(prices k f64[Q], payoffs mu f64[n]) of a solved LP from the suffix; 0 where a resource or job has no row."""
+    """Return prices k, f64[Q], and payoffs mu, f64[n], of a solved LP; 0 for a resource or job without a row.
+
+    Parameters
+    ----------
+    model
+        A solved model of `build`.
+    packing
+        Its data.
+    """
     price, payoff = np.zeros(packing.resources), np.zeros(packing.jobs)
     for array, rows in ((price, model.capacity), (payoff, model.once)):
         for index, row in rows.items():

@@ -37,13 +37,13 @@ class JobSchedule:
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Data of Hadar's schedule-indexed packing LP: ``capacity`` c_q devices of each of Q resources; ``schedules[j]`` = S_j,
-    which may be empty.
+    """The data of Hadar's packing LP: ``capacity`` c_q devices of Q resources, ``schedules[j]`` = S_j, perhaps empty.
 
-    A resource q is what is sold: one type of device of one machine in one round (or of the whole cluster in one round). Job
-    j takes at most one of its schedules s in S_j, which is worth u_js and holds w_q^js devices of q. Nothing here knows
-    where the schedules come from. The LP over these data is `hadar_primal`, its dual `hadar_dual`. Reference: Bao, Peng,
-    Wu and Li, Online job scheduling in distributed machine learning clusters (OASiS), INFOCOM 2018, arXiv 1801.00936.
+    A resource q is what is sold: one type of device of one machine in one round (or of the whole cluster in one round).
+    Job j takes at most one of its schedules s in S_j, which is worth u_js and holds w_q^js devices of q. Nothing here
+    knows where the schedules come from. The LP over these data is `hadar_primal`, its dual `hadar_dual`. Reference:
+    Bao, Peng, Wu and Li, Online job scheduling in distributed machine learning clusters (OASiS), INFOCOM 2018, arXiv
+    1801.00936.
     """
 
     capacity: tuple[int, ...]
@@ -103,7 +103,8 @@ MOST_SCHEDULES = 200_000  # of all jobs together; some seconds of enumeration, a
 class Mode:
     """A speed at which a gang can run: iterations/s of one ``task``, and the cells (h, r) whose devices are that fast.
 
-    ``machine`` is the only machine it may use; None: any, and at least two where gangs on one machine have their own modes.
+    ``machine`` is the only machine it may use; None: any, and at least two where gangs on one machine have their own
+    modes.
     """
 
     task: float
@@ -179,7 +180,17 @@ class RoundProblem:
         return int(self.devices.shape[1])
 
     def resource(self, t: int, h: int, r: int) -> int:
-        """The number q of the devices of type r of machine h in round t: rounds outermost, types innermost."""
+        """Return the number q of the devices of a type of a machine in a round: rounds outermost, types innermost.
+
+        Parameters
+        ----------
+        t
+            Round, from 0.
+        h
+            Machine, from 0.
+        r
+            Type, from 0.
+        """
         return (t * self.machines + h) * self.types + r
 
     @cached_property
@@ -203,11 +214,25 @@ class RoundProblem:
         return found
 
     def iterations(self, j: int, mode: Mode) -> float:
-        """Iterations of job j in a round in that mode: L W_j X."""
+        """Return the iterations of a job in a round in one mode, L W_j X.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        mode
+            A mode of the job.
+        """
         return self.seconds * int(self.tasks[j]) * mode.task
 
     def allocations(self, j: int) -> list[RoundAllocation]:
-        """All ways to hold W_j devices in a round, exponential in H R."""
+        """Return all ways to hold W_j devices in a round, exponential in H R.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         cells = [(h, r) for h in range(self.machines) for r in range(self.types) if self.devices[h, r]]
         most = [int(self.devices[cell]) for cell in cells]
         found = []
@@ -221,10 +246,15 @@ class RoundProblem:
         return found
 
     def job_schedules(self, j: int) -> Iterator[JobSchedule]:
-        """Every schedule of job j of which no round is superfluous.
+        """Yield every schedule of a job of which no round is superfluous.
 
         A schedule with a superfluous round is dominated: without it, it asks less and completes no later. Hence the
         optimum over these schedules is that over all.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
         """
         options = self.allocations(j)
         needed, first = float(self.work[j]) * ENOUGH, int(self.arrival[j])
@@ -261,12 +291,25 @@ class RoundProblem:
 
 
 def round_problem(instance: Instance, seconds: float, rounds: int) -> RoundProblem:
-    """An instance in ``rounds`` rounds of ``seconds``: machines are nodes, utility is w_j N_j / (end of the round - r_j).
+    """Return an instance in rounds: machines are nodes, utility is w_j N_j / (end of the round - r_j).
 
     The first round begins with the first arrival; a job may run from the first round that begins at or after its own.
     Speeds are those of `type_speeds`, whole gangs on one node and spread over nodes. The true effective throughput
     of a schedule of rounds is at least its utility here, since work may be done before the round ends.
-    Raises `InputError` for nodes that differ in more than the type of their GPUs (memory).
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    seconds
+        Length of a round.
+    rounds
+        Number of rounds T.
+
+    Raises
+    ------
+    InputError
+        If nodes differ in more than the type of their GPUs (memory).
     """
     speeds, cluster = type_speeds(instance), instance.cluster
     if np.any(np.isfinite(cluster.node_memory)) and not np.isnan(instance.gpu_memory).all():

@@ -1,4 +1,4 @@
-"""Hadar, commit on arrival: total utility within R_eff of the optimum, and a dual solution that certifies each run.
+"""Hadar: total utility within R_eff of the optimum, and a dual solution that certifies each run.
 
 P = sum of the utilities u_j of the plans that were bought, k_q the prices at the end, mu_j the payoffs, D = sum_j mu_j +
 sum_q c_q k_q, over the rounds of which anything was sold (`optsched.policies.exponential_prices` has the proof):
@@ -80,7 +80,7 @@ UNIT_PRICES = 160  # prices of a unit of work that are tried
 
 
 class DualSolution:
-    """The dual solution of a run of ``hadar-commit``, as it noted it; see `dual_solution`, which makes it.
+    """The dual solution of a run of ``hadar``, as it noted it; see `dual_solution`, which makes it.
 
     Resources: H kinds of GPUs on kinds of nodes. Rounds: R of ``policy.round`` seconds, round i from ``zero`` + i round on.
     ``run`` is `Run.relative`: what it notes counts from the first arrival. Values are in the unit of the total utility.
@@ -101,8 +101,8 @@ class DualSolution:
         self.payoff: Floats = np.asarray(notes["hadar_payoff"])
         self.prices: Floats = np.asarray(notes["hadar_prices"])
         self.capacity: Ints = np.asarray(notes["hadar_capacity"]).astype(np.int64)
-        widest, safe = np.asarray(notes["hadar_widest"]).astype(np.int64), policy.price_exponent == "safe"
-        self.price_of = None if low <= 0 else PriceFunction(low, high, self.capacity, widest, safe)
+        widest = np.asarray(notes["hadar_widest"]).astype(np.int64)
+        self.price_of = None if low <= 0 else PriceFunction(low, high, self.capacity, widest)
         self.primal = math.fsum(notes["hadar_utility"].tolist())
         self.sold_value = math.fsum((self.prices * self.capacity).ravel().tolist())
         self.dual = math.fsum(self.payoff.tolist()) + self.sold_value
@@ -118,13 +118,13 @@ _last: list[DualSolution] = []  # of the run that was judged last: its factor is
 
 
 def dual_solution(run: Run) -> DualSolution:
-    """The dual solution that the prices of a run of ``hadar-commit`` are: what they prove of every other schedule.
+    """The dual solution that the prices of a run of ``hadar`` are: what they prove of every other schedule.
 
     ``.primal`` P, what its plans are worth, ``.dual`` D, no plans are worth more, ``.every_schedule`` D', no gang schedule
     whatever is; ``.price_of.charged_ratio`` R_eff, ``.prices``, ``.payoff``, ``.capacity``. Raises `InputError` for the run
     of another policy.
     """
-    check_legal("hadar_prices" in run.notes, "run", run.policy, "a run of hadar-commit")
+    check_legal("hadar_prices" in run.notes, "run", run.policy, "a run of hadar")
     return _dual_solution(specify(run.policy).policy, run)
 
 
@@ -228,7 +228,7 @@ def _findings(solution: DualSolution) -> Iterator[str]:
 def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> Iterator[str]:
     """Jobs for which some plan earns more than mu_j at the final prices: dual constraints that fail."""
     run, policy = solution.run, solution.policy
-    reservations = Reservations(solution.capacity, float(policy.round), safe=True)
+    reservations = Reservations(solution.capacity, float(policy.round))
     reservations.price_of, reservations.used = price_of, sold.shape[0]
     reservations.sold = np.vstack([sold, np.zeros((1, sold.shape[1]), dtype=np.int64)])
     first, own = np.asarray(run.notes["hadar_first"]), run.instance.restart
@@ -258,7 +258,7 @@ def _infeasible(solution: DualSolution, price_of: PriceFunction, sold: Ints) -> 
 
 @family(
     "two jobs on one GPU, n = 2^k - 1: the first to come takes it for n s, the other one is worth n times as much",
-    policy="hadar-commit:round=1",
+    policy="hadar:round=1",
     objective="total_utility",
     ratio=lambda k: Fraction((2**k - 1) * (2**k + 1), 2 ** (k + 1) - 1),
     limit="n (n + 2) / (2 n + 1), about n / 2: no constant for jobs as large as a resource",
@@ -278,8 +278,8 @@ def sold_out(k: int = 4) -> Instance:
     return Instance(jobs, "1x1", f"sold-out-{n}", "total_utility", optimum=optimum)
 
 
-HADAR_COMMIT = guarantee(
-    id="hadar-commit",
+HADAR = guarantee(
+    id="hadar",
     statement=(
         "P | r_j, size_j, pmtn | max sum w_j N_j / (C_j - r_j): OPT <= max(R_eff + (D_0 + J) / ALG, D' / ALG) ALG, R_eff = "
         "max_q (c_q / w)(e^{a min(1, w / (c_q - w_q + 1))} - 1), a = ln(Up / Lo); against plans on rounds R_eff / (1 - "
@@ -296,12 +296,11 @@ HADAR_COMMIT = guarantee(
         "gives D'."
     ),
     objective="total_utility",
-    policies=("hadar-commit",),
+    policies=("hadar",),
     assumptions=all_of(
         policy_is(
             lambda policy: policy.utility == "throughput", "utility={policy.utility} is not what total_utility adds up"
         ),
-        policy_is(lambda policy: policy.price_exponent == "safe", "naive prices: their dual is not feasible"),
         instance_is(
             lambda instance: not instance.jobs_at("profiles").size,
             "the speed of jobs with stage profiles depends on more than GPU types",

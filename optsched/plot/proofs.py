@@ -98,7 +98,7 @@ def prices(
     width: Width | None = None,
     title: str | None = None,
 ) -> Figure:
-    r"""Draw Hadar's dual prices over time: those at which `hadar-commit` sold GPUs, and those of the offline LP.
+    r"""Draw Hadar's dual prices over time: those at which `hadar` sold GPUs, and those of the offline LP.
 
     Every run and solution has a panel on one time axis, with a colour for each GPU type (dashed and dotted: further nodes of
     the type). Prices of a run are the last ones, on a log axis because they rise exponentially as a round is sold out; below
@@ -107,7 +107,7 @@ def prices(
     Parameters
     ----------
     what
-        Run of ``hadar-commit``, or solution of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
+        Run of ``hadar``, or solution of ``hadar-primal`` or ``hadar-dual`` by `optsched.solve_program`.
     *more
         Further runs and solutions.
     round
@@ -128,9 +128,9 @@ def prices(
     --------
     >>> import optsched as osd
     >>> small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
-    >>> run, best = osd.simulate(small, "hadar-commit:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
+    >>> run, best = osd.simulate(small, "hadar:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
     >>> [axes.get_ylabel() for axes in osd.plot.prices(run, best).axes]
-    ['price of a GPU\\nhadar-commit', 'GPUs sold\\nhadar-commit', 'price of a GPU\\nhadar-primal']
+    ['price of a GPU\\nhadar', 'GPUs sold\\nhadar', 'price of a GPU\\nhadar-primal']
     """
     panels = [panel for each in (what, *more) for panel in _panels(each, round)]
     seconds = next((panel.seconds for panel in panels if panel.seconds), 0.0)
@@ -184,7 +184,7 @@ def _panels(what: Run | Solution, round: float | None) -> list[Panel]:
         return [Panel(f"price of a GPU\n{what.model}", _prices_of_program(what), round or 0.0)]
     notes, policy = what.relative.notes, specify(what.policy).policy
     if "hadar_prices" not in notes:
-        raise InputError("it notes no prices", field="run", value=what.policy, legal="a run of hadar-commit")
+        raise InputError("it notes no prices", field="run", value=what.policy, legal="a run of hadar")
     # what a price is for, by column: GPU types, or nodes of a type
     cluster, resource = what.instance.cluster, np.asarray(what.notes["hadar_resource"]).astype(np.int64)
     types, names = [cluster.nodes[g].gpu for g in cluster.node_group], []

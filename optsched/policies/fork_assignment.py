@@ -1,6 +1,7 @@
-"""Which copies train on which nodes in a round: the two greedy rules of HadarE, and filling the nodes that they leave idle.
+"""The copies that train on each node in a round: the two greedy rules of HadarE, and filling the nodes that they leave idle.
 
-J active jobs, N nodes in M groups of alike nodes. A node holds at most one copy of a job, as many copies as its GPUs allow.
+J active jobs, N nodes in M groups of alike nodes. A node holds at most one copy of a job, as many copies as its GPUs
+allow.
 """
 
 from __future__ import annotations
@@ -36,18 +37,39 @@ class Assignment:
         self.spare = np.full(self.gang.size, self.copies, dtype=np.int64)
 
     def give(self, j: int, node: int) -> None:
-        """One copy of job j to ``node``."""
+        """Give a job a copy.
+
+        Parameters
+        ----------
+        j
+            Position of the job.
+        node
+            Node of the copy.
+        """
         self.on[j].append(node)
         self.spare[j] -= 1
         self.free[node] -= self.gang[j]
 
 
 def by_work(round_: Assignment, left: Floats, seconds: float) -> None:
-    """Node by node, the fastest first: the job with the most planned work left, in seconds of its mean rate.
+    """Give each node, the fastest first, to the job with the most planned work left, in seconds of its mean rate.
 
-    A copy takes X_jh ``seconds`` off the plan of its job; jobs without planned work get copies only when no other job can
-    take the node. A node is as fast as the mean over jobs of the rate there relative to the job's mean rate over the nodes
-    that can host it. ``left`` f64[J]. O(copies J).
+    A copy takes X_jh ``seconds`` off the plan of its job. Jobs without planned work get copies only when no other job
+    can take the node. A node is as fast as the mean over jobs of the rate there relative to the job's mean rate over
+    the nodes that can host it.
+
+    Parameters
+    ----------
+    round_
+        The round that is being filled; changed.
+    left
+        Units of work that are left, f64[J].
+    seconds
+        Seconds of work in the round.
+
+    Notes
+    -----
+    **Complexity** O(copies J).
     """
     r, rates, group = round_, round_.rates, round_.node_group
     count, can = np.bincount(group, minlength=rates.shape[1]), rates > 0
@@ -98,10 +120,22 @@ def _given_by_work(
 
 
 def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
-    """Pairs of job and node group by falling payoff slope w_j X_jh / left_j, while nodes are free.
+    """Give pairs of job and node group by falling payoff slope w_j X_jh / left_j, while nodes are free.
 
-    Greedy for max sum of the slopes: exact where a job may have a copy on every node and a node holds one. ``left``,
-    ``weight`` f64[J]. O(J (M log(J M) + N)).
+    Greedy for max sum of the slopes: exact where a job may have a copy on every node and a node holds one.
+
+    Parameters
+    ----------
+    round_
+        The round that is being filled; changed.
+    left
+        Units of work that are left, f64[J].
+    weight
+        Weights of the jobs, f64[J].
+
+    Notes
+    -----
+    **Complexity** O(J (M log(J M) + N)).
     """
     slope = np.where(round_.rates > 0, weight[:, None] * round_.rates / left[:, None], -1.0)
     members = [np.flatnonzero(round_.node_group == m) for m in range(slope.shape[1])]
@@ -116,9 +150,18 @@ def by_payoff(round_: Assignment, left: Floats, weight: Floats) -> None:
 def fill(round_: Assignment) -> None:
     """Move copies along augmenting paths until no further copy fits: a maximum b-matching.
 
-    Only where all gangs are alike (a node is then a number of slots); otherwise packing is another problem, and nothing is
-    done. With it the number of copies is the largest possible one, which without restrictions is min(n, x J) on n one-slot
-    nodes. O(E) for every copy gained, E pairs of job and node that fit.
+    That is done only where all gangs are alike (a node is then a number of slots); otherwise packing is another
+    problem, and nothing is done. With it the number of copies is the largest possible one, which without restrictions
+    is min(n, x J) on n one-slot nodes.
+
+    Parameters
+    ----------
+    round_
+        The round that is being filled; changed.
+
+    Notes
+    -----
+    **Complexity** O(E) for every copy gained, E pairs of job and node that fit.
     """
     gangs = set(round_.gang.tolist())
     if len(gangs) != 1:

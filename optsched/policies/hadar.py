@@ -1,208 +1,84 @@
-"""Hadar: rounds on GPUs of several types, assigned by a linear program of the work left, or sold at prices that rise."""
+"""Hadar: GPUs of several types are sold to jobs as they arrive, at prices that rise as they are sold."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optsched.errors import OptschedError, check_legal
-from optsched.models.gavel_allocation import ActiveJobs
+from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.gavel_allocations.level_search import LevelSearch
-from optsched.policies.gavel_allocations.share_program import ShareProgram
-from optsched.policies.gpu_pools import GpuPools, gpu_pools
-from optsched.policies.hadar_allocation import SLACK
-from optsched.policies.hadar_auction import ANYWHERE, LATER, Auction, Bidders, Grant
-from optsched.policies.hadar_jobs import EXPONENTS, LEVELS, SHARE, UTILITIES, HadarJobs, require_one_of
+from optsched.policies.arrived_jobs import UTILITIES, ArrivedJobs, require_one_of
+from optsched.policies.exponential_prices import ABOVE
+from optsched.policies.gpu_pools import gpu_pools
+from optsched.policies.hadar_auction import Auction
+from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST, RoundClock
-from optsched.policies.ties import leading
+from optsched.policies.round_grants import Where
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
 
-WAITED = 1  # rounds: a job that then would still need longer than T is critical and goes first
-TINY = 1e-12  # instead of a weight of 0
-MEANT = 1e-6  # of the time that a job needs: less of it on a pool is rounding of the LP
-
-
-class MakespanRounds:
-    """Shares of the makespan LP of single types, solved again in every round from its last basis.
-
-        min T   s.t.  sum_r x_jr y_jr >= left_j,  sum_r y_jr <= T (all j),  sum_j W_j y_jr <= c_r T (all r),  y >= 0
-
-    With prices l_r of a GPU-second and u_j of a unit of work, its dual, a job has y_jr > 0 only where its payoff
-    x_jr u_j - W_j l_r is the largest that it can have: the LP's shares are what these prices would sell, and they also say
-    who runs where payoffs are equal, as those of all jobs but the critical ones are (0). So no price is computed:
-    the shares decide, and of the optimal ones those of least GPU time, by a second LP: min sum_jr W_j y_jr at that T.
-
-    Gangs larger than every pool have no share. `optsched.models.hadar_makespan` has this LP (``single``) as a formulation.
-    ``scale`` of the bidders is their weight. ``fair``: the same shares, another order. R is the largest (age + seconds left
-    at best) / T_j that any job has come to, T_j its ``scale``, the seconds on a share 1/n; nobody is served better for
-    being below R, so a job is due R T_j after its arrival, and the earliest due date is first: the rule that keeps a ratio
-    on one machine if any does (Bender et al. 1998).
-    """
-
-    def __init__(self, pools: GpuPools, fair: bool = False) -> None:
-        self._pools, self._fair, self._worst = pools, fair, 0.0
-        self._search = LevelSearch(pools.capacity.astype(np.float64))
-        self._thrift = ShareProgram(pools.capacity.astype(np.float64), total=True)
-
-    def plan(self, ids: Ints, b: Bidders, length: float) -> tuple[Ints, Ints]:
-        """(order i64[m] of service, pool i64[m] to run on, `ANYWHERE` or `LATER`) in a round of ``length`` s.
-
-        Who ends within the round on what it has keeps that. For fairness the others go by due dates; else, where the longest
-        job alone decides T, first who could not wait `WAITED` rounds and end by T, the longest first; then by Smith's rule,
-        the least GPU time a unit of weight first: they have time, and mean JCT gains. In this order a job keeps its pool, if
-        it has time left to spend there or would gain nothing by moving, else it gets the one where it has most. A gang
-        larger than every pool takes what is left of several. O(m P + m log m) and two LPs.
-        """
-        rate, needs, meant, T = self._times(ids, b, length)
-        critical = (needs > T - WAITED * length) & (needs.max() * (1 + MEANT) >= T)  # else capacity alone decides T
-        first = np.where(critical, -needs, needs * b.gang / np.maximum(b.scale, TINY))
-        if self._fair:
-            first, meant = self._due(b, rate, needs, meant)
-            critical[:] = True
-        held = [{int(self._pools.pool[node]) for node, _ in where} for where in b.held]
-        here = np.array(
-            [pools.pop() if len(pools) == 1 else LATER for pools in held]
-        )  # the one pool of what a job holds
-        staying = np.where(here < 0, np.inf, b.left / np.maximum(rate[np.arange(here.size), np.maximum(here, 0)], TINY))
-        ends = staying <= length
-        order = np.lexsort((np.arange(needs.size), -b.gang, leading(first), ~critical, ~ends))
-        stock, chosen = self._pools.capacity.copy(), np.full(needs.size, LATER)
-        for j in order.tolist():
-            if not stock.any():
-                break
-            gang, may = b.gang[j], (meant[j] > MEANT * needs[j]) & (stock >= b.gang[j])
-            if may.any() or ends[j]:
-                there = int(np.where(may, meant[j], -1.0).argmax())
-                stays = here[j] >= 0 and stock[here[j]] >= gang
-                stays = stays and (ends[j] or may[here[j]] or staying[j] <= b.restart[j] + b.left[j] / rate[j, there])
-                chosen[j] = here[j] if stays else there
-                stock[chosen[j]] -= gang
-            elif not meant[j].any():
-                usable = np.where(b.spread[j] > 0, stock, 0)
-                if usable.sum() >= gang:
-                    chosen[j] = ANYWHERE
-                    stock -= np.diff(np.minimum(np.cumsum(usable), gang), prepend=0)
-        return order, chosen
-
-    def by_urgency(self, b: Bidders) -> Ints:
-        """The order of jobs that wait within a round: by Smith's rule; for fairness by due dates."""
-        alone = b.left / np.maximum(b.together, b.spread).max(axis=1)
-        first = self._worst * b.scale - b.age if self._fair else alone * b.gang / np.maximum(b.scale, TINY)
-        return np.lexsort((np.arange(alone.size), leading(first)))
-
-    def _due(self, b: Bidders, rate: Floats, needs: Floats, meant: Floats) -> tuple[Floats, Floats]:
-        """(seconds until every job is due f64[m], seconds on each pool f64[m, P]), for fairness.
-
-        Who would be late on all pools that the LP means for it takes the fastest with GPUs enough.
-        """
-        alone = b.left / np.maximum(b.together, b.spread).max(axis=1)
-        self._worst = max(self._worst, float(((b.age + alone) / b.scale).max()))
-        due = self._worst * b.scale - b.age
-        kept = np.where(b.left[:, None] <= due[:, None] * rate, meant, 0.0)
-        fastest = rate.max(axis=1, keepdims=True)
-        late = ~kept.any(axis=1, keepdims=True) & (fastest > 0)
-        return due, np.where(late, needs[:, None] * rate / np.where(late, fastest, 1.0), kept)
-
-    def _cheapest(self, jobs: ActiveJobs, share: Floats, T: float) -> Floats:
-        # Of the shares that reach T those of least GPU time: where one long job needs T, others go to where they are fast.
-        fastest = jobs.rate.max(axis=1)
-        slots = self._thrift.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
-        self._thrift.reward(slots, -np.broadcast_to(jobs.gang[:, None], jobs.rate.shape).astype(np.float64))
-        self._thrift.demand(slots, jobs.left / fastest / (T * (1 + MEANT)))
-        try:
-            found = self._thrift.solve(slots)
-        except OptschedError:  # lost on its last basis: the next round begins from none
-            self._thrift, found = ShareProgram(self._thrift.capacity, total=True), None
-        return share if found is None else found[0]
-
-    def _times(self, ids: Ints, b: Bidders, length: float) -> tuple[Floats, Floats, Floats, float]:
-        """(rate on each pool f64[m, P], seconds needed f64[m], of these on each pool f64[m, P], T).
-
-        No pool: the gang is larger than each of them.
-        """
-        pools, best = self._pools, np.maximum(b.together, b.spread)
-        left = np.maximum(b.left, SLACK * length * best.max(axis=1))  # what rounding has left is not nothing
-        rate = np.where(b.gang[:, None] <= pools.largest, b.together, b.spread)
-        rate = np.where(b.gang[:, None] <= pools.capacity, rate, 0.0)
-        meant, T = np.zeros_like(rate), 0.0
-        housed = np.flatnonzero(rate.any(axis=1))
-        if housed.size:
-            some, unused = rate[housed], np.full(housed.size, np.nan)
-            jobs = ActiveJobs(ids[housed], some, b.gang[housed], unused, unused, left[housed])
-            share, T = self._search.least(jobs, np.zeros(housed.size), np.ones(housed.size))
-            share = self._cheapest(jobs, share, T)
-            fastest = np.arange(rate.shape[1]) == some.argmax(axis=1)[:, None]
-            share = np.where(share.any(axis=1, keepdims=True), share * (some > 0), fastest)  # shorter than LPs can see
-            meant[housed] = share * (left[housed] / (share * some).sum(axis=1))[:, None]
-        slowest = np.where(b.spread > 0, b.spread, np.inf).min(axis=1)
-        needs = np.where(meant.any(axis=1), meant.sum(axis=1), left / slowest)
-        return rate, needs, meant, max(T, float(needs.max()))
-
-
-MAKESPAN, FAIRNESS = "makespan", "fairness"
-AIMS = (MAKESPAN, *UTILITIES)
-QUEUES = ("greedy", "window", "dp")
-COSTS = ("remaining", "round")
-WIDEST = 16  # jobs in a window: 2^16 ways to take or skip them
+HEADROOM = 4.0  # Up at first, in units of what the first job pays at most: so that others seldom raise it
+FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a GPU and round
 
 
 @POLICIES.register("hadar")
 @dataclass
 class Hadar(Policy):
-    """Hadar, round by round: jobs may take GPUs of several types and nodes; a program or an auction says who gets which.
+    """Hadar's primal-dual auction: at its arrival a job buys the plan of largest payoff at present prices, or none.
 
-    A round lasts ``round`` seconds; the first begins at an arrival in an idle cluster, and it ends early when nothing runs.
-    With ``fill`` GPUs that are free within a round go to jobs that wait, by the rule of the round, at once; without it
-    nothing is decided between two rounds. A job that keeps its GPUs pays no ``restart`` (s).
+    Time is cut into rounds of ``round`` seconds from the first arrival on. A resource q is one GPU type in one round (nodes
+    of a type that suit different jobs count as types of their own) with c_q GPUs, of which z_q are sold.
 
-    ``utility=makespan``: the makespan LP of the work that is left says who runs on which type; no price is charged.
-    Critical jobs go first, then the others by Smith's rule. ``fairness``: the same types, and who goes first follows
-    from due dates that keep the largest x / T_j where it is, x = age at completion, T_j the time alone on a 1/n share at
-    the arrival, weights counting for nothing (`MakespanRounds`). Only ``round``, ``restart`` and ``fill``
-    matter to both.
+    * **Primal** max sum_js u_js x_js over plans s of jobs j, at most one plan a job and c_q GPUs of q.
+    * **Dual** min sum_j mu_j + sum_q c_q k_q with payoffs mu_j >= u_js - sum_q k_q w_q^js, w_q^js the GPUs of q in plan s.
+    * **Price** k_q = Lo (Up / Lo)^min(1, z_q / (c_q - w_q + 1)), w_q the widest gang so far: from ``low`` = Lo to ``high`` =
+      Up, more than any job pays (`optsched.policies.exponential_prices.exponential_price`).
+    * **At the arrival of j** take the plan s of largest payoff m_s = u_js - sum_q k_q w_q^js. If m_s > 0, the job buys it:
+      mu_j = m_s, and z_q grows by w_q^js. Otherwise mu_j = 0, and the job is rejected.
 
-    The others hold an auction in which at first nothing is sold. Each active job is valued by its best allocation
-    (`optsched.policies.hadar_allocation`, exact): the ``utility`` of its completion if it kept these GPUs to the end,
-    less the price of its GPUs over all of these rounds (``cost=remaining``) or over this one (``round``), less ``comm``
-    on several nodes. Jobs are served by payoff per GPU and round, the largest first; a payoff that the prices have
-    turned negative is refused. ``queue``: ``greedy`` one at a time, ``window`` the best way to take or skip each
-    ``window`` jobs (exact), ``dp`` the same for 16 jobs at once, so for all where no more are active. With ``fill`` the GPUs
-    that nobody bought go to the others in the same order, each to where it ends first.
+    A plan is a speed x, as many rounds as the work takes at x, neighbours or not, and in each of them a gang of GPUs on
+    which the job runs at x or faster; the best one is found exactly (`optsched.policies.hadar_reservations`). It does not
+    know its nodes and counts on the slower of the rates on one node and on several. ``restart`` seconds of each of its
+    rounds are set aside, so that it holds however often the job is preempted.
 
-    ``utility`` of an auction: ``slowdown`` w_j d_j / x (effective throughput in units of the job's own best rate; d_j is at
-    least a round), ``throughput`` w_j N_j / x in iterations/s, ``jct`` w_j / x, ``deadline`` w_j max(0, 1 - x / D_j).
-    ``price_level`` type or machine: what has a price of its own. It rises (`optsched.policies.hadar_round._reprice`) from a
-    quarter of the least value of a device among the active jobs to the greatest, which it has, with ``price_exponent``
-    naive, where all devices are sold; safe: where the widest gang finds one too few (`hadar_auction.Auction._price_range`).
+    ``low`` and ``high`` that are not given (0) are taken from the jobs: Lo from the first one, Up as they come; what raising
+    Up costs the proof is noted and counted. ``utility`` is that of the completion, x its age: by default the effective
+    throughput w N / x, which is the objective ``total_utility``; ``slowdown``, ``jct`` and ``deadline`` as in
+    `auction-rounds`; ``fairness`` w T / x, T the seconds alone on an equal share of the cluster.
 
-    The defaults have the best total time and the best mean JCT, on one GPU type and on several. Of the auctions
-    ``slowdown`` keeps models with many iterations a second from going before all others, as they do with ``throughput``.
-    ``fill`` keeps GPUs busy, since here prices need not save them for later arrivals: short jobs that came within a round
-    waited for longer than they ran.
+    The paper's problem ends here: a rejected job would never finish. With ``fill`` (on by default; without it a job
+    without a plan runs only when nothing is bought for the round) GPUs that no plan uses in a round are sold to the other
+    jobs, rejected ones and those whose plan is later, by the auction of `auction-rounds`. The theorem does not count that;
+    it can only add to the value.
 
-    **Problem** P | r_j, size_j, pmtn, online-r_j | max sum U_j(C_j - r_j), speeds by GPU type. **Knowledge** clairvoyant:
-    remaining work and rates. **Guarantee** none: a round's shares and prices know nothing of later arrivals; `hadar-commit`
-    has one.
-    **Complexity** the LP (m T shares), or O(m T^2 + m log m) for m jobs and T types, times 2^``window``, a round; O(nodes)
-    for each job served.
-    **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918) for the system; the rules in detail are this
-    project's own (the paper's are known from summaries only).
+    **Problem** P | r_j, size_j, pmtn, online-r_j | max sum w_j N_j/(C_j - r_j), speeds by GPU type. **Knowledge**
+    clairvoyant: work and rates at the arrival.
+
+    **Guarantee** Theorem: OPT_LP <= D_0 + R_eff ALG against all plans on these rounds, with D_0 = Lo sum_q c_q and
+
+        R_eff = max(1, max_{q, w <= w_q} (c_q / w) ((Up / Lo)^min(1, w / (c_q - w_q + 1)) - 1)).
+
+    So ALG >= (1 - theta) OPT_LP / R_eff if D_0 <= theta OPT_LP. R_eff tends to ln(Up / Lo) as gangs become small compared
+    with c_q: the factor of the paper. Proof: the prices at the end and the payoffs are a feasible dual solution, and every
+    plan that is bought adds at most R_eff u_js to its value (`optsched.policies.exponential_prices`). Against all gang
+    schedules: `optsched.guarantees`, which checks the dual solution after every run. **Counterexample** to ln(Up / Lo) for
+    gangs as large as a resource: ``sold-out``.
+    **Complexity** O(X R (T + log k)) an arrival for X speeds, R rounds up to the end of the plans and T types.
+    **Reference** Sultana et al., Hadar, IPDPS 2024 (arXiv 2503.10918), known from summaries only; Bao et al. (OASiS),
+    INFOCOM 2018. The plans, the exponent that needs no small jobs and the proof are this project's own. A running system
+    repeats the auction in every round instead of keeping plans: that is `auction-rounds`, which has no guarantee.
     """
 
-    utility: str = "makespan"
-    queue: str = "greedy"
-    window: int = 8
+    utility: str = "throughput"
     round: Seconds = 360.0
-    restart: Seconds = 10.0
-    price_level: str = "type"
-    price_exponent: str = "safe"
-    cost: str = "remaining"
-    comm: float = 0.0
+    restart: Seconds = 0.0
+    low: float = 0.0
+    high: float = 0.0
     fill: bool = True
 
     name = "hadar"
@@ -210,76 +86,201 @@ class Hadar(Policy):
     uses = ("nodes",)
     plays_rounds = True
     sleeps = True
+    noted_times = ("hadar_end",)
 
     def __post_init__(self) -> None:
-        require_one_of(self, utility=AIMS, queue=QUEUES, price_level=LEVELS, price_exponent=EXPONENTS, cost=COSTS)
-        check_legal(1 <= self.window <= WIDEST, "hadar: window", self.window, f"an integer from 1 to {WIDEST}")
-        check_legal(
-            SHORTEST <= self.round < math.inf, "hadar: round", self.round, f"a finite number of seconds >= {SHORTEST:g}"
-        )
-        check_legal(0 <= self.restart < math.inf, "hadar: restart", self.restart, "a finite number of seconds >= 0")
-        check_legal(0 <= self.comm < math.inf, "hadar: comm", self.comm, "a finite number >= 0")
+        require_one_of(self, utility=UTILITIES)
+        for name, number, holds, meant in (
+            ("round", self.round, SHORTEST <= self.round < math.inf, f"a finite number of seconds >= {SHORTEST:g}"),
+            ("restart", self.restart, 0 <= self.restart < self.round, "seconds >= 0, less than a round"),
+            ("low", self.low, 0 <= self.low < math.inf, "a finite price > 0, or 0: from the first job"),
+            ("high", self.high, 0 <= self.high < math.inf, "a finite price > 0, or 0: from the jobs"),
+            ("low", self.low, not (self.low and self.high) or self.low < self.high, "less than high"),
+        ):
+            check_legal(holds, f"hadar: {name}", number, meant)
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
-        self._pools, self._clock = gpu_pools(view), RoundClock(self.round)
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            The view of the new run.
+        """
+        self._pools = gpu_pools(view)
+        self._arrived = ArrivedJobs(view, self._pools, self.utility, self.round)
+        self._reservations = Reservations(self._pools.capacity, self.round)
+        self._clock = RoundClock(self.round)  # never stopped: round 0 begins at the first arrival
+        self._asked = -1  # the last round whose beginning was asked to be woken at
+        self._late = False  # its beginning is put off by a moment
         self._asleep = False  # no round can better anything until a job comes or goes
-        self._planned = MakespanRounds(self._pools, fair=self.utility == FAIRNESS)
-        # makespan: the scale of jct is the weight, by which jobs that are not critical are ordered
-        utility = {MAKESPAN: "jct", FAIRNESS: SHARE}.get(self.utility, self.utility)
-        self._known = HadarJobs(view, self._pools, utility, self.round)
+        self._plans: dict[int, Plan] = {}
+        self._due: dict[int, dict[int, Ints]] = defaultdict(dict)  # round -> job -> devices of each resource
+        n, count = self._arrived.gang.size, self._pools.capacity.size
+        self._first = np.full(n, np.nan)  # the first round that a job could have bought
+        self._alone, self._shared = np.zeros((2, n, count))
 
-    def decide(self, view: View) -> list[Decision]:
-        """At the beginning of a round: who gets which GPUs, and what that changes; within one: who takes what is free."""
-        now, active = view.now, view.active
-        self._known.meet(view, active.size)
-        asleep, self._asleep = self._asleep, False
-        if not len(view.running):
-            self._clock.stop()  # the round is over: else the cluster would idle while short jobs wait
-            asleep = False
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Sell plans to new jobs; at the beginning of a round carry out the plans that are due.
+
+        Parameters
+        ----------
+        view
+            The present state.
+        """
+        active, clock = view.active, self._clock
+        self._arrived.meet(view, active.size)
         if not active.size:
-            return []
-        within = asleep and self._clock.upcoming(now) > now  # slept through boundaries
-        boundary = self._clock.boundary(now)
-        if not within and self._clock.due(now):
-            if self._known.about_to_end(view, boundary):
-                return []
-            grants = self._grants(view, active, self._pools)
-            decisions = self._changes(now, boundary, active, grants)
-            end = self._clock.begin(now)
-            self._asleep = len(grants) == active.size and self._known.at_best(active)
-            return decisions if self._asleep else [*decisions, Wake(end)]
-        decisions = self._fill(view, active) if self.fill else []
-        return [*decisions, Wake(self._clock.upcoming(now))] if asleep else decisions
+            self._late = False
+            return
+        if math.isnan(clock.zero):
+            clock.zero = view.now
+        for j in view.finished:
+            self._release(j)
+        number = clock.number
+        if clock.begins(number) < view.now and (not self._late or clock.begins(number + 1) <= view.now):
+            clock.upcoming(view.now)
+            self._forget_from(number)
+        for j in view.arrived:
+            self._buy(j, clock.number if view.arrival(j) <= clock.begins(clock.number) else clock.number + 1)
+        if clock.due(view.now):
+            self._late = self._arrived.about_to_end(view, clock.begins(clock.number))
+            if self._late:
+                return  # that completion is the next event
+            number = clock.number
+            yield from self._carry_out(view, active, self._due.pop(number, {}))
+            clock.begin(view.now)
+            self._forget_from(number + 1)
+            if self._asleep:
+                return
+        if self._asked < clock.number:
+            self._asked = clock.number
+            yield Wake(clock.begins(clock.number))
 
-    def _fill(self, view: View, active: Ints) -> list[Decision]:
-        # Within a round: GPUs that are free, to those that wait.
-        waiting = active[~self._known.runs(active)]
-        if not view.free_gpus or not waiting.size:
-            return []
-        return self._changes(
-            view.now, view.now, waiting, self._grants(view, waiting, replace(self._pools, size=view.free))
-        )
+    def _buy(self, j: int, first: int) -> None:
+        # The paper's step: the plan of largest payoff from round ``first`` on, at the prices of what is sold so far.
+        request = self._request(j, first)
+        if request.restart >= self.round:  # a round that it pays for may do nothing: there are no plans for it
+            return
+        utility, rounds = self._reservations.alone(request)
+        if utility <= 0:
+            return
+        high = max(self.high, ABOVE * utility / request.least * (1.0 if self._reservations.price_of else HEADROOM))
+        low = self.low or FLOOR * utility / (request.gang * rounds)
+        self._reservations.raise_to(low, high, request.gang)
+        self._first[j], self._alone[j], self._shared[j] = first, request.alone, request.shared
+        plan = self._reservations.best(request, first)
+        if plan is None:
+            return
+        self._reservations.sell(plan)
+        self._plans[j] = plan
+        for k, number in enumerate(plan.rounds.tolist()):
+            self._due[number][j] = plan.take[k]
 
-    def _grants(self, view: View, jobs: Ints, pools: GpuPools) -> list[Grant]:
-        bidders = self._known.bidders(view, jobs, self.restart)
-        auction = Auction(
-            length=self.round,
-            width={"greedy": 1, "window": self.window, "dp": min(WIDEST, jobs.size)}[self.queue],
-            by_machine=self.price_level == "machine",
-            safe=self.price_exponent == "safe",
-            all_rounds=self.cost == "remaining",
-            comm=self.comm,
-            fill=self.fill,
-        )
-        if self.utility not in (MAKESPAN, FAIRNESS):
-            return auction.grants(bidders, pools)
-        if pools is self._pools:
-            return auction.placed(bidders, pools, *self._planned.plan(jobs, bidders, self.round))
-        return auction.placed(bidders, pools, self._planned.by_urgency(bidders), np.full(jobs.size, LATER))
+    def _request(self, j: int, first: int) -> Request:
+        jobs, pools, gang = self._arrived, self._pools, int(self._arrived.gang[j])
+        alone, shared = jobs.together[j], jobs.spread[j]
+        # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
+        apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
+        alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
+        # without the rounding of late clocks
+        age = max(0.0, first * self.round - (float(jobs.arrival[j]) - self._clock.zero))
+        utility = float(jobs.scale[j]), float(jobs.span[j])
+        restart = self.restart if math.isnan(jobs.restart[j]) else float(jobs.restart[j])
+        return Request(gang, float(jobs.work[j]), age, alone, shared, *utility, restart)
 
-    def _changes(self, now: float, boundary: float, jobs: Ints, grants: list[Grant]) -> list[Decision]:
-        kept = {grant.job for grant in grants if grant.kept}
-        stopped = [int(jobs[k]) for k in np.flatnonzero(self._known.runs(jobs)).tolist() if k not in kept]
-        started = [(int(jobs[grant.job]), grant.on) for grant in grants if not grant.kept]
-        return self._known.moved(stopped, started, now, boundary)
+    def _forget_from(self, number: int) -> None:
+        # Rounds from this one on that were slept through, or that the clock is too coarse for, are gone.
+        if number < self._clock.number:
+            for past in [due for due in self._due if due < self._clock.number]:
+                del self._due[past]
+
+    def _release(self, j: int) -> None:
+        # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.
+        for number in self._plans[j].rounds.tolist() if j in self._plans else ():
+            if number in self._due:
+                self._due[number].pop(j, None)
+                if not self._due[number]:
+                    del self._due[number]
+
+    def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> list[Decision]:
+        """Return the moves of a round: jobs run by their plans, the others on the GPUs that are left."""
+        left = set(active.tolist())
+        due = {j: take for j, take in due.items() if j in left}
+        held = {j: view.held(j) for j in view.running}
+        places = {j: held[j] for j, take in due.items() if j in held and self._is(held[j], take)}
+        kept = set(places)
+        free = self._pools.size.copy()
+        for j, take in sorted(due.items(), key=lambda entry: entry[0] not in kept):
+            places[j] = places[j] if j in kept else self._place(take, free)
+            for node, count in places[j]:
+                free[node] -= count
+        others = np.array([j for j in active.tolist() if j not in due], dtype=np.int64)
+        if others.size and free.any() and (self.fill or not due):
+            bidders = self._arrived.bidders(view, others, self.restart)
+            for grant in Auction(self.round).grants(bidders, replace(self._pools, size=free)):
+                places[int(others[grant.job])] = grant.on
+                kept |= {int(others[grant.job])} if grant.kept else set()
+        stopped = [j for j in held if j not in kept]
+        started = [(j, where) for j, where in places.items() if j not in kept]
+        decisions = self._arrived.moved(stopped, started, view.now, self._clock.begins(self._clock.number))
+        self._asleep = not self._due and len(places) == active.size and self._arrived.at_best(active)
+        return decisions
+
+    def _is(self, where: Where, take: Ints) -> bool:
+        # Does it hold what the plan says? By type any nodes will do.
+        counts = np.zeros_like(take)
+        for node, count in where:
+            counts[self._pools.pool[node]] += count
+        return bool((counts == take).all())
+
+    def _place(self, take: Ints, free: Ints) -> Where:
+        places: list[tuple[int, int]] = []
+        for p in np.flatnonzero(take).tolist():
+            nodes, need = np.flatnonzero(self._pools.pool == p), int(take[p])
+            roomy = [h for h in nodes.tolist() if free[h] >= need]
+            if roomy:
+                places.append((min(roomy, key=lambda h: (free[h], h)), need))
+                continue
+            for h in sorted(nodes.tolist(), key=lambda h: (-free[h], h)):
+                count = min(need, int(free[h]))
+                if count > 0:
+                    places.append((h, count))
+                    need -= count
+        return tuple(places)
+
+    def notes(self) -> dict[str, Floats]:
+        """Return the dual solution and what was promised, for `optsched.guarantees.dual_solution`.
+
+        Returns
+        -------
+        dict
+            Of all jobs, f64[n]: ``hadar_payoff`` mu_j (0: rejected), ``hadar_utility`` u_j of the plan (0: none),
+            ``hadar_end`` its completion (inf: none), ``hadar_first`` the first round that the job could buy (nan: it is
+            worthless); f64[n, H]: ``hadar_alone`` and ``hadar_shared``, the rates that it counted on. ``hadar_resource``
+            f64[N] of every node; at the end ``hadar_prices`` and ``hadar_sold`` f64[R, H]; ``hadar_capacity`` and
+            ``hadar_widest`` f64[H]; ``hadar_constants``: Lo, Up, what raising them added to the dual value, and when round
+            0 began.
+        """
+        n, reservations = self._arrived.gang.size, self._reservations
+        payoff, utility, end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
+        for j, plan in self._plans.items():
+            payoff[j], utility[j] = plan.payoff, plan.utility
+            end[j] = self._arrived.arrival[j] + plan.age
+        capacity, prices = reservations.capacity, reservations.price_of
+        low, high = (0.0, 0.0) if prices is None else (prices.low, prices.high)
+        widest = np.ones_like(capacity) if prices is None else prices.widest
+        return {
+            "hadar_payoff": payoff,
+            "hadar_utility": utility,
+            "hadar_end": end,
+            "hadar_first": self._first,
+            "hadar_alone": self._alone,
+            "hadar_shared": self._shared,
+            "hadar_resource": self._pools.pool.astype(np.float64),
+            "hadar_prices": reservations.prices,
+            "hadar_sold": reservations.sold[: reservations.used].astype(np.float64),
+            "hadar_capacity": capacity.astype(np.float64),
+            "hadar_widest": widest.astype(np.float64),
+            "hadar_constants": np.array([low, high, reservations.jumps, self._clock.zero]),
+        }

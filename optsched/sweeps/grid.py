@@ -14,7 +14,7 @@ source = ["cluster-week", "philly:trace.csv"]
 cluster = "8x8"
 
 [[policy]]                           # a policy with lists of parameters, beside those named above
-name = "hadar"
+name = "makespan-rounds"
 round = [120, 360]
 
 A recipe may also be a function of (seed, **parameters), ``module:function``. ``measure = "..."`` takes the numbers of a cell

@@ -149,7 +149,7 @@ TIMES = 1.3
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("policy", ["a-srpt", "hadar", "tiresias:threshold=8", "sjf-bsbf", "leader-first"])
+@pytest.mark.parametrize("policy", ["a-srpt", "makespan-rounds", "tiresias:threshold=8", "sjf-bsbf", "leader-first"])
 def test_a_search_beats_as_many_random_instances(policy: str) -> None:
     chosen = specify(policy)
     evaluation = Evaluation(space_of(chosen.policy, weights=False), chosen, None, "total_flow_time")

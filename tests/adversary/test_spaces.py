@@ -24,7 +24,7 @@ USUAL = {
     "a-srpt:predictor=noisy/error=2": "predicted-jobs",
     "sjf-bsbf": "sharing",
     "ada-srsf": "transfers",
-    "hadar": "typed",
+    "makespan-rounds": "typed",
 }
 
 
@@ -83,7 +83,7 @@ def test_three_jobs_that_share_reach_no_less_than_the_optimum() -> None:
 
 @pytest.mark.compiled
 def test_jobs_on_types_reach_the_optimum_without_preemption() -> None:
-    space, rng = space_of(specify("hadar").policy, jobs=4), random.Random(1)
+    space, rng = space_of(specify("makespan-rounds").policy, jobs=4), random.Random(1)
     for _ in range(2):
         candidate = space.drawn(rng)
         instance = space.instance(candidate)

@@ -39,10 +39,10 @@ def seconds(source: str, policy: str, cache: Path) -> float:
         ("cluster-week", "fifo"),
         ("cluster-week", "a-srpt"),
         ("all-four", "a-srpt"),
-        ("all-four", "hadar"),
+        ("all-four", "makespan-rounds"),
         ("all-four", "gavel"),
         ("sharing-cluster", "sjf-bsbf"),
-        ("cluster-week", "hadar-commit"),
+        ("cluster-week", "hadar"),
     ],
 )
 def test_compiling_a_first_run(benchmark: Any, source: str, policy: str, tmp_path: Path) -> None:

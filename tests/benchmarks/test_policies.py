@@ -21,8 +21,9 @@ from optsched.models.gavel_allocation import AllocationProblem
 from optsched.models.gavel_max_min import build
 from optsched.policies.a_srpt import VirtualMachine
 from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar_auction import Auction, Bidders
+from optsched.policies.hadar_auction import Auction
 from optsched.policies.placements.heavy_edge import heavy_edge
+from optsched.policies.round_grants import Bidders
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile, Stage
@@ -178,10 +179,9 @@ def gavel_lp(bidders: Bidders, capacity: np.ndarray) -> float:
 
 @pytest.mark.bench
 @pytest.mark.parametrize("nodes", [15, 250])
-@pytest.mark.parametrize("queue", ["greedy", "window=8", "by machine"])
-def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, queue: str, nodes: int) -> None:
+def test_a_round_of_hadar_and_gavels_lp(benchmark: Any, nodes: int) -> None:
     bidders, pools = state(nodes)
-    auction = Auction(360.0, width=8 if queue == "window=8" else 1, by_machine=queue == "by machine")
+    auction = Auction(360.0)
     auction.grants(bidders, pools)  # compiles
     grants = benchmark.pedantic(auction.grants, (bidders, pools), rounds=5)
     assert sum(count for grant in grants for _, count in grant.on) > 0.9 * pools.size.sum()
@@ -225,7 +225,7 @@ def trace(jobs: int) -> Instance:
 
 @pytest.mark.bench
 @pytest.mark.parametrize(
-    ("policy", "jobs"), [("hadar", 2000), ("gavel:policy=max_min_fairness_perf", 2000), ("hadar-e", 500)]
+    ("policy", "jobs"), [("makespan-rounds", 2000), ("gavel:policy=max_min_fairness_perf", 2000), ("hadar-e", 500)]
 )
 def test_a_trace_on_a_thousand_gpus_of_three_types(benchmark: Any, policy: str, jobs: int) -> None:
     instance = trace(jobs)

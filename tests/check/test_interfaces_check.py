@@ -47,7 +47,9 @@ def rules(schedule: Schedule) -> set[str]:
 
 
 @FEW_OR_ALL
-@pytest.mark.parametrize("policy", [*POLICIES, "srtf:restart=2+first-fit", "a-srpt:overtake=0", "hadar:round=3"])
+@pytest.mark.parametrize(
+    "policy", [*POLICIES, "srtf:restart=2+first-fit", "a-srpt:overtake=0", "makespan-rounds:round=3"]
+)
 def test_runs_of_the_engine_are_accepted(policy: str, seeds: range) -> None:
     for seed in seeds:
         assert rules(run(policy, seed)) == set()

@@ -127,7 +127,13 @@ def test_who_resumes_beside_a_partner_pays_too(restart: float | None, ends: tupl
 RECIPES = {"rigid": 16, "ddl-small": 10, "hetero-small": 10, "hadar-mix": 5, "all-four": 12, "sharing-small": 8}
 POLICIES = (
     *("srtf", "srtf-gpu", "preemptive-wspt", "setf:quantum=4", "tiresias:threshold=4", "gavel:round=4"),
-    *("immediate-dispatch", "hadar:round=4", "hadar-commit:round=8", "goodput:round=7,restart=2", "unified:restart=1"),
+    *(
+        "immediate-dispatch",
+        "makespan-rounds:round=4",
+        "hadar:round=8",
+        "goodput:round=7,restart=2",
+        "unified:restart=1",
+    ),
     *("unified:fork=true,restart=1", "hadar-e:round=8,overhead=1", "hadar-e:round=8,overhead=1,rule=lp"),
 )
 

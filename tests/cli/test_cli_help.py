@@ -97,8 +97,8 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "parameter", "default", "legal"),
     [
-        ("policies", "hadar", "restart", "10.0", "a finite number of seconds >= 0"),
-        ("policies", "hadar", "fill", "true", "true or false"),
+        ("policies", "makespan-rounds", "restart", "10.0", "a finite number of seconds >= 0"),
+        ("policies", "makespan-rounds", "fill", "true", "true or false"),
         ("policies", "srtf", "restart", "0.0", "a finite number of seconds >= 0"),  # judged when it runs
         ("policies", "adadual", "theta", "0.0", "a number > 0, or 0 for b / (2 (b + eta))"),
         ("families", "blocked-transfers", "eta", "0.2745", "a finite number >= 0"),

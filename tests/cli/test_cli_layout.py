@@ -73,7 +73,7 @@ def test_run_fits_and_loses_no_number(screen: Any, million: str, columns: int) -
         ["ratio", "wide-gangs", "-p", "wspt", "-p", "srtf"],
         ["list", "policies"],
         ["list", "guarantees"],
-        ["list", "guarantees", "hadar-commit"],
+        ["list", "guarantees", "hadar"],
         ["list", "recipes"],
         ["list", "policies", "gavel"],
         ["list", "recipes", "philly-like"],

@@ -111,16 +111,16 @@ def test_parameters_that_are_times_are_read_so_in_texts_and_tables_of_policies()
     policy: Any = specify("Tiresias:threshold=1h,round=6min,restart=1e1").policy
     assert "threshold=1h" in specify("Tiresias:threshold=1h").text
     assert policy == specify("tiresias:threshold=3600,round=360,restart=10").policy
-    assert specify("hadar:round=2m").policy == specify("hadar:round=120").policy
+    assert specify("makespan-rounds:round=2m").policy == specify("makespan-rounds:round=120").policy
 
 
 def test_a_duration_in_the_table_of_a_sweep(here: Path) -> None:
-    grid = 'policies = ["setf:quantum=1min"]\n[[policy]]\nname = "hadar"\nround = ["30s", 60]\n'
+    grid = 'policies = ["setf:quantum=1min"]\n[[policy]]\nname = "makespan-rounds"\nround = ["30s", 60]\n'
     (here / "grid.toml").write_text(f'{grid}[[instances]]\nsource = "rigid-06-1"\n')
     found = [cell.policy for cell in Grid.read(here / "grid.toml").cells]
-    assert found == ["setf:quantum=1min", "hadar:round=30s", "hadar:round=60"]
+    assert found == ["setf:quantum=1min", "makespan-rounds:round=30s", "makespan-rounds:round=60"]
     (here / "grid.toml").write_text(f'{grid.replace("30s", "30q")}[[instances]]\nsource = "rigid-06-1"\n')
-    with pytest.raises(InputError, match="hadar: round = '30q': not a time"):
+    with pytest.raises(InputError, match="makespan-rounds: round = '30q': not a time"):
         Grid.read(here / "grid.toml")
 
 

@@ -1,8 +1,9 @@
-"""What every run and every bound gave before the engines were made one: what is run, and the digest of what came out.
+"""The frozen schedules and bounds: what is run, the digest of a schedule, and what is said of it in words.
 
-`digests.json` was made by ``python -m frozen.freeze`` before anything moved, and is made again only by a commit that says
-why a schedule changed. A run's digest is of its segments (job, GPUs, start, end, work) in order of time, bit for bit, and of
-its task log; of a bound it is the exact value, with the kind in clear. A combination that is refused has `REFUSED`.
+`digests.json` is made by ``python -m frozen.freeze``, and is made again only by a commit that says why a schedule changed.
+It says of each instance what it is, and of each run the policy, the makespan, the total flow time, and a digest for every
+placement. A digest is of the segments (start, job, end, work, GPUs) in order of time, bit for bit, and of the task log. Of
+a bound the file has the kind and the value. A combination that is refused has `REFUSED`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from optsched.speeds.duration import seconds_alone
 
 SIZE = 8  # hexadecimal digits of a digest: among some 30,000 runs a change escapes with probability 1e-5
 REFUSED = "-" * SIZE
+FIGURES = ("makespan", "total_flow_time")
 SEEDS = 2
 # sizes of recipes that keep every run below a second or so; the others are asked for as they come
 SMALL = {
@@ -52,8 +54,8 @@ VARIANTS = (
     "fifo:skip=true",
     "gavel:policy=finish_time_fairness_perf,round=4",
     "gavel:policy=max_min_fairness_perf",
-    "hadar:round=4,restart=1",
-    "hadar-commit:round=4",
+    "makespan-rounds:round=4,restart=1",
+    "hadar:round=4",
     "hadar-e:copies=1,round=16,overhead=0",
     "srtf:restart=3",
     "srtf-gpu:restart=1",
@@ -99,11 +101,29 @@ def placements() -> list[str]:
     return ["", *(f"+{name}" for name in PLACEMENTS.names())]
 
 
+def description(name: str) -> str:
+    """What a frozen instance is: where it comes from, its seed, its jobs and its cluster."""
+    instance = frozen_instance(name)
+    if "#" in name:
+        recipe, seed = name.split("#")
+        values = "".join(f", {key}={value}" for key, value in SMALL.get(recipe, {}).items())
+        source = f"recipe {recipe}, seed {seed}{values}"
+    elif "@" in name:
+        kind, seed = name.split("@")
+        source = f"example {kind} of tests/invariance/examples.py, seed {seed}"
+    else:
+        source = "shipped in instances/"
+    return f"{source}: {instance.n} jobs on {instance.cluster.spec}"
+
+
 def digest_of_run(instance: Instance, specification: str) -> str:
     try:
-        schedule = simulate(instance, specification).schedule
+        return digest_of(simulate(instance, specification).schedule)
     except OptschedError:
         return REFUSED
+
+
+def digest_of(schedule: Any) -> str:
     rows: list[Any] = sorted((s.start, s.job, s.end, s.work, s.gpus) for s in schedule.segments())
     log = getattr(schedule, "tasks", None)
     if log is not None:
@@ -115,10 +135,30 @@ def digest_of_run(instance: Instance, specification: str) -> str:
 def digests_of_runs(name: str, policy: str) -> str:
     """One word a placement, without those refused at the end; ``""`` where none of them runs."""
     instance = frozen_instance(name)
-    found = [digest_of_run(instance, policy + placement) for placement in placements()]
-    while found and found[-1] == REFUSED:
-        found.pop()
-    return " ".join(found)
+    digests = [digest_of_run(instance, policy + placement) for placement in placements()]
+    while digests and digests[-1] == REFUSED:
+        digests.pop()
+    return " ".join(digests)
+
+
+def figures_of_run(name: str, policy: str) -> str:
+    """The figures of a run with the placement of the policy; ``""`` where that is refused, or jobs do not finish."""
+    try:
+        run = simulate(frozen_instance(name), policy)
+    except OptschedError:
+        return ""
+    return "" if run.unfinished else ", ".join(f"{goal} {run.value(goal):.9g}" for goal in FIGURES)
+
+
+def line(figures: str, digests: str) -> str:
+    """A run in the file: figures, a colon, digests."""
+    return f"{figures}: {digests}" if figures else digests
+
+
+def parts(text: str) -> tuple[str, str]:
+    """(figures, digests) of a `line`."""
+    figures, _, digests = text.rpartition(": ")
+    return figures, digests
 
 
 def bounds_of(name: str, known: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[str, str]]:

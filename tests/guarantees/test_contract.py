@@ -87,7 +87,9 @@ def test_a_name_alone_proves_nothing() -> None:
 
 
 ONE_MACHINE = [
-    name for name in whole_job_policies() if name not in ("gavel", "hadar", "hadar-commit", "hadar-e", "yarn-cs")
+    name
+    for name in whole_job_policies()
+    if name not in ("auction-rounds", "gavel", "makespan-rounds", "hadar", "hadar-e", "yarn-cs")
 ]
 PREEMPTIVE = ("srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "immediate-dispatch")
 SIZE = {"online-completion": 12, "online-flow": 12, "unknown-lengths": 5}

@@ -35,7 +35,7 @@ WHOLE = [
     "srtf-gpu",
 ]
 WHOLE += ["preemptive-wspt", "setf:quantum=1", "alpha-points", "random-alpha-points"]
-TYPED = ["restricted-greedy", "lenstra-shmoys-tardos", "immediate-dispatch", "hadar-commit:round=1"]
+TYPED = ["restricted-greedy", "lenstra-shmoys-tardos", "immediate-dispatch", "hadar:round=1"]
 SHARED, SENT = ["sjf-bsbf", "sjf-ffs", "sjf", "fifo"], ["adadual", "ada-srsf", "k-way", "srsf:k=1", "srsf:k=2"]
 
 

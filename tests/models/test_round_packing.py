@@ -131,11 +131,11 @@ def test_gangs_that_are_faster_apart_still_keep_the_rules(problem: RoundProblem)
     require_the_rules(found)
 
 
-def test_between_what_hadar_commit_buys_and_what_its_prices_prove() -> None:
+def test_between_what_hadar_buys_and_what_its_prices_prove() -> None:
     # one LP by three roads: plans bought online are a solution, final prices online are prices, and columns close the gap
     short = {"gap": 400, "duration": "log-uniform:low=600,high=8000", "gpus": "constant:value=1"}
     instance = osd.generate("gavel-continuous", seed=5, jobs=20, cluster="4x1:V100+4x1:K80", **short)
-    online = osd.guarantees.dual_solution(osd.simulate(instance, "hadar-commit"))
+    online = osd.guarantees.dual_solution(osd.simulate(instance, "hadar"))
     found = osd.solve_program(instance, "hadar-primal:round=360")
     assert found.opposite is not None
     assert online.primal <= found.opposite.value * (1 + 1e-9)

@@ -96,7 +96,7 @@ def drawn(width: Any) -> dict[str, Any]:
         "ratios": plot.ratios(osd.evaluate("rigid-12-1", ["fifo", "fifo:skip=true"]).to_json(), width=width),
         "robustness": plot.robustness(curves.to_json(), width=width),
         "convergence": plot.convergence(osd.solve("rigid-12-1"), width=width),
-        "prices": plot.prices(osd.simulate(small, "hadar-commit:round=4"), width=width),
+        "prices": plot.prices(osd.simulate(small, "hadar:round=4"), width=width),
     }
 
 

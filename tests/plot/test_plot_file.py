@@ -231,7 +231,7 @@ def test_what_is_not_closed_names_both_ends_and_nothing_is_refused() -> None:
 
 def test_prices_of_a_run_and_of_the_program_share_time_and_colours() -> None:
     small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
-    run = osd.simulate(small, "hadar-commit:round=4")
+    run = osd.simulate(small, "hadar:round=4")
     best = osd.solve_program(small, "hadar-primal:rounds=6,round=4")
     price, sold, program = osd.plot.prices(run, best).axes
     values, edges, _ = price.patches[0].get_data()

@@ -27,7 +27,7 @@ POLICIES = [
     "srtf",
     "tiresias",
     "a-srpt",
-    "hadar",
+    "makespan-rounds",
     "hadar-e",
     "sjf-ffs",
     "sjf-bsbf",

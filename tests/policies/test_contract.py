@@ -32,10 +32,11 @@ from policies.levels import sharing_policies, whole_job_policies
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
 TELLING = {
     "a-srpt": ":overtake=2,beta=0.5",
+    "auction-rounds": ":round=4,restart=1",
     "fifo": ":skip=true",
     "gavel": ":policy=finish_time_fairness_perf,round=4",
-    "hadar": ":round=4,restart=1",
-    "hadar-commit": ":round=4",
+    "makespan-rounds": ":round=4,restart=1",
+    "hadar": ":round=4",
     "hadar-e": ":copies=1,round=16,overhead=0",
     "immediate-dispatch": ":restart=1",
     "k-way": ":by_size=true",
@@ -144,7 +145,7 @@ def test_the_default_tests_know_every_policy_and_every_placement() -> None:
 def test_policies_that_may_stop_jobs_do_so_somewhere() -> None:
     """The instances are crowded enough for that: what is said of preemption above is said of something."""
     found = (spec for spec in DEFAULT_PAIRS if sum(made.preemptions for made in subject(spec).base))
-    preemptive = {"srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "hadar", "hadar-commit", "gavel"}
+    preemptive = {"srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "makespan-rounds", "hadar", "gavel"}
     assert {spec.partition(":")[0].partition("+")[0] for spec in found} >= preemptive | {"immediate-dispatch"}
 
 

@@ -50,12 +50,11 @@ def test_a_fraction_that_is_above_the_true_ratio(low: float, range_: float, c: i
 
 def test_prices_rise_from_low_to_high_and_no_further() -> None:
     capacity, widest = np.array([6]), np.array([2])
-    safe, naive = PriceFunction(1.0, 100.0, capacity, widest), PriceFunction(1.0, 100.0, capacity, widest, safe=False)
+    price = PriceFunction(1.0, 100.0, capacity, widest)
     sold = np.arange(7)[:, None]
-    assert safe(sold)[:, 0].tolist() == pytest.approx([100 ** min(1, z / 5) for z in range(7)])
-    assert naive(sold)[:, 0].tolist() == pytest.approx([100 ** (z / 6) for z in range(7)])
-    assert safe(sold).max() <= 100.0
-    assert safe(np.array([5])) == 100.0  # one device left, two may be asked for: beyond reach
+    assert price(sold)[:, 0].tolist() == pytest.approx([100 ** min(1, z / 5) for z in range(7)])
+    assert price(sold).max() <= 100.0
+    assert price(np.array([5])) == 100.0  # one device left, two may be asked for: beyond reach
 
 
 @pytest.mark.parametrize(

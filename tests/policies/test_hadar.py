@@ -1,378 +1,292 @@
-"""Hadar round by round: who gets which GPUs, what a change costs, and that windows find the best of a window."""
+"""Hadar: the best plan is exactly the best, and what is bought is carried out."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from examples import few
+from simulation.instances import MIXED, random_instance
 
-from optsched.bounds import bound
 from optsched.check.referee import check_schedule
-from optsched.errors import OptschedError
-from optsched.policies.gavel_allocations.share_program import ShareProgram
-from optsched.policies.gpu_pools import GpuPools
-from optsched.policies.hadar_auction import Auction, Bidders, Grant
+from optsched.errors import InputError
+from optsched.policies.exponential_prices import PriceFunction
+from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.run import Run
 
 
-def pools_of(*nodes: tuple[int, int]) -> GpuPools:
-    """Nodes as (GPUs, pool)."""
-    size, pool = (np.array(each, dtype=np.int64) for each in zip(*nodes, strict=True))
-    count = int(pool.max()) + 1
-    return GpuPools(pool, size, np.arange(count), np.array([int(np.argmax(pool == p)) for p in range(count)]))
+def gangs(request: Request, speed: float, price: np.ndarray, room: np.ndarray) -> float:
+    """The least price of a gang of that speed, over all sets of devices."""
+    devices = [h for h in range(price.size) for _ in range(int(room[h]))]
+    best = math.inf
+    for chosen in itertools.combinations(devices, request.gang):
+        used = sorted(set(chosen))
+        rate = request.alone[used[0]] if len(used) == 1 else min(request.shared[h] for h in used)
+        if rate >= speed and rate > 0:
+            best = min(best, sum(price[h] for h in chosen))
+    return best
 
 
-def bidders(rows: list[dict[str, Any]], pools: GpuPools) -> Bidders:
-    """Each row: gang, rate by pool, left; age, scale, span, restart and held where they matter."""
-    count = pools.type.size
-
-    def column(name: str, default: float) -> np.ndarray:
-        return np.array([float(row.get(name, default)) for row in rows])
-
-    rate = np.array([np.broadcast_to(np.asarray(row.get("rate", 1.0), dtype=float), count) for row in rows])
-    return Bidders(
-        gang=np.array([row.get("gang", 1) for row in rows], dtype=np.int64),
-        together=np.ascontiguousarray(rate),
-        spread=np.ascontiguousarray(rate),
-        left=column("left", 10.0),
-        age=column("age", 0.0),
-        scale=column("scale", 10.0),
-        span=column("span", 0.0),
-        restart=column("restart", 0.0),
-        held=[row.get("held", ()) for row in rows],
-    )
+def best_by_enumeration(reservations: Reservations, request: Request, first: int, horizon: int) -> float:
+    """The largest payoff over every plan of S_j within ``horizon`` rounds: every speed and every set of k rounds."""
+    assert reservations.price_of is not None
+    seconds, best = reservations.length - request.restart, 0.0
+    sold = np.vstack([reservations.sold, np.zeros((first + horizon, reservations.capacity.size), dtype=np.int64)])
+    prices = reservations.price_of(sold)
+    for x in {float(v) for v in (*request.alone, *request.shared) if v > 0}:
+        k = max(1, math.ceil(request.work / (x * seconds) - 1e-9))
+        rest = request.restart + request.work / x - (k - 1) * seconds
+        cost = [gangs(request, x, prices[first + i], reservations.capacity) for i in range(horizon)]
+        for rounds in itertools.combinations(range(horizon), k):
+            age = request.age + rounds[-1] * reservations.length + rest
+            worth = request.scale * max(0.0, 1 - age / request.span) if request.span > 0 else request.scale / age
+            best = max(best, worth - sum(cost[i] for i in rounds))
+    return best
 
 
-def legal(grants: list[Grant], b: Bidders, pools: GpuPools) -> None:
-    used = np.zeros_like(pools.size)
-    assert len({grant.job for grant in grants}) == len(grants)
-    for grant in grants:
-        assert sum(count for _, count in grant.on) == b.gang[grant.job]  # a whole gang or nothing
-        for node, count in grant.on:
-            used[node] += count
-            assert b.together[grant.job, pools.pool[node]] > 0
-    assert (used <= pools.size).all()
+def random_reservations(rng: np.random.Generator) -> Reservations:
+    capacity = rng.integers(1, 4, int(rng.integers(1, 4))).astype(np.int64)
+    reservations = Reservations(capacity, float(rng.choice([1.0, 4.0])))
+    widest = np.array([int(rng.integers(1, c + 1)) for c in capacity])
+    low = float(rng.choice([0.001, 0.05, 0.3]))
+    reservations.price_of = PriceFunction(low, low * float(np.exp(rng.random() * 6)), capacity, widest)
+    reservations.used = int(rng.integers(0, 6))
+    reservations.sold[: reservations.used] = rng.integers(0, capacity + 1, (reservations.used, capacity.size))
+    return reservations
 
 
-def random_round(rng: np.random.Generator) -> tuple[Bidders, GpuPools]:
-    pools = pools_of(*[(int(rng.integers(1, 5)), p) for p in range(2) for _ in range(int(rng.integers(1, 4)))])
-    rows = []
-    free = pools.size.copy()
-    for _ in range(int(rng.integers(1, 9))):
-        gang, held = int(rng.choice([1, 1, 2, 3, 4])), ()
-        node = int(rng.integers(pools.size.size))
-        if rng.random() < 0.4 and free[node] >= gang:
-            held, free[node] = ((node, gang),), free[node] - gang
-        rate = rng.random(2) * 5 + 0.1
-        rate[rng.integers(2)] *= 0.0 if rng.random() < 0.3 and not held else 1.0
-        rows.append(
-            {"gang": gang, "rate": rate, "left": rng.random() * 60 + 1, "age": rng.random() * 30, "scale": rng.random() * 50,
-             "span": float(rng.choice([0, 0, 80])), "restart": float(rng.choice([0, 2])), "held": held}
-        )  # fmt: skip
-    return bidders(rows, pools), pools
+def random_request(rng: np.random.Generator, resources: int) -> Request:
+    alone = np.round(rng.random(resources) * 4, 1) * (rng.random(resources) < 0.85)
+    shared = alone.copy() if rng.random() < 0.4 else np.round(rng.random(resources) * 4, 1)
+    return Request(
+        gang=int(rng.integers(1, 4)), work=float(rng.random() * 8 + 0.05), age=float(rng.random() * 5),
+        alone=alone, shared=shared, scale=float(rng.random() * 20), span=float(rng.choice([0.0, 0.0, 30.0])),
+        restart=float(rng.choice([0.0, 0.25])),
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("safe", [True, False])
-@pytest.mark.parametrize("by_machine", [True, False])
-@pytest.mark.parametrize("width", [1, 3])
-def test_grants_are_legal_and_leave_no_gpu_that_somebody_could_use(width: int, by_machine: bool, safe: bool) -> None:
-    rng = np.random.default_rng([3, width, by_machine, safe])
-    for _ in range(60):
-        b, pools = random_round(rng)
-        grants = Auction(4.0, width=width, by_machine=by_machine, safe=safe).grants(b, pools)
-        legal(grants, b, pools)
-        free = pools.size.copy()
-        for grant in grants:
-            for node, count in grant.on:
-                free[node] -= count
-            if grant.kept:
-                assert grant.on == b.held[grant.job]
-        for j in set(range(b.gang.size)) - {grant.job for grant in grants}:
-            assert free[b.together[j, pools.pool] > 0].sum() < b.gang[j]
+def test_the_best_plan_is_the_best_of_all_plans() -> None:
+    rng = np.random.default_rng([31, True])
+    found = 0
+    for _ in range(250):
+        reservations = random_reservations(rng)
+        request, first = random_request(rng, reservations.capacity.size), int(rng.integers(0, 4))
+        speeds = request.speeds
+        seconds = reservations.length - request.restart
+        longest = max((math.ceil(request.work / (x * seconds) - 1e-9) for x in speeds), default=1)
+        if longest > 8 or not speeds:
+            continue
+        horizon = max(0, reservations.used - first) + longest + 1  # and one more: nothing is gained behind
+        expected = best_by_enumeration(reservations, request, first, min(horizon, 11)) if horizon <= 11 else None
+        if expected is None:
+            continue
+        plan = reservations.best(request, first)
+        assert (plan.payoff if plan else 0.0) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        if plan is not None:
+            found += 1
+            check_plan(reservations, request, plan, first)
+    assert found > 60
 
 
-def test_a_window_finds_the_best_of_all_ways_to_take_or_skip_its_jobs() -> None:
-    # Without prices (a scale far above them would be the same): a knapsack of payoffs, one pool, nobody may be apart.
-    rng = np.random.default_rng(9)
-    better = 0
-    for _ in range(60):
-        pools = pools_of((6, 0))
-        rows = [{"gang": int(rng.integers(1, 5)), "left": rng.random() * 40 + 1, "scale": rng.random() * 50 + 1}
-                for _ in range(6)]  # fmt: skip
-        b = bidders(rows, pools)
-        found = {width: Auction(5.0, width=width, safe=False, all_rounds=False, fill=False).grants(b, pools)
-                 for width in (1, 6)}  # fmt: skip
-        legal(found[6], b, pools)
-        better += paid(found[6], b, pools) > paid(found[1], b, pools) + 1e-12
-        best = max(
-            paid([Grant(j, ((0, int(b.gang[j])),), False) for j in order if j in chosen], b, pools)
-            for order in [served_order(b, pools)]
-            for size in range(7)
-            for chosen in itertools.combinations(range(6), size)
-            if sum(b.gang[j] for j in chosen) <= 6
-        )
-        assert paid(found[6], b, pools) == pytest.approx(best, rel=1e-12)
-    assert better > 5  # greedy is not the same
+def check_plan(reservations: Reservations, request: Request, plan: Any, first: int) -> None:
+    """It is what it says: rounds from ``first`` on, whole gangs of its speed, enough work, and its price."""
+    assert reservations.price_of is not None
+    assert plan.rounds[0] >= first
+    assert (np.diff(plan.rounds) > 0).all()
+    assert (plan.take.sum(axis=1) == request.gang).all()
+    assert (plan.take <= reservations.capacity).all()
+    done = plan.speed * (reservations.length - request.restart) * plan.rounds.size
+    assert done >= request.work * (1 - 1e-8)
+    cost = 0.0
+    for number, take in zip(plan.rounds.tolist(), plan.take, strict=True):
+        used = np.flatnonzero(take)
+        rate = request.alone[used[0]] if used.size == 1 else request.shared[used].min()
+        assert rate >= plan.speed
+        sold = reservations.sold[number] if number < reservations.used else np.zeros_like(reservations.capacity)
+        cost += float(reservations.price_of(sold) @ take)
+    assert plan.payoff == pytest.approx(plan.utility - cost, rel=1e-9, abs=1e-12)
+    assert plan.utility == pytest.approx(request.worth(plan.age))
+    begins = request.age + reservations.length * (plan.rounds[-1] - first)
+    assert begins < plan.age <= begins + reservations.length * (1 + 1e-8)
 
 
-def market_of(b: Bidders, pools: GpuPools) -> tuple[float, float]:
-    price_range = Auction(5.0, safe=False, all_rounds=False)._price_range(b, pools)
-    return float(price_range.low[0]), float(price_range.log_range[0])
-
-
-def worth(b: Bidders, j: int) -> float:
-    return float(b.scale[j] / (b.age[j] + np.ceil(b.left[j] / 5.0) * 5.0))
-
-
-def served_order(b: Bidders, pools: GpuPools) -> list[int]:
-    low, _ = market_of(b, pools)
-    return sorted(range(b.gang.size), key=lambda j: (-(worth(b, j) - low * b.gang[j]) / b.gang[j], b.gang[j], j))
-
-
-def paid(grants: list[Grant], b: Bidders, pools: GpuPools) -> float:
-    """Total payoff in the order given, with prices that rise as 6 devices are sold; a choice that loses is -inf."""
-    low, log_range = market_of(b, pools)
-    sold, value = 0, 0.0
-    for grant in grants:
-        gain = worth(b, grant.job) - float(b.gang[grant.job]) * low * float(np.exp(log_range * sold / 6))
-        if gain <= 0:
-            return -np.inf
-        value, sold = value + gain, sold + int(b.gang[grant.job])
-    return value
-
-
-def test_the_job_of_more_value_a_gpu_and_round_goes_first() -> None:
-    pools = pools_of((1, 0))
-    b = bidders([{"left": 100.0}, {"left": 20.0}], pools)  # the same utility, but one is done in 2 rounds, not 10
-    assert [g.job for g in Auction(10.0).grants(b, pools)] == [1]
-
-
-def test_a_job_stays_where_it_is_if_moving_gains_nothing() -> None:
-    pools = pools_of((2, 0), (2, 0))
-    held = {"gang": 2, "held": ((1, 2),), "restart": 1.0, "left": 100.0}
-    (grant,) = Auction(10.0).grants(bidders([held], pools), pools)
-    assert (grant.on, grant.kept) == (((1, 2),), True)
-    # and a newcomer does not take its GPUs while others are free
-    grants = Auction(10.0).grants(bidders([{"gang": 2, "left": 10.0}, held], pools), pools)
-    assert [(g.job, g.on, g.kept) for g in grants] == [(0, ((0, 2),), False), (1, ((1, 2),), True)]
+def test_raising_the_constants_raises_every_price_and_is_accounted_for() -> None:
+    capacity = np.array([6, 4])
+    reservations = Reservations(capacity, 1.0)
+    reservations.raise_to(0.01, 2.0, 1)
+    reservations.sold[:3] = [[1, 0], [3, 2], [0, 4]]
+    reservations.used = 3
+    before = reservations.prices
+    reservations.raise_to(5.0, 3.0, 2)  # a low that comes later changes nothing
+    after = reservations.prices
+    assert reservations.price_of is not None
+    assert (reservations.price_of.low, reservations.price_of.high) == (0.01, 3.0)
+    assert (after >= before).all()
+    assert reservations.jumps == pytest.approx(float(((after - before) * capacity).sum()))
+    reservations.raise_to(0.01, 1.0, 1)
+    assert np.array_equal(reservations.prices, after)
 
 
 # -- the policy -----------------------------------------------------------------------------------------------------------
 
+SPECS = [
+    "hadar",
+    "hadar:round=3",
+    "hadar:round=2,restart=0.5",
+    "hadar:round=3,fill=false",
+    "hadar:round=3,utility=slowdown,low=0.001,high=50",
+]
+
+
+def mixed_speeds(seed: int) -> Instance:
+    """Jobs at table speeds on three types, some faster apart than together, one node type with several nodes."""
+    rng = np.random.default_rng([seed, 3])
+    entries = {}
+    for model in "abc":
+        for gpu in ("V100", "P100", "K80"):
+            for gang in (1, 2, 3):
+                together, spread = (float(np.round(rng.random() * 6 + 0.2, 2)) for _ in range(2))
+                entries[model, gpu, gang] = Throughput(together, None if rng.random() < 0.3 else spread)
+    made = [
+        Job(f"j{k}", arrival=float(np.round(rng.random() * 60, 2)), gpus=int(rng.integers(1, 4)),
+            iterations=float(np.round(rng.random() * 80 + 1, 1)), profile="abc"[int(rng.integers(3))],
+            weight=float(rng.integers(0, 4)))
+        for k in range(25)
+    ]  # fmt: skip
+    return Instance(made, "2x2:V100+1x4:P100+3x1:K80", f"speeds-{seed}", throughputs=Throughputs(entries))
+
+
+def instances() -> list[Instance]:
+    return [random_instance(5, "2x4"), random_instance(6, MIXED, 20), mixed_speeds(1), mixed_speeds(2)]
+
+
+def promises(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    notes = run.notes
+    return np.asarray(notes["hadar_end"]), np.asarray(notes["hadar_sold"]), np.asarray(notes["hadar_capacity"])
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_promised_is_kept_and_every_job_finishes(spec: str) -> None:
+    planned = 0
+    for instance in instances():
+        run = simulate(instance, spec)
+        assert run.unfinished == []
+        assert check_schedule(instance, run.schedule) == []
+        end, sold, capacity = promises(run)
+        assert (run.schedule.completion <= end * (1 + 1e-8)).all()
+        assert (sold <= capacity).all()  # safe prices: without ever looking at what is left
+        planned += int(np.isfinite(end).sum())
+    assert planned > 30
+
+
+def test_a_rejected_job_runs_on_what_the_others_leave() -> None:
+    # Two jobs that need the whole node for one round each and are worth something only in the first: one is rejected.
+    made = [Job(name, gpus=2, duration=10.0, due=15.0) for name in ("a", "b")]
+    instance = Instance(made, "1x2")
+    run = simulate(instance, "hadar:round=10,utility=deadline")
+    assert np.asarray(run.notes["hadar_end"]).tolist() == [10.0, math.inf]
+    assert run.schedule.completion.tolist() == [10.0, 20.0]
+
+
+def test_whole_node_jobs_lose_what_comes_second_in_the_running_system_too() -> None:
+    made = [Job("cheap", gpus=2, duration=10.0, due=15.0), Job("dear", gpus=2, duration=10.0, due=15.0, weight=1000.0)]
+    run = simulate(Instance(made, "1x2"), "hadar:round=10,utility=deadline")
+    promised = np.asarray(run.notes["hadar_utility"])
+    assert promised.tolist() == pytest.approx([1 / 3, 0.0])  # the optimum is 1000 / 3
+
+
+def test_a_plan_waits_for_the_fast_gpus_if_the_slow_ones_are_not_worth_it() -> None:
+    table = Throughputs({("a", "V100", 1): Throughput(10.0), ("a", "K80", 1): Throughput(0.5)})
+    made = [Job(f"j{k}", iterations=1000.0, profile="a") for k in range(2)]
+    instance = Instance(made, "1x1:V100+1x1:K80", throughputs=table)
+    run = simulate(instance, "hadar:round=100,fill=false,low=0.0001,high=20")
+    assert run.schedule.completion.tolist() == [100.0, 200.0]  # 2000 s on the K80
+    assert {s.gpus[0][0] for s in run.schedule.segments()} == {0}
+
+
+def test_an_arrival_in_a_round_waits_for_the_next_one() -> None:
+    run = simulate(Instance([Job("a", duration=30.0), Job("b", arrival=10.0, duration=30.0)], "2x1"), "hadar")
+    assert run.schedule.completion.tolist() == [30.0, 390.0]
+
+
+# -- late clocks ----------------------------------------------------------------------------------------------------------
+
+UNIX = 1.6e9  # seconds: float64 tells times apart that are 2.4e-7 s from each other
+
+
 TABLE = Throughputs(
-    {("a", "V100", 1): Throughput(4.0), ("a", "K80", 1): Throughput(1.0), ("b", "V100", 1): Throughput(2.0),
-     ("b", "K80", 1): Throughput(1.8), ("a", "V100", 2): Throughput(8.0, 5.0), ("a", "K80", 2): Throughput(2.0)}
-)  # fmt: skip
-
-
-def jobs(*rows: tuple[str, float, float]) -> list[Job]:
-    return [Job(f"j{k}", arrival=r, iterations=n, profile=m) for k, (m, r, n) in enumerate(rows)]
-
-
-def checked(instance: Instance, spec: str) -> Run:
-    run = simulate(instance, spec)
-    assert run.unfinished == []
-    assert check_schedule(instance, run.schedule) == []
-    return run
-
-
-def test_the_job_that_gains_more_gets_the_fast_gpu() -> None:
-    instance = Instance(jobs(("a", 0, 4000.0), ("b", 0, 2000.0)), "1x1:V100+1x1:K80", throughputs=TABLE)
-    run = checked(instance, "hadar:round=100")
-    first = {s.job: s.gpus[0][0] for s in run.schedule.segments() if s.start == 0}
-    assert first == {0: 0, 1: 1}  # a is 4 times as fast on V100, b hardly
-
-
-def test_restarts_are_paid_when_the_gpus_change_and_only_then() -> None:
-    # One GPU; the long job is pushed aside once by the short one at 100 and comes back at 200 for the rest.
-    instance = Instance([Job("long", duration=250.0), Job("short", arrival=50.0, duration=100.0)], "1x1")
-    run = checked(instance, "hadar:round=100,restart=7,utility=jct")
-    assert run.schedule.completion.tolist() == [200 + 7 + 150, 200]
-    assert run.preemptions == 1
-    alone = checked(Instance([Job("long", duration=250.0)], "1x1"), "hadar:round=100,restart=7")
-    assert alone.schedule.completion.tolist() == [250.0]  # three rounds on the same GPU
-
-
-@pytest.mark.parametrize("utility", ["makespan", "fairness", "slowdown"])
-def test_free_gpus_go_to_who_waits_at_once_and_without_fill_when_a_round_ends(utility: str) -> None:
-    instance = Instance([Job("a", duration=30.0), Job("b", arrival=10.0, duration=5.0)], "2x1")
-    spec = f"hadar:round=100,utility={utility}"
-    assert checked(instance, spec).schedule.completion.tolist() == [30.0, 15.0]
-    run = checked(instance, f"{spec},fill=false")
-    assert run.schedule.completion.tolist() == [30.0, 35.0]  # nothing runs: the round is over
-    two = Instance([*instance.jobs, Job("c", duration=150.0)], "3x1")
-    assert checked(two, f"{spec},fill=false").schedule.completion.tolist() == [30.0, 105.0, 150.0]
-    later = Instance([Job("a", duration=30.0), Job("b", arrival=40.0, duration=5.0)], "2x1")
-    assert checked(later, spec).schedule.completion.tolist() == [30.0, 45.0]  # idle: a round begins
-
-
-@pytest.mark.parametrize("utility", ["throughput", "slowdown", "jct", "deadline", "fairness", "makespan"])
-@pytest.mark.parametrize("queue", ["greedy", "window", "dp"])
-def test_every_utility_and_queue_finishes_every_job(utility: str, queue: str) -> None:
-    rng = np.random.default_rng(8)
-    rows = [("ab"[int(rng.integers(2))], float(rng.random() * 300), float(rng.random() * 900 + 1)) for _ in range(20)]
-    instance = Instance(jobs(*rows), "2x2:V100+2x1:K80", throughputs=TABLE)
-    checked(instance, f"hadar:utility={utility},queue={queue},window=4,round=60")
-
-
-def test_for_the_makespan_the_critical_job_goes_first_and_then_the_shortest() -> None:
-    # Two GPUs, 500 s of work, so T = 300: the long job must never wait. By slowdown it would, for the two short ones.
-    made = [Job("mid", duration=200.0), Job("short", duration=100.0), Job("long", duration=300.0)]
-    instance = Instance(made, "2x1")
-    assert checked(instance, "hadar:round=20").schedule.completion.tolist() == [300.0, 100.0, 300.0]
-    assert checked(instance, "hadar:round=20,utility=slowdown").schedule.completion.max() == 400.0
-
-
-def test_for_the_makespan_nobody_is_critical_where_capacity_alone_decides_it() -> None:
-    # On one GPU no order changes the total time; and who is about to end keeps what it has.
-    one = Instance([Job("long", duration=1000.0), Job("short", duration=300.0)], "1x1")
-    assert checked(one, "hadar").schedule.completion.tolist() == [1300.0, 300.0]
-    wide = Instance([Job("all", gpus=4, duration=1e5), Job("half", gpus=2, duration=5e4)], "1x4")
-    assert checked(wide, "hadar").schedule.completion.tolist() == [150_000.0, 50_000.0]
-
-
-def test_for_the_makespan_a_job_that_gains_nothing_by_moving_stays() -> None:
-    # b is alone and starts on the V100; when a comes, the LP means that for a, but b would lose more than it gains.
-    made = jobs(("b", 0, 300.0), ("a", 10, 400.0))
-    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=1000")
-    assert run.preemptions == 0
-
-
-def test_for_the_makespan_jobs_wait_for_the_type_that_the_lp_means_for_them() -> None:
-    # V100s are for a, 4 times as fast there: 3 rounds of 100 s in turn. All b on K80, 3 rounds. LP: T = 300 s.
-    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
-    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=0,utility=makespan")
-    assert run.metrics["makespan"] == pytest.approx(300.0)
-    assert all((s.gpus[0][0] == 0) == (s.job < 3) for s in run.schedule.segments())
-
-
-def test_for_the_makespan_rounds_follow_the_lp_closely() -> None:
-    # One-GPU jobs at time 0: but for rounds and packing the fluid LP can be followed, and no schedule is below it.
-    rng, ratios, before = np.random.default_rng(12), [], []
-    for _ in few(range(3), 1):
-        rows = [("ab"[int(rng.integers(2))], 0.0, float(rng.random() * 9000 + 500)) for _ in range(24)]
-        instance = Instance(jobs(*rows), "3x1:V100+4x1:K80", throughputs=TABLE)
-        least = float(bound(instance, "makespan").value)
-        for found, spec in (
-            (ratios, "hadar:utility=makespan,round=20,restart=0"),
-            (before, "hadar:round=20,restart=0,utility=slowdown"),
-        ):
-            found.append(checked(instance, spec).metrics["makespan"] / least)
-    assert min(ratios) >= 1 - 1e-9
-    assert max(ratios) <= 1.03 < min(before)
-
-
-def test_for_the_makespan_a_gang_larger_than_each_type_takes_several_when_it_is_critical() -> None:
-    # At 2 steps/s it needs all 4 GPUs for 500 s; then four of the ten others at a time.
-    table = Throughputs({("a", "V100", 4): Throughput(8.0, 8.0), ("a", "K80", 4): Throughput(2.0, 2.0)})
-    small = [Job(f"s{k}", duration=20.0) for k in range(10)]
-    instance = Instance(
-        [*small, Job("wide", gpus=4, iterations=1000.0, profile="a")], "1x2:V100+1x2:K80", throughputs=table
-    )
-    run = checked(instance, "hadar:round=100,utility=makespan")
-    assert run.schedule.completion[10] == 500.0
-    assert run.metrics["makespan"] == 500.0 + 3 * 20.0
-
-
-def test_for_fairness_the_earliest_due_date_goes_first() -> None:
-    # T: 400, 2 * 100 and 3 * 200 s. At 100 a would come to 1, no worse than any: due in 300, b in 150, c in 560 s. At 200 a
-    # would come to 1.25: it is due in 300, c in 610 s. By slowdown c, the shorter, goes before a, which is older.
-    made = [Job("a", duration=400.0), Job("b", 50.0, duration=100.0), Job("c", 60.0, duration=200.0)]
-    instance = Instance(made, "1x1")
-    fair = checked(instance, "hadar:round=100,restart=0,utility=fairness")
-    assert fair.schedule.completion.tolist() == [500.0, 200.0, 700.0]
-    slowdown = checked(instance, "hadar:round=100,restart=0,utility=slowdown")
-    assert slowdown.schedule.completion.tolist() == [700.0, 200.0, 400.0]
-    heavy = Instance([replace(job, weight=k) for k, job in enumerate(made)], "1x1")  # weights count for nothing
-    weighted = checked(heavy, "hadar:round=100,restart=0,utility=fairness")
-    assert weighted.schedule.completion.tolist() == fair.schedule.completion.tolist()
-
-
-def test_for_fairness_a_stream_of_short_jobs_cannot_starve_a_long_one() -> None:
-    short = [Job(f"s{k}", 100.0 * k, duration=100.0) for k in range(1, 81)]
-    instance = Instance([Job("long", duration=1000.0), *short], "1x1")
-    fair, auction = (
-        checked(instance, f"hadar:round=100,restart=0,utility={utility}") for utility in ("fairness", "slowdown")
-    )
-    assert fair.schedule.completion[0] < 8000 < auction.schedule.completion[0]
-    assert fair.metrics["max_ftf"] < auction.metrics["max_ftf"]
-
-
-@pytest.mark.parametrize(
-    "policy", ["hadar:round=100,restart=0,utility=makespan", "gavel:policy=min_total_duration_perf"]
+    {("m", "V100", 1): Throughput(20.0), ("m", "K80", 1): Throughput(1.0), ("v", "V100", 1): Throughput(1.0)}
 )
-def test_a_program_that_loses_itself_on_its_last_basis_is_solved_from_none(
-    policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
-    instance = Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE)
-    untouched = checked(instance, policy)
-    solved, programs = ShareProgram.solved, list[ShareProgram]()
-
-    def fails_from_the_second_call_on(self: ShareProgram, *arguments: Any) -> Any:
-        if programs and self is programs[0]:
-            raise OptschedError("HiGHS: run ended with Unknown")
-        programs.append(self)
-        return solved(self, *arguments)
-
-    monkeypatch.setattr(ShareProgram, "solved", fails_from_the_second_call_on)
-    run = checked(instance, policy)
-    assert len({id(program) for program in programs}) == 2
-    assert run.metrics["makespan"] == untouched.metrics["makespan"]
 
 
-def test_where_the_solver_loses_the_second_program_the_shares_of_the_first_are_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    solve, reward, rewarded = ShareProgram.solve, ShareProgram.reward, list[ShareProgram]()
-
-    def notes(self: ShareProgram, *arguments: Any) -> None:
-        rewarded.append(self)
-        reward(self, *arguments)
-
-    def lost(self: ShareProgram, slots: Any) -> Any:
-        if rewarded and self is rewarded[-1]:
-            raise OptschedError("HiGHS: shares of time: unknown")
-        return solve(self, slots)
-
-    monkeypatch.setattr(ShareProgram, "reward", notes)
-    monkeypatch.setattr(ShareProgram, "solve", lost)
-    made = jobs(*[("a", 0, 400.0)] * 3, *[("b", 0, 180.0)] * 3)
-    run = checked(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), "hadar:round=100,restart=0")
-    assert run.metrics["makespan"] == pytest.approx(300.0)
-    assert len({id(program) for program in rewarded}) == len(rewarded) > 1  # each round begins anew
+def shifted(instance: Instance, by: float, scale: float = 1.0) -> Instance:
+    """The same, ``by`` seconds later; arrivals in units of 2^-6 s, so that the clock represents them exactly."""
+    made = [
+        replace(job, arrival=by + np.round(job.arrival * scale * 64) / 64, **{
+            field: getattr(job, field) * scale for field in ("duration", "iterations") if getattr(job, field) is not None
+        })
+        for job in instance.jobs
+    ]  # fmt: skip
+    return Instance(made, instance.cluster, instance.name, throughputs=instance.throughputs)
 
 
-def test_a_due_date_that_can_be_kept_goes_before_one_that_cannot() -> None:
-    made = [Job("lost", duration=500.0, due=300.0), Job("kept", duration=200.0, due=1000.0)]
-    run = checked(Instance(made, "1x1"), "hadar:utility=deadline,round=100")
-    assert run.schedule.completion.tolist() == [700.0, 200.0]
+def overtaken(length: float, excess: float, clock: float, first: float) -> Instance:
+    """x has ``excess`` units left when y is done at 3 ``length``: a moment on the GPU of y, not on its own; z waits."""
+    made = [
+        Job("first", arrival=first, iterations=1, profile="v"),
+        Job("y", arrival=clock, iterations=3 * length, profile="v"),
+        Job("x", arrival=clock, iterations=3 * length + excess, profile="m"),
+        Job("z", arrival=clock + 2.5 * length, iterations=length, profile="v"),
+    ]
+    return Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE)
 
 
-def test_a_job_that_ends_at_a_boundary_but_for_rounding_does_not_hold_its_gpu_for_another_round() -> None:
-    length = 0.1
-    made = [Job("first", duration=3 * length), Job("next", arrival=0.05, duration=5.0)]
-    run = checked(Instance(made, "1x1"), f"hadar:round={length},utility=jct")
-    assert run.schedule.completion[1] == pytest.approx(0.3 + 5.0, abs=1e-6)
+@pytest.mark.parametrize("length", [1.0, 10.0, 60.0])
+@pytest.mark.parametrize("clock", [0.0, 1e8, UNIX])
+def test_a_round_does_not_wait_for_a_job_that_would_end_soon_on_other_gpus(clock: float, length: float) -> None:
+    start = clock + 10 * length
+    run = simulate(overtaken(length, length / 4, start, clock), f"hadar:round={length}")
+    end, *_ = promises(run)
+    assert (run.schedule.completion <= end + 1e-5).all()
+    assert run.schedule.completion[2] - start == pytest.approx(3 * length + length / 80, abs=1e-5)
+    boundaries = (run.schedule.start - clock) / length
+    assert np.abs(boundaries - np.round(boundaries)).max() < 1e-5
 
 
-@pytest.mark.parametrize(("policy", "waits"), [("hadar", 0), ("hadar:fill=false", 99), ("hadar-commit", 99)])
-def test_no_round_is_held_while_nothing_can_become_better(policy: str, waits: float) -> None:
-    # 10^9 s are millions of rounds; each job runs as fast as it can, so only arrivals and completions matter.
-    made = [Job("long", duration=1e9), Job("late", arrival=5e8 + 1, duration=1e9)]
-    run = checked(Instance(made, "2x1"), f"{policy}{',' if ':' in policy else ':'}round=100")
-    assert run.schedule.completion.tolist() == [1e9, 5e8 + 1 + waits + 1e9]  # rounds still begin at multiples of 100
-    assert run.events < 20
+def test_an_arrival_within_a_round_of_a_second() -> None:
+    made = [Job("a", arrival=UNIX, duration=2), Job("b", arrival=UNIX + 0.25, duration=2)]
+    run = simulate(Instance(made, "1x1"), "hadar:round=1")
+    assert (run.schedule.completion - UNIX).tolist() == [2.0, 4.0]
 
 
-def test_fairness_where_the_last_job_ends_as_another_one_comes() -> None:
-    jobs = [Job("a", 0, 1, duration=5), Job("b", 5, 1, duration=5)]
-    run = simulate(Instance(jobs, "1x1"), "hadar:utility=fairness")
-    assert run.schedule.completion.tolist() == [5, 10]
+@pytest.mark.parametrize("clock", [0.0, UNIX])
+def test_a_boundary_that_is_put_off_until_the_cluster_is_idle_is_forgotten(clock: float) -> None:
+    length = 1024.0
+    made = [
+        Job("y", arrival=clock, iterations=length, profile="v"),
+        Job("x", arrival=clock, iterations=length * (1 + 6e-10), profile="m"),  # ends a moment after the boundary
+        Job("z", arrival=clock + 10.5 * length, iterations=length, profile="v"),
+    ]
+    run = simulate(Instance(made, "1x1:V100+1x1:K80", throughputs=TABLE), f"hadar:round={length}")
+    assert run.schedule.completion[1] > clock + length
+    end, *_ = promises(run)
+    assert (end - clock).tolist() == pytest.approx([length, length, 12 * length], abs=1e-5)
+    assert run.schedule.completion[2] == clock + 12 * length
+
+
+def test_a_clock_too_coarse_for_its_rounds_ends_nevertheless() -> None:
+    made = [Job("a", arrival=2.0**44, duration=0.03), Job("b", arrival=2.0**44, duration=0.03)]
+    assert simulate(Instance(made, "1x1"), "hadar:round=0.001").unfinished == []  # an ulp is 0.004 s
+
+
+def test_more_rounds_than_can_be_kept_are_refused() -> None:
+    instance = Instance([Job("a", duration=1), Job("b", arrival=1.6e9, duration=1)], "1x1")
+    with pytest.raises(InputError, match="rounds are too many to plan"):
+        simulate(instance, "hadar:round=10")
+    assert simulate(instance, "hadar").unfinished == []

@@ -12,14 +12,14 @@ import pytest
 from optsched.policies.hadar_allocation import NONE, Lots, find_allocation
 
 
-def worth(case: dict[str, Any], rate: float, cost: float, spread: bool) -> float:
+def worth(case: dict[str, Any], rate: float, cost: float) -> float:
     """Payoff of an allocation, written apart from the compiled one."""
     rounds = (case["left"] / rate + case["restart"]) / case["length"]
     if case["whole"]:
         rounds = max(1, math.ceil(rounds - 1e-9))
     x = case["age"] + rounds * case["length"]
     value = case["scale"] * max(0.0, 1 - x / case["span"]) if case["span"] > 0 else case["scale"] / x
-    return value - cost * (rounds if case["all_rounds"] else 1) - (case["comm"] if spread else 0.0)
+    return value - cost * rounds
 
 
 def brute_force(case: dict[str, Any]) -> float | None:
@@ -31,7 +31,7 @@ def brute_force(case: dict[str, Any]) -> float | None:
         table = case["together"] if len(machines) == 1 else case["spread"]
         rate = min(table[case["pool"][h]] for h in machines)
         if rate > 0:
-            value = worth(case, rate, sum(case["price"][h] for h in chosen), len(machines) > 1)
+            value = worth(case, rate, sum(case["price"][h] for h in chosen))
             best = value if best is None else max(best, value)
     return best
 
@@ -55,18 +55,16 @@ def random_case(rng: np.random.Generator, *, by_pool: bool) -> dict[str, Any]:
         "pool_price": values,
         "left": float(rng.random() * 60 + 0.1),
         "restart": float(rng.choice([0.0, 3.0])),
-        "comm": float(rng.choice([0.0, 0.4])),
         "length": float(rng.choice([1.0, 4.0])),
         "age": float(rng.random() * 10),
         "scale": float(rng.random() * 60),
         "span": float(rng.choice([0.0, 40.0])),
-        "all_rounds": bool(rng.random() < 0.5),
         "whole": bool(rng.random() < 0.7),
     }
 
 
 def terms(case: dict[str, Any]) -> np.ndarray:
-    names = ("left", "age", "scale", "span", "restart", "comm", "length")
+    names = ("left", "age", "scale", "span", "restart", "length")
     return np.array([case[name] for name in names])
 
 
@@ -78,9 +76,7 @@ def found_in(case: dict[str, Any], lot: np.ndarray, pool: np.ndarray, price: np.
     lots = Lots(pool, *np.ascontiguousarray(counts.T), price, order)
     take, trial = np.zeros((2, pool.size), dtype=np.int64)
     rates = case["together"], case["spread"]
-    value, rate, several = find_allocation(
-        case["gang"], *rates, terms(case), lots, case["all_rounds"], case["whole"], take, trial
-    )
+    value, rate, several = find_allocation(case["gang"], *rates, terms(case), lots, case["whole"], take, trial)
     expected = brute_force(case)
     if expected is None:
         assert rate == NONE
@@ -90,7 +86,7 @@ def found_in(case: dict[str, Any], lot: np.ndarray, pool: np.ndarray, price: np.
         assert (take <= lots.free).all()
         # What it names is worth what it says.
         assert rate == min(rates[several][pool[q]] for q in np.flatnonzero(take))
-        assert worth(case, rate, float(take @ price), several) == pytest.approx(value, rel=1e-12, abs=1e-12)
+        assert worth(case, rate, float(take @ price)) == pytest.approx(value, rel=1e-12, abs=1e-12)
     return value, rate, several
 
 

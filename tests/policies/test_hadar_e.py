@@ -19,7 +19,8 @@ from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
 from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
-from optsched.policies.hadar_e import ForkPlan, HadarE, split
+from optsched.policies.fork_plan import ForkPlan
+from optsched.policies.hadar_e import HadarE, split
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job

@@ -31,9 +31,10 @@ from policies.levels import whole_job_policies
 
 USUAL = 2.0
 ROUNDS = {
+    "auction-rounds": "round=4",
     "gavel": "round=4",
-    "hadar": "round=4",
-    "hadar-commit": "round=8",
+    "makespan-rounds": "round=4",
+    "hadar": "round=8",
     "setf": "quantum=4",
     "tiresias": "threshold=4",
 }
@@ -83,7 +84,7 @@ def test_every_preemptive_policy_pays_what_the_job_says_and_else_its_own() -> No
                         resumed.setdefault(name, set()).add("usual" if math.isnan(own) else "own" if own else "free")
     expected = {"srtf", "srtf-gpu", "preemptive-wspt", "setf", "tiresias", "gavel", "immediate-dispatch"}
     assert {name for name, seen in resumed.items() if seen == {"own", "usual", "free"}} >= expected
-    assert {name for name, seen in resumed.items() if "own" in seen} >= {*expected, "hadar", "hadar-commit"}
+    assert {name for name, seen in resumed.items() if "own" in seen} >= {*expected, "makespan-rounds", "hadar"}
 
 
 @pytest.mark.parametrize(("own", "ends"), [(None, 108), (7, 112), (0, 105)])
@@ -130,10 +131,10 @@ def test_elastic_jobs_pay_their_own_and_the_overhead_is_theirs() -> None:
     assert rate == pytest.approx(gangs[first] / 8)  # r GPUs do r / 8 iterations a second once 5 s are over
 
 
-def test_hadar_weighs_the_restart_of_the_job_that_it_would_move() -> None:
+def test_an_auction_weighs_the_restart_of_the_job_that_it_would_move() -> None:
     def preempted(restart: float) -> int:
         jobs = [Job("long", duration=1000, restart=restart), Job("short", arrival=15, duration=30)]
-        run = simulate(Instance(jobs, "1x1"), "hadar:round=10,restart=1,utility=slowdown")
+        run = simulate(Instance(jobs, "1x1"), "auction-rounds:round=10,restart=1")
         assert run.unfinished == []
         return run.preemptions
 
@@ -154,7 +155,7 @@ def test_gavel_pauses_only_jobs_that_resume_for_nothing() -> None:
     assert ends(2) == pytest.approx(18)
 
 
-def test_hadar_commit_sets_the_jobs_own_aside_and_keeps_its_dual() -> None:
+def test_hadar_sets_the_jobs_own_aside_and_keeps_its_dual() -> None:
     rng = np.random.default_rng(5)
     says = [None, 1.0, 3.0, 9.0]  # one that no round of 8 s has room for
     jobs = [
@@ -163,13 +164,13 @@ def test_hadar_commit_sets_the_jobs_own_aside_and_keeps_its_dual() -> None:
         for k in range(16)
     ]  # fmt: skip
     instance = Instance(jobs, "4x1")
-    run = simulate(instance, "hadar-commit:round=8,restart=2")
+    run = simulate(instance, "hadar:round=8,restart=2")
     assert run.unfinished == []
     planned = np.asarray(run.notes["hadar_utility"]) > 0
     assert planned.sum() > 4
     assert not planned[3::4].any()
     assert not np.isfinite(np.asarray(run.notes["hadar_first"])[3::4]).any()
-    judged = judgements(specify("hadar-commit:round=8,restart=2"), run, OptimumBounds(instance, [run]))
+    judged = judgements(specify("hadar:round=8,restart=2"), run, OptimumBounds(instance, [run]))
     assert judged
     assert all(judgement.holds is not False for judgement in judged)
 

@@ -199,7 +199,7 @@ def test_nothing_follows_from_the_future(seed: int, spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "part", "rivals"),
     [
-        ("unified", 0.98, ["hadar:round=120", "goodput", "srtf-gpu+consolidated", "sjf-bsbf", "a-srpt"]),
+        ("unified", 0.98, ["makespan-rounds:round=120", "goodput", "srtf-gpu+consolidated", "sjf-bsbf", "a-srpt"]),
         (SPEC, 0.9, ["unified", "hadar-e"]),
     ],
 )

@@ -224,7 +224,7 @@ def test_a_cluster_of_many_nodes_is_refused(written: Any) -> None:
             Instance.load(path)
 
 
-@pytest.mark.parametrize("policy", ["hadar", "hadar-commit", "gavel"])
+@pytest.mark.parametrize("policy", ["makespan-rounds", "hadar", "gavel"])
 def test_jobs_of_too_many_rounds_are_refused(policy: str) -> None:
     instance = Instance([Job("a", duration=5), Job("long", duration=1e13), Job("b", duration=1e13)], "1x1")
     what = rf"{policy}: round = 360\S*: too short for job 'long' of 1e\+13 s \(expected: .* at most 1e\+06 rounds"

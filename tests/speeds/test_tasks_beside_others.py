@@ -65,7 +65,7 @@ def test_files_hold_them(tmp_path: Path) -> None:
     assert mixed.digest != both(1)[1].digest
 
 
-@pytest.mark.parametrize("policy", ["fifo:skip=true", "hadar", "sjf-bsbf", "goodput"])
+@pytest.mark.parametrize("policy", ["fifo:skip=true", "makespan-rounds", "sjf-bsbf", "goodput"])
 def test_all_five_kinds_of_speeds_run_together(policy: str) -> None:
     made = of_all_kinds()
     kinds = ("profiles", "throughputs", "scalings", "tasks", "duration")

@@ -282,7 +282,7 @@ def test_a_cell_that_is_named_twice_is_one() -> None:
         ({"policies": ["srtff"]}, "srtff"),
         ({"policies": []}, "policies"),
         ({"policy": [{"round": 3}]}, "policy"),
-        ({"policy": [{"name": "hadar", "round": [-1]}]}, "round"),
+        ({"policy": [{"name": "makespan-rounds", "round": [-1]}]}, "round"),
         ({"objectives": ["makespann"]}, "makespann"),
         ({"seeds": "1-x"}, "seeds"),
         ({"seeds": [1.5]}, "seeds"),

@@ -1,7 +1,7 @@
-"""What Hadar knows of the jobs that have arrived: rates by pool, utility, whether they ran. Arrays over all jobs.
+"""The jobs that have arrived, for policies on several GPU types: rates by pool, utility, what they run on.
 
-A utility falls with the completion of a job, one value each arrival. All are of one of two forms in the age x = f - a_j at
-its completion, which compiled code knows: ``scale / x``, or with a ``span`` > 0 ``scale * max(0, 1 - x / span)``.
+A utility falls with the completion of a job. Each is of one of two forms in the age x = f - a_j at the completion, which
+compiled code knows: ``scale / x``, or with a ``span`` > 0 ``scale * max(0, 1 - x / span)``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from optsched.errors import check_legal
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import SLACK
-from optsched.policies.hadar_auction import Bidders, Where
+from optsched.policies.round_grants import Bidders, Where
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import near_matches
 from optsched.simulation.policy import Decision, Start, Stop, View
@@ -23,15 +23,27 @@ from optsched.simulation.policy import Decision, Start, Stop, View
 # throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
 # least a round, which is what a job pays for: the same in a unit that is alike for all models. jct: w_j / x. deadline:
 # w_j max(0, 1 - x / D_j). fairness: w_j T_j / x, T_j the seconds alone on a share 1/n of the cluster; share: T_j / x.
-UTILITIES = ("throughput", "slowdown", "jct", "deadline", "fairness")
-SHARE = "share"  # where nobody bids
+AUCTIONED = ("slowdown", "throughput", "jct", "deadline")
+UTILITIES = (*AUCTIONED, "fairness")
+SHARE = "share"  # for due dates, not for an auction
 LOOSE = 10.0  # D_j of a job without a due date, in units of d_j: the loosest deadline of the public generator
-LEVELS = ("type", "machine")  # what has a price of its own
-EXPONENTS = ("safe", "naive")  # how it rises
 
 
 def require_one_of(policy: Any, **legal: tuple[str, ...]) -> None:
-    """`InputError` with near matches unless parameters of ``policy`` are among these."""
+    """Refuse parameters of a policy that are not among the legal words.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    **legal
+        Legal words by the name of the parameter.
+
+    Raises
+    ------
+    InputError
+        With near matches.
+    """
     for name, words in legal.items():
         value = getattr(policy, name)
         check_legal(value in words, f"{policy.name}: {name}", value, near_matches(value, list(words)))
@@ -44,12 +56,12 @@ ULPS = 4
 LONGEST = 0.25  # of a round
 
 
-class HadarJobs:
-    """``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
-    ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say.
+class ArrivedJobs:
+    """The jobs that have arrived, in arrays over all n jobs; entries of jobs that have not arrived are zero.
 
-    Entries of jobs that have not arrived are zero. ``utility``: one of `UTILITIES`, or `SHARE`; ``length`` of a round in
-    seconds.
+    ``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
+    ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say. ``utility`` is one of `UTILITIES`, or
+    `SHARE`; ``length`` is that of a round in seconds.
     """
 
     def __init__(self, view: View, pools: GpuPools, utility: str, length: float) -> None:
@@ -65,7 +77,15 @@ class HadarJobs:
         self._lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
 
     def meet(self, view: View, active: int) -> None:
-        """Write down the jobs that arrived now; ``active`` jobs share the cluster, they included."""
+        """Write down the jobs that arrived now.
+
+        Parameters
+        ----------
+        view
+            The present state.
+        active
+            Number of jobs that share the cluster, the new ones included.
+        """
         if not view.arrived:
             return
         left = view.left
@@ -91,8 +111,18 @@ class HadarJobs:
         return weight * {"throughput": work, "slowdown": max(alone, self._length), "jct": 1.0}[kind], 0.0
 
     def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
-        """These active jobs at a round that begins now; ``restart``: of those that do not say it themselves."""
-        own = self.restart[jobs]
+        """Return active jobs with what counts for a round that begins now.
+
+        Parameters
+        ----------
+        view
+            The present state.
+        jobs
+            Numbers of the jobs, i64[m].
+        restart
+            Seconds that it costs to resume a job that does not say so itself.
+        """
+        of_job = self.restart[jobs]
         return Bidders(
             gang=self.gang[jobs],
             together=self.together[jobs],
@@ -101,14 +131,26 @@ class HadarJobs:
             age=view.now - self.arrival[jobs],
             scale=self.scale[jobs],
             span=self.span[jobs],
-            restart=np.where(self.ran[jobs], np.where(np.isnan(own), restart, own), 0.0),
+            restart=np.where(self.ran[jobs], np.where(np.isnan(of_job), restart, of_job), 0.0),
             held=[self._held[j] for j in jobs.tolist()],
         )
 
     def moved(
         self, stopped: Iterable[int], started: Iterable[tuple[int, Where]], now: float, boundary: float
     ) -> list[Decision]:
-        """Some stop, then others start on what these held, in the round that was to begin at ``boundary`` <= now."""
+        """Return the decisions by which some jobs stop and then others start.
+
+        Parameters
+        ----------
+        stopped
+            Jobs that stop.
+        started
+            Jobs that start, each with its GPUs.
+        now
+            The present, in seconds.
+        boundary
+            When the round was to begin, at most ``now``.
+        """
         decisions: list[Decision] = []
         for job in stopped:
             self._held[job], self._rate[job] = (), 0.0
@@ -122,13 +164,26 @@ class HadarJobs:
         return decisions
 
     def runs(self, jobs: Ints) -> Bools:
-        """Does each of these active jobs run?"""
+        """Return which of these active jobs run, bool[m].
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[m].
+        """
         return self._rate[jobs] > 0
 
     def about_to_end(self, view: View, boundary: float) -> bool:
-        """Does a running job end so soon after ``boundary`` <= now that only rounding kept it from being over?
+        """Return true if a running job ends so soon after the boundary that only rounding kept it from being done.
 
-        A round that began now would go on holding its GPUs, or stop it; and the event of its completion is the next.
+        A round that began now would go on holding its GPUs, or stop it; and its completion is the next event.
+
+        Parameters
+        ----------
+        view
+            The present state.
+        boundary
+            When the round was to begin, in seconds, at most now.
         """
         now, length = view.now, self._length
         running = np.array(view.running, dtype=np.int64)
@@ -139,5 +194,11 @@ class HadarJobs:
         return bool((view.left_of(running) / self._rate[running] <= until).any())
 
     def at_best(self, jobs: Ints) -> bool:
-        """Do all of these run as fast as they ever can?"""
+        """Return true if all of these jobs run as fast as they ever can.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[m].
+        """
         return bool((self._rate[jobs] >= self.fastest[jobs]).all())
