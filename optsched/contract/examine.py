@@ -190,8 +190,8 @@ def _with_other_secrets(subject: Subject, made: Run, jobs: list[int]) -> Instanc
 
 
 def _prefix(made: Run, time: float) -> Rows:
-    # Jobs with their nodes and starts, and their ends if these came before. The GPUs of a node are named after the run; there
-    # knowledge plays no part.
+    # Jobs with their nodes and starts, and their ends if these came before. The GPUs of a node are named after the run;
+    # knowledge plays no part there.
     return sorted(
         (s.job, s.start, float(min(s.end, time)), sorted(node for node, _ in s.gpus))
         for s in made.schedule.segments()
