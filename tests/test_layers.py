@@ -109,8 +109,8 @@ def test_one_name_is_one_thing() -> None:
 
 
 def test_guarantees_run_and_solve_nothing() -> None:
-    """They state and judge; `optsched.evaluation` runs policies, solves and bounds."""
-    runs = ("policies.simulate.simulate", "simulation.engine", "solvers", "bounds.bound", "bounds.best_bound")
+    """They state and judge; `optsched.evaluation` runs policies and methods."""
+    runs = ("policies.simulate.simulate", "simulation.engine", "solvers.solve")
     wrong = [
         f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
         for path in (ROOT / "guarantees").glob("*.py")
