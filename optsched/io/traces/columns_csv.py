@@ -76,7 +76,7 @@ _LIKE_A_DATE_TIME = "(?i)" + "|".join((*_DATES, r"^\d{8}T\d{4}"))
 
 @dialect("csv", takes_columns=True)
 def read(request: TraceRequest) -> TraceRead:
-    """Any delimited file with a header row; map its columns with --columns arrival=...,gpus=...,duration=..."""
+    """Your own log: any separated file with a header; --columns arrival=...,gpus=...,duration=... names its columns."""
     rows = Rows(read_text_table(request.path, separator=None))
     columns = _columns(rows, request.columns)
     _require_numbers(rows, columns)
