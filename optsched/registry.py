@@ -58,15 +58,20 @@ def near_matches(word: str, names: list[str], *, kind: str = "name", meant: Mapp
         others = [name for name in names if name not in near]
         if not near:
             return f"{plural}: {', '.join(names)}"
-        return f"did you mean {' or '.join(near)}?" + (f" other {plural}: {', '.join(others)}" if others else "")
+        return f"did you mean {_either(near)}?" + (f" other {plural}: {', '.join(others)}" if others else "")
     if near:
-        return f"did you mean {' or '.join(near)}? (one of {len(names)} {plural})"
+        return f"did you mean {_either(near)}? (one of {len(names)} {plural})"
     alike = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
     rated = []
     for name in names:
         alike.set_seq1(name)
         rated.append((-alike.ratio(), name))
     return f"the nearest of {len(names)} {plural}: {', '.join(name for _, name in sorted(rated)[:LISTED])}"
+
+
+def _either(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def check_known(name: str, known: Collection[str], kind: str, message: str, **where: Any) -> None:

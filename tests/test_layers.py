@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
@@ -117,3 +118,22 @@ def test_one_name_is_one_thing() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined.setdefault(node.name, []).append(module(path))
     assert {name: where for name, where in defined.items() if len(where) > 1} == {}
+
+
+def test_guarantees_run_and_solve_nothing() -> None:
+    """They state and judge; `optsched.evaluation` runs policies and methods."""
+    runs = ("policies.simulate.simulate", "simulation.engine", "solvers.solve")
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {'.'.join(parts)}"
+        for path in (ROOT / "guarantees").glob("*.py")
+        for parts in within(path)
+        if f"{'.'.join(parts)}.".startswith(tuple(f"{name}." for name in runs))
+    ]
+    assert wrong == []
+
+
+def test_a_run_is_a_straight_fall_from_the_command_to_the_engine() -> None:
+    fall = ("cli.run_command", "evaluation.evaluate", "policies.simulate", "simulation.engine")
+    for above, below in pairwise(fall):
+        path = ROOT.joinpath(*above.split(".")).with_suffix(".py")
+        assert any(".".join(parts).startswith(f"{below}.") for parts in within(path)), (above, below)

@@ -44,11 +44,23 @@ def test_an_unknown_name_is_one_line_with_near_matches_first(asked: str, meant: 
     assert "\n" not in text
     assert f"there is no policy named {asked!r}" in text
     assert f"did you mean {meant}" in text
-    assert "policies: " in text
-    listed = text.partition("policies: ")[2].rstrip(")").split(", ")
-    assert len(listed) == 5
-    assert meant == listed[0]
+    listed = text.partition("did you mean ")[2].partition("?")[0].replace(" or ", ", ").split(", ")
+    assert 1 <= len(listed) == len(set(listed)) <= 3
     assert set(listed) <= set(POLICIES.names())
+    assert text.endswith(f"? (one of {len(POLICIES.names())} policies)")
+
+
+def test_without_a_near_match_the_nearest_names_are_listed_once() -> None:
+    with pytest.raises(InputError) as caught:
+        POLICIES.get("qqqqqq")
+    listed = str(caught.value).partition("policies: ")[2].rstrip(")").split(", ")
+    assert len(listed) == len(set(listed)) == 5
+    assert set(listed) <= set(POLICIES.names())
+
+
+def test_of_few_names_each_is_listed_once() -> None:
+    assert near_matches("gan", ["gang", "forking"], kind="class") == "did you mean gang? other classes: forking"
+    assert near_matches("zzz", ["gang", "forking"], kind="class") == "classes: gang, forking"
 
 
 @pytest.mark.parametrize("asked", ["fifo", "Fifo", "FIFO"])

@@ -103,7 +103,7 @@ def test_the_worst_and_the_mean_ratio_of_a_suite_are_upper_bounds(screen: Any, t
 def test_a_bound_in_a_table_is_a_bound(screen: Any, thirds: Path) -> None:
     proved = Fraction(screen(300, "bound", thirds, "--json").json["value"])
     ((_, in_bound, *_),) = cells(screen(300, "bound", thirds).out)
-    noted = re.search(r"no schedule is below ([\d,.]+\d)", screen(300, "run", thirds, "-p", "srtf").out)
+    noted = re.search(r"lower bound ([\d,.]+\d)", screen(300, "run", thirds, "-p", "srtf").out)
     for text in (in_bound, noted[1]):
         assert shown_number(text) <= proved < shown_number(text) * (1 + Fraction(1, 10**8))
 

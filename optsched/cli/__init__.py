@@ -47,7 +47,7 @@ Examples:
   optsched list policies
 
 \b
-Default policies: fifo, sjf, srtf (where jobs share GPUs or have tasks: run --help)
+Default policies: fifo, sjf, srtf (shared GPUs or tasks: optsched run --help)
 Names of policies, instances, recipes, dialects: optsched list
 """
 

@@ -116,7 +116,7 @@ def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None 
     if written is not None and place.is_dir():
         for source in sorted(sources()):
             if re.fullmatch(written.pattern, source.name, re.IGNORECASE) and source.parent.samefile(place):
-                message = f"the command would replace its own source, {source.name} in this folder"
+                message = f"would replace its own source, {source.name} in this folder"
                 raise InputError(message, file=place, legal="another folder")
     try:
         place.mkdir(exist_ok=True)

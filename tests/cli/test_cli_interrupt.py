@@ -140,7 +140,7 @@ def test_attack_tells_the_largest_ratio_and_writes_its_instance(tmp_path: Path) 
     terminal = Terminal("attack", "sjf", "--budget", "200", "--workers", "1", "-o", str(file), columns=200)
     terminal.wait_for(", ratio ")
     terminal.interrupt()
-    assert re.search(r"sjf: [\d.]+ times what another schedule reaches, on \d+ jobs?; not made small", terminal.text)
+    assert re.search(r"sjf: [\d.]+ times the value of another schedule, on \d+ jobs?; not shrunk", terminal.text)
     assert 1 <= osd.load(file).n <= 12
 
 

@@ -225,3 +225,13 @@ def test_html_shows_them_written_out(written: Callable[..., Path]) -> None:
     instance = load(written(document("\x1b[2J\u202e", "\x9b", "\x00")))
     for shown in (html_of("instance", instance), html_of("report", evaluate(instance, ["fifo"]))):
         assert not OBEYED.search(shown)
+
+
+def test_names_are_broken_tighter_where_that_saves_a_table() -> None:
+    sheet = Sheet(("policy", "knowledge", "one", "two"), texts=("knowledge",))
+    sheet.add("fifo+consolidated", "non-clairvoyant", "1,234,567", "7,654,321")
+    wide, narrow = ("\n".join(drawn(sheet, width)) for width in (64, 54))
+    assert "fifo+consolidated" in wide
+    assert wide.count("policy") == narrow.count("policy") == 1
+    assert "fifo+consolidated" not in narrow
+    assert "non-clairvoyant" not in narrow

@@ -112,7 +112,7 @@ def test_no_command_writes_over_what_it_reads(
     link.symlink_to(small)
     for source, target in ((small, small), (small, link), (link, small)):
         line = command(*(each.format(source) for each in asked), "-o", target).mistake
-        assert line.startswith(f"optsched: -o = '{target}': the command would replace its own source")
+        assert line.startswith(f"optsched: -o = '{target}': would replace its own source")
         assert small.read_bytes() == before
 
 
@@ -133,13 +133,11 @@ def test_a_sweep_writes_over_no_source_of_its_grid(
         grid.write_text(GRID.format(f"csv:{source}") + 'cluster = "1x2"\n')
         for target in (log, link):
             line = command("sweep", grid, "--workers", 1, "-o", target).mistake
-            assert line.startswith(f"optsched: -o = '{target}': the command would replace its own source")
+            assert line.startswith(f"optsched: -o = '{target}': would replace its own source")
             assert log.read_bytes() == before
             assert link.is_symlink()
     grid.write_text(GRID.format(small))
-    assert (
-        "the command would replace its own source" in command("sweep", grid, "--workers", 1, "--store", small).mistake
-    )
+    assert "would replace its own source" in command("sweep", grid, "--workers", 1, "--store", small).mistake
     assert small.read_text().startswith("{")
     failed = tmp_path / "grid.sqlite.failed"
     failed.mkdir()
@@ -154,7 +152,7 @@ def test_a_file_beside_a_trace_is_one_that_is_read(command: Any, written: Any, t
     trace = written("name,time,application,num_replicas,batch_size\nbert-0,259,bert,1,384\n", "w.csv")
     iterations = written("application,batch_size,iterations\nbert,384,600\n", "iterations.csv")
     line = command("bound", f"pollux:{trace}", "--cluster", "1x4", "-o", iterations).refusal.splitlines()[-1]
-    assert line.startswith(f"optsched: -o = '{iterations}': the command would replace its own source")
+    assert line.startswith(f"optsched: -o = '{iterations}': would replace its own source")
     assert iterations.read_text().startswith("application")
 
 
@@ -180,7 +178,7 @@ def test_a_run_replaces_no_source_in_its_folder(
         target.symlink_to(folder)
     line = command("run", source, "-p", "fifo", "-o", target, "--force").mistake
     assert line == (
-        f"optsched: {target}: the command would replace its own source, {name} in this folder (expected: another folder)\n"
+        f"optsched: {target}: would replace its own source, {name} in this folder (expected: another folder)\n"
     )
     assert [path.name for path in folder.iterdir()] == [name]
     assert (folder / name).read_bytes() == small.read_bytes()
@@ -200,7 +198,7 @@ def test_ratios_replace_no_instance_of_their_suite(command: Any, small: Path, tm
     worst.write_bytes(small.read_bytes())
     for source in (suite, worst):
         line = command("ratio", source, "-p", "sjf", "-o", suite).mistake
-        assert "the command would replace its own source, worst-fifo.json in this folder" in line
+        assert "would replace its own source, worst-fifo.json in this folder" in line
         assert [path.name for path in suite.iterdir()] == [worst.name]
 
 

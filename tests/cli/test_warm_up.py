@@ -47,7 +47,7 @@ def test_it_compiles_what_small_runs_would_interpret_and_says_how_far_it_is(
         "optsched: 1/2 the first",
         "optsched: 2/2 the second",
     ]
-    assert done.out.startswith("compiled what 2 steps use, in ")
+    assert done.out.startswith("compiled the code of 2 steps in ")
     assert all(function.signatures for function in two_steps)
 
 

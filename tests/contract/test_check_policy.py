@@ -64,7 +64,7 @@ def test_the_command_names_what_is_broken_and_where(command: Callable[..., Any],
     done = command("check-policy", BAD["order"], "-o", tmp_path)
     assert done.code == 1
     assert "BROKEN" in done.out
-    assert "order: with the same jobs in another order in the file it decides otherwise; see " in done.err
+    assert "order: with the same jobs in another order in the file it decides differently; see " in done.err
     assert len(list(tmp_path.glob("broken-order-*.json"))) == 2
     listed = command("check-policy", BAD["asks"], "-o", tmp_path, "--json").json
     verdicts = {each["name"]: each["verdict"] for each in listed["checks"]}
@@ -79,5 +79,5 @@ def test_what_a_policy_knows_is_said_of_its_form() -> None:
 
 def test_what_is_no_policy_is_one_line(command: Callable[..., Any]) -> None:
     assert "did you mean Good?" in command("check-policy", "contract.bad_policies:God").mistake
-    with pytest.raises(InputError, match="nothing is checked of policies that resize jobs"):
+    with pytest.raises(InputError, match="policies that resize jobs cannot be checked"):
         examine("goodput")

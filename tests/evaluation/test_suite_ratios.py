@@ -151,7 +151,7 @@ def test_the_worst_instance_of_every_policy_is_kept(
     assert json.loads(Path("kept/ratios.json").read_text()) == done.json
     for row in rows:
         kept = Path(f"kept/worst-{row['policy']}.json")
-        assert f"again: optsched ratio {kept} -p {row['policy']}" in done.err
+        assert f"to repeat: optsched ratio {kept} -p {row['policy']}" in done.err
         assert row["percentiles"]["p50"] <= row["percentiles"]["p90"] <= row["percentiles"]["p99"] == row["worst"]
         (again,) = ratios(str(kept), row["policy"]).policies
         assert again.worst == row["worst"]

@@ -150,11 +150,11 @@ def test_the_command_prints_one_document_or_a_screen_and_writes_every_table(
     assert json.loads(out)["experiments"] == document["experiments"]
     code, out, err = command("reproduce", "a-srpt", "--small", "--seeds", "1")
     assert (code, err.count("\n")) == (0, 2)
-    assert "70 runs, 70 to be done: some 7 s of CPU time" in err
+    assert "70 runs, 70 to do; about 7 s of CPU time" in err
     assert (out + err).count("\n") <= 25
     for text in ("a competitive ratio", "kept", "mean JCT, others"):
         assert text in out
-    file = Path(re.search(r"every table: (\S+)", err)[1])  # type: ignore[index]
+    file = Path(re.search(r"all tables: (\S+)", err)[1])  # type: ignore[index]
     out = file.read_text()
     file.unlink()
     for text in (

@@ -129,7 +129,7 @@ def test_a_folder_is_gone_on_from_and_holds_figures_and_claims(file: Path, tmp_p
     call = ("reproduce", str(file), "--small", "-o", str(out), "--workers", "1")
     assert json.loads(command(*call, "--dry-run", "--json")[1]) == {"cells": 6, "left": 6, "cpu_seconds": 3.0}
     code, text, err = command(*call)
-    assert (code, err.splitlines()[0]) == (0, "optsched: 6 runs, 6 to be done: some 3 s of CPU time")
+    assert (code, err.splitlines()[0]) == (0, "optsched: 6 runs, 6 to do; about 3 s of CPU time")
     pictures = ("load.png", "bars.png", "cdf.png", "time.png", "errors.png")
     for name in pictures:
         width, height = struct.unpack(">II", (out / name).read_bytes()[16:24])
@@ -147,13 +147,13 @@ def test_a_folder_is_gone_on_from_and_holds_figures_and_claims(file: Path, tmp_p
         assert f"{ratio:.3g}" in row["measured"]
     assert row["why"] in (out / "claims.md").read_text()
     assert "nobody is that bad" in " ".join((out / "tables.txt").read_text().split())
-    assert "every table: " + str(out / "tables.txt") in err
+    assert "all tables: " + str(out / "tables.txt") in err
     for part in ("FIFO is ten times worse", "10 x", "same direction, smaller"):
         assert part in text, part
     assert "nobody is that bad" not in text
     kept = read_record(out / "record.json", Study.read(file)).reproduction
     assert kept.claims == Study.read(file).so_far(out / "runs.sqlite", small=True).claims
-    assert "6 runs, 0 to be done" in command(*call, "--dry-run")[1]
+    assert "6 runs, 0 to do" in command(*call, "--dry-run")[1]
 
 
 def waited(policy: str, proven: OptimumBounds) -> dict[str, float]:

@@ -358,14 +358,14 @@ def test_table_files_and_failures(sweep: Callable[..., Any]) -> None:
         assert row[:5] == [str(jobs), "fifo", "non-clairvoyant", "2", "0"]
         assert f"{mean:g}" in out
     again = sweep("-o", "grid.parquet")  # nothing is run again
-    assert (again.code, again.err) == (1, "optsched: 4 of 8 cells failed; --retry runs them again\n")
+    assert (again.code, again.err) == (1, "optsched: 4 of 8 cells failed; run them again with --retry\n")
     assert pl.read_parquet("grid.parquet").select("policy", "makespan").equals(table.select("policy", "makespan"))
     cells = sweep("--json").json["cells"]
     assert [cell["makespan"] for cell in cells] == table["makespan"].to_list()
 
 
 def test_what_it_will_cost(sweep: Callable[..., Any]) -> None:
-    assert "8 cells, 6 to be run" in sweep("--dry-run").shown
+    assert "8 cells, 6 to run" in sweep("--dry-run").shown
     assert sweep("--dry-run", "--json").document["left"] == 6
 
 
