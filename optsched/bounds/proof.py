@@ -180,7 +180,23 @@ def proved_bound(
     strong: bool = False,
     verifier: Verifier = prove,
 ) -> Callable[[Find], Find]:
-    """Decorator that files what finds a proof as a bound, and the kind of its certificates, under one name."""
+    """Return a decorator that registers a finder of proofs as a bound, and the kind of its certificates, under one name.
+
+    Parameters
+    ----------
+    name
+        Name of the bound and of the kind.
+    objectives
+        Objectives that it bounds.
+    classes
+        Classes of schedules that it holds for.
+    statement
+        The bound in a few words.
+    strong
+        True if only ``--strong`` looks for it.
+    verifier
+        Verifier of its certificates.
+    """
 
     def add(find: Find) -> Find:
         @lower_bound(name, objectives=objectives, classes=classes, statement=statement, strong=strong)

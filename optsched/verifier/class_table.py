@@ -79,8 +79,9 @@ def alone_as(kind: str) -> Theorems:
     kind
         Kind of the certificates.
     """
-    every = {objective: {kind: alone} for objective in OBJECTIVES}
-    return every | {FAIR: {kind: fair_alone}}
+    every: Theorems = {objective: {kind: alone} for objective in OBJECTIVES}
+    every[FAIR] = {kind: fair_alone}
+    return every
 
 
 def on_machine(name: str, busy: Theorem | None = None) -> Theorems:

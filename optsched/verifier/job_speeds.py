@@ -32,12 +32,11 @@ class Speed(NamedTuple):
 
 
 class SpeedSource(Protocol):
-    """A program that vouches for an instance and gives what this verifier cannot read of it.
+    """A program that vouches for an instance and gives what this verifier cannot read of it."""
 
-    ``given``: the jobs whose speed it gives.
-    """
-
-    given: Collection[int]
+    @property
+    def given(self) -> Collection[int]:
+        """The jobs whose speed it gives."""
 
     def document(self) -> Data:
         """Return the instance as a file has it, without its jobs and without what is given otherwise."""

@@ -20,7 +20,7 @@ from .refusal import DUAL, UNJUDGED, WIDEST, need
 MOST_ROWS = 1000
 
 
-class PriceRow(NamedTuple):
+class RowOfPrices(NamedTuple):
     """A row of prices: ``width`` of every job, ``price`` of every cell; ``by_gpus`` if widths are gangs."""
 
     width: list[int]
@@ -72,16 +72,16 @@ def lp_dual(case: Case, data: Data) -> Proof:
     return value, data
 
 
-def _stated_rows(case: Case, data: Data) -> list[PriceRow]:
+def _stated_rows(case: Case, data: Data) -> list[RowOfPrices]:
     need(len(read_field(list, data, "rows", DUAL)) <= MOST_ROWS, f"more than {MOST_ROWS} rows of prices", DUAL)
-    rows = list[PriceRow]()
+    rows = list[RowOfPrices]()
     for row in data["rows"]:
         need(type(row) is dict, "a row of prices is no object", DUAL)
         price = read_field(list, row, "price", DUAL)
         width = case.gpus if row.get("width") == "gpus" else read_field(list, row, "width", DUAL)
         legal = len(width) == case.n and all(type(x) is int and 0 <= x < WIDEST for x in (*width, *price))
         need(legal, "widths and prices must be integers >= 0, and widths one for every job", DUAL)
-        rows.append(PriceRow(width, price, width == case.gpus))
+        rows.append(RowOfPrices(width, price, width == case.gpus))
     return rows
 
 
@@ -102,7 +102,7 @@ def stated_own(data: Data, jobs: int) -> list[tuple[int, list[int]]]:
     return [(first, price) for first, price in rows]
 
 
-def _require_few_steps(case: Case, rows: list[PriceRow], own: list[tuple[int, list[int]]], cells: int) -> None:
+def _require_few_steps(case: Case, rows: list[RowOfPrices], own: list[tuple[int, list[int]]], cells: int) -> None:
     steps = cells * (len(rows) + 2) + sum(not row.by_gpus for row in rows) * case.total
     longest = max((max([*row.width, *row.price], default=0).bit_length() for row in rows), default=0)
     longest = max([longest, *(max(price, default=0).bit_length() for _, price in own)])
@@ -118,7 +118,7 @@ def _require_integers(case: Case) -> None:
     need(whole and not case.preemptive, "only integers, without preemption, are rounded up")
 
 
-def _rates(case: Case, rows: list[PriceRow], own: list[tuple[int, list[int]]], cells: int) -> Iterator[list[int]]:
+def _rates(case: Case, rows: list[RowOfPrices], own: list[tuple[int, list[int]]], cells: int) -> Iterator[list[int]]:
     # of every job: the price of every cell, in 1 / denominator
     for j in range(case.n):
         rate = [0] * cells

@@ -91,7 +91,7 @@ class LeastCost(NamedTuple):
 
 
 class Minima:
-    """What cells cost jobs by their options.
+    """The least costs of jobs in cells, by their options.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class TaskRound(NamedTuple):
 
 
 class RoundMinima:
-    """What cells with prices of GPUs and of interfaces cost jobs that take both in iterations.
+    """The least costs of jobs that take GPUs and interfaces in iterations, in cells with prices of both.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from .tick_machine import Machine, machine_on_grid
 
 
 class Resource:
-    """What jobs take of a resource, lists by job.
+    """A resource and the units that jobs take of it, lists by job.
 
     A job has ``width`` units for ``seconds`` from ``release`` on. It ends ``tail`` seconds or more after that, and half of
     ``reach`` seconds or more after its mean moment. ``capacity`` is the number of units.
@@ -56,7 +56,7 @@ class Resource:
 
 
 class TaskNeeds:
-    """What jobs with tasks take.
+    """The needs of jobs with tasks.
 
     ``length`` is the path of every job in seconds, ``gang_seconds`` the same in floats as the engine adds it up, ``of`` what
     jobs take of every resource, ``rounds`` what they take in an iteration, ``text`` what the digest has of the tasks.
