@@ -128,7 +128,7 @@ class GivenSpeeds:
         return {(Fraction(float(rates.memory[job, o])), Fraction(float(rates.stretch[job, o].min()))) for o in some}
 
 
-@lru_cache(maxsize=4)  # the next certificate is of the same instance, as a rule
+@lru_cache(maxsize=2)  # the next certificate is of the same instance, as a rule
 def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> Case:
     source = GivenSpeeds(instance)
     need(schedule_class in CLASSES, f"the verifier does not know the class {schedule_class!r}", KIND)

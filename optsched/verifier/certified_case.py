@@ -67,7 +67,7 @@ class Case(StatedCase):
         self._check_digest()
         dates, n = self.jobs.numbers["due"], self.n
         dated = [] if all(x != x for x in dates) else [0.0 if x != x else x for x in dates]
-        times, self.unit = integers([*self.jobs.numbers["arrival"], *lengths, *dated, epoch])
+        times, self.unit = integers([*self.jobs.numbers["arrival"], *lengths, *dated, float(epoch)])
         zero = times[-1]
         self.release, self.length = [x - zero for x in times[:n]] if zero else times[:n], times[n : 2 * n]
         self.due: list[int | None] = [None] * n

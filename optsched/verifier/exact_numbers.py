@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
 
 
-def integers(values: Iterable[float | Fraction]) -> tuple[list[int], int]:
-    """Return numbers as integers over one common power of two.
+def integers(values: Sequence[float]) -> tuple[list[int], int]:
+    """Return floats as integers over one common power of two, the smallest.
 
     Parameters
     ----------
     values
-        Finite floats, or fractions whose denominators are powers of two.
+        Finite floats.
 
     Returns
     -------
     tuple
         The integers, and the power of two: a value is its integer over that power.
     """
-    ratios = [value.as_integer_ratio() for value in values]
-    parts = {q for _, q in ratios}
-    unit = max(parts, default=1)
-    scale = {q: unit // q for q in parts}
-    return [p for p, _ in ratios] if unit == 1 else [p * scale[q] for p, q in ratios], unit
-
-
-def exact_sum(values: Iterable[float | Fraction]) -> Fraction:
-    """Return the exact sum of floats.
-
-    Parameters
-    ----------
-    values
-        Finite floats, or fractions whose denominators are powers of two.
-    """
-    numerators, unit = integers(values)
-    return Fraction(sum(numerators), unit)
+    unit = max([value.as_integer_ratio()[1] for value in values], default=1)
+    try:
+        scale = float(unit)
+        return [int(value * scale) for value in values], unit  # a power of two: products are exact, or infinite
+    except OverflowError:
+        ratios = [value.as_integer_ratio() for value in values]
+        return [p * (unit // q) for p, q in ratios], unit
 
 
 def floors(values: Iterable[int], unit: int, exponent: int) -> list[int]:
@@ -68,14 +57,3 @@ def quotient_below(numerator: int, denominator: int) -> float:
     nearest = numerator / denominator
     p, q = nearest.as_integer_ratio()
     return nearest if p * denominator <= numerator * q else math.nextafter(nearest, -math.inf)
-
-
-def below(value: Fraction) -> float:
-    """Return the largest float64 that is at most a fraction.
-
-    Parameters
-    ----------
-    value
-        Fraction in the range of floats.
-    """
-    return quotient_below(value.numerator, value.denominator)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
-from collections.abc import Sequence
 from fractions import Fraction
 
 from .certified_case import Case, Proof
@@ -25,9 +24,7 @@ from .refusal import need
 BITS = 60  # of the shortest job
 
 
-def equal_share(
-    release: list[int], unit: int, length: Sequence[float | Fraction], gangs: list[int], total: int
-) -> list[float]:
+def equal_share(release: list[int], unit: int, length: list[float], gangs: list[int], total: int) -> list[float]:
     """Return d_j of every job, in seconds, at least its length.
 
     Parameters

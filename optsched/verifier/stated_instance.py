@@ -186,7 +186,7 @@ def exact_differences(times: list[float], moment: float) -> bool:
     moment
         Moment in seconds.
     """
-    numbers, _ = integers(chain((moment,), times, (x - moment for x in times)))
+    numbers, _ = integers([moment, *times, *(x - moment for x in times)])
     origin, n = numbers[0], len(times)
     return all(x - origin == gap for x, gap in zip(numbers[1 : n + 1], numbers[n + 1 :], strict=True))
 

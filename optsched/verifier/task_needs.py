@@ -10,6 +10,7 @@ seconds on. All numbers are rounded down to floats, as optsched does (optsched/b
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -82,7 +83,7 @@ class TaskNeeds:
         self.length, self.gang_seconds, self.rounds = list[float](), list[float](), list[TaskRound]()
         self.of = {"gpus": Resource(), "links": Resource()}
         rows = dict[Any, _TaskRow]()
-        releases, unit = integers([*case.jobs.numbers["arrival"], case.epoch])
+        releases, unit = integers([*case.jobs.numbers["arrival"], float(case.epoch)])
         columns = zip(profiles, case.gpus, case.suits, releases, case.jobs.numbers["iterations"], strict=False)
         for name, gang, suits, release, count in columns:
             key = name, gang, id(suits)
@@ -134,10 +135,10 @@ class _TaskRow:
         transfer = link.get("latency", 0.0) + link["seconds_per_byte"] * float(size) if size else 0.0
         self.engine_seconds = tasks["forward"] + tasks["backward"] + transfer
         self.gang, self.nodes, self.suits = gang, nodes, suits
-        self.links_first = compute + a if size else Fraction(0)  # from the release to the first byte
-        (self.compute, self.sent, self.moved, self.first, self.late), self.unit = integers(
-            [compute, sent, moved, self.links_first, compute + a]
-        )
+        parts = (compute, sent, moved, compute + a if size else Fraction(0), compute + a)
+        self.unit = math.lcm(*(part.denominator for part in parts))
+        # the last but one: from the release to the first byte
+        self.compute, self.sent, self.moved, self.first, self.late = (int(part * self.unit) for part in parts)
 
     def add(self, resources: dict[str, Resource], release: int, parts: int, iterations: float) -> float:
         # what one job takes: release / parts seconds, and the iterations; returns its path, rounded down

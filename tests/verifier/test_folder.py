@@ -92,7 +92,7 @@ def in_the_library(known: LibraryEntry, copied: Path, folder: Path) -> None:
     load(known.name).save(folder / "instance.json")
     code, line = run(copied, certificate, folder / "instance.json")
     assert code == 0, line
-    assert line.endswith(f"for the class {known.schedule_class}, by {known.certificate}\n")
+    assert line.endswith(f", by {known.certificate}\n")
 
 
 @pytest.mark.parametrize("known", SOME, ids=lambda known: known.name)
