@@ -13,7 +13,7 @@ fair-share: the last of some jobs on a machine ends after their first release pl
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import insort
 from fractions import Fraction
 
 from .certified_case import Case, Proof
@@ -62,17 +62,13 @@ def _shared_ends(begin: list[int], work: list[int], gangs: list[int], total: int
         if present != counts:
             counts, (share, parts) = present, level(present, total)
             speeds = {gang: (share, parts * gang) if share < parts * gang else (1, 1) for gang in present}
-        until = min(
-            [now - (offset[gang] - queues[gang][0][0]) * q // p for gang, (p, q) in speeds.items()]
-            + [begin[j] for j in coming[-1:]]
-        )
+        moments = [now - (offset[gang] - queues[gang][0][0]) * q // p for gang, (p, q) in speeds.items()]
+        until = min(moments + [begin[j] for j in coming[-1:]])
         for gang, (p, q) in speeds.items():
             queue = queues[gang]
-            offset[gang] += (until - now) * p // q
-            over = bisect_right(queue, (offset[gang], len(begin)))
-            for _, j in queue[:over]:
-                ends[j] = until
-            del queue[:over]
+            done = offset[gang] = offset[gang] + (until - now) * p // q
+            while queue and queue[0][0] <= done:
+                ends[queue.pop(0)[1]] = until
         now = until
         while coming and begin[coming[-1]] <= now:
             j = coming.pop()
@@ -156,6 +152,13 @@ def fair_share(case: Case, data: Data) -> Proof:
     legal = stated == [case.ids[j] for j in chosen] and all(on.work[j] > 0 for j in chosen)
     need(legal, "data.jobs must be ids of jobs in their order, each with work on the machine")
     end = (min((on.release[j] for j in chosen), default=0) + sum(on.work[j] for j in chosen)) / on.second
-    share, tail = share_of(case), on.tail or [0.0] * case.n
-    slowdowns = ((end + Fraction(tail[j]) - Fraction(case.release[j], case.unit)) / Fraction(share[j]) for j in chosen)
-    return min(slowdowns, default=Fraction(0)), {**on.stated, "jobs": stated}
+    tails, parts = integers(on.tail or [0.0] * case.n)
+    shares, units = integers(share_of(case))
+    second = math.lcm(end.denominator, parts, case.unit)
+    latest, each_tail, each_release = int(end * second), second // parts, second // case.unit
+    least = (0, 1) if not chosen else (1, 0)  # a stay of 1 / second seconds, over a share of 1 / units seconds
+    for j in chosen:
+        stay = latest + tails[j] * each_tail - case.release[j] * each_release
+        if stay * least[1] < least[0] * shares[j]:
+            least = stay, shares[j]
+    return Fraction(least[0] * units, least[1] * second), {**on.stated, "jobs": stated}
