@@ -46,8 +46,8 @@ def read_file(path: str, form: str) -> Data:
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
     # False for an object that has a key twice: no object is expected to be False
-    found = dict(pairs)
-    return len(found) == len(pairs) and found
+    members = dict(pairs)
+    return len(members) == len(pairs) and members
 
 
 def read_field(

@@ -66,11 +66,11 @@ class ElasticCase(Case):
         """Return the fewest GPU-seconds of the work of every job, rounded down to floats."""
         area = [min(seconds * gpus for _, seconds, gpus in modes) for modes in self.row_modes]
         elastic = [speed.rates is not None for speed in self.speeds]
-        found = list[float]()
+        areas = list[float]()
         for row, work, seconds, gang in zip(self.row, self.work, self.gang_seconds, self.gpus, strict=True):
             if elastic[row]:
-                found.append(quotient_below(work * area[row].numerator, self.work_unit * area[row].denominator))
+                areas.append(quotient_below(work * area[row].numerator, self.work_unit * area[row].denominator))
             else:
                 p, q = seconds.as_integer_ratio()
-                found.append(quotient_below(p * gang, q))
-        return found
+                areas.append(quotient_below(p * gang, q))
+        return areas

@@ -208,14 +208,14 @@ def busy_times(case: Case, on: Machine, multipliers: list[int], exponent: int) -
     release = [on.release[j] for j in used]
     ends, gaps = served(release, work, densest_first(work, u, release))
     total = sum([x * (2 * end - w) for x, end, w in zip(u, ends, work, strict=True)])
-    kept = KEPT_BITS if len(gaps) > EXACT else None
-    if kept is None:
+    bits = KEPT_BITS if len(gaps) > EXACT else None
+    if bits is None:
         doubled = total - sum((Fraction(u[j] * gap, work[j]) for j, gap in gaps.items()), Fraction(0))
     else:
-        rounded = sum(u[j] * -((-gap << kept) // (2 * work[j])) for j, gap in gaps.items())
-        doubled = total - Fraction(2 * rounded, 1 << kept)
+        rounded = sum(u[j] * -((-gap << bits) // (2 * work[j])) for j, gap in gaps.items())
+        doubled = total - Fraction(2 * rounded, 1 << bits)
     value = doubled / on.second + _beyond_waiting(case, on, used, u)
-    return value / 2 / Fraction(2) ** exponent, {**on.stated, "held_up_bits": kept, "multipliers": multipliers}
+    return value / 2 / Fraction(2) ** exponent, {**on.stated, "held_up_bits": bits, "multipliers": multipliers}
 
 
 def _beyond_waiting(case: Case, on: Machine, used: list[int], u: list[int]) -> Fraction:

@@ -56,7 +56,7 @@ def priced_gangs(case: Case, data: Data) -> Proof:
     paid = by_cell(own, case.gpus, len(cells.prices))
     need(sum(map(len, paid)) * case.total <= MOST_FILLED, "too many gangs and GPUs to try")
     spans = zip(pairwise(cells.moments), paid, strict=True)
-    packed = sum(((b - a) * most_together(some, case.total) for (a, b), some in spans), Fraction(0))
+    packed = sum(((b - a) * most_together(payments, case.total) for (a, b), payments in spans), Fraction(0))
     worth = cells.worth(case.count) + price_unit * packed
     names = ("moments", "moment_exponent", "prices", "price_exponent", "own_prices", "minima", "minimum_exponent")
     return unit * sum(minima) - worth, {name: data[name] for name in names}

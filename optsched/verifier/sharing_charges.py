@@ -107,11 +107,11 @@ class Partners:
             members.setdefault(c, []).append((kind, row))
         need(len(members) <= max(MOST_CLASSES, len(set(self.kinds))), "data.classes: too many to try all pairs", DUAL)
         kinds = {c: {kind for kind, _ in jobs} for c, jobs in members.items()}
-        need(all(len(some) == 1 for some in kinds.values()), "a class mixes kinds of jobs", DUAL)
-        kind_of = {c: next(iter(some)) for c, some in kinds.items()}
+        need(all(len(members_of) == 1 for members_of in kinds.values()), "a class mixes kinds of jobs", DUAL)
+        kind_of = {c: next(iter(members_of)) for c, members_of in kinds.items()}
         rows = {c: {row for _, row in jobs} for c, jobs in members.items()}
-        where = {c: set[int]().union(*(runs[row] for row in some)) for c, some in rows.items()}
-        needed = {c: sorted(set[Any]().union(*(needs[row] for row in some))) for c, some in rows.items()}
+        where = {c: set[int]().union(*(runs[row] for row in members_of)) for c, members_of in rows.items()}
+        needed = {c: sorted(set[Any]().union(*(needs[row] for row in members_of))) for c, members_of in rows.items()}
         fastest = {(c, name): Fraction(0) for c in members for name in types}
         for a, b in combinations_with_replacement(sorted(members), 2):
             x, y = self.slower[kind_of[a], kind_of[b]], self.slower[kind_of[b], kind_of[a]]
