@@ -40,6 +40,9 @@ def imported(path: Path) -> list[str]:
                 found.extend(each.name for each in node.names)
             case ast.ImportFrom(module=str(module), level=0):
                 found.extend(f"{module}.{each.name}" for each in node.names)
+            case ast.ImportFrom(module=str(module), level=1):
+                here = ".".join(path.relative_to(ROOT.parent).parent.parts)
+                found.extend(f"{here}.{module}.{each.name}" for each in node.names)
             case ast.Call(func=ast.Attribute()) if _root(node.func) == "importlib":
                 found.extend(
                     each.value for each in node.args if isinstance(each, ast.Constant) and type(each.value) is str

@@ -14,7 +14,7 @@ from sources import ROOT, files, imported, one_process, tree
 pytestmark = one_process
 # From the bottom up: packages, modules at the root, and packages within packages that are on a layer of their own.
 LAYERS = [
-    {"errors", "registry", "compiled", "rounding", "intervals", "progress", "deadline"},
+    {"errors", "registry", "compiled", "rounding", "intervals", "progress", "deadline", "verifier"},
     {"problem", "online"},
     {"speeds"},
     {"bounds", "check"},
@@ -27,8 +27,6 @@ LAYERS = [
     {"sweeps", "studies"},
     {"cli", "pytest_plugin", "__init__", "__main__"},
 ]
-# The stand-alone verifiers know nothing of the package, and all of it may ask them.
-LAYERS[0] |= {f"check.{path.stem}" for path in (ROOT / "check").glob("verify_*.py")}
 LAYER = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 AT_THE_ROOT = 10  # modules, fewer than
 

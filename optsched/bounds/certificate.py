@@ -1,8 +1,7 @@
 """`Certificate`: a lower bound on the optimum, with the data that proves it again from the instance alone.
 
-A certificate is proved again by the stand-alone verifier (`optsched.check.verify_on_clusters`), in Python integers and
-fractions, or, for many jobs, in machine words (`optsched.bounds.word_verifier`); neither shares anything with what finds the
-bounds. Every kind of proof is registered (`register_kind`) in the module that states its theorem, with
+The stand-alone verifier (`optsched.verifier`) proves a certificate in Python integers and fractions. It shares nothing with
+what finds the bounds. Every kind of proof is registered (`register_kind`) in the module that states its theorem, with
 `optsched.bounds.proof.prove` or, where that does not know it, a verifier of its own.
 
 Seconds of jobs at the speed of a profile or a table are the float64 product of work and pace that engine and referee use,

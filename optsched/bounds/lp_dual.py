@@ -34,7 +34,7 @@ jobs to the left), so its value is an integer and the bound may be rounded up. N
 U_k, the largest total width of gangs that fit together (a knapsack).
 
 Found by solvers alone (`optsched.solvers.lp_bound`, and `sequence_branching` and `partial_schedules` of
-`optsched.solvers.methods`); verified by `optsched.check.verify_certificate`, which lets it claim less than its prices prove:
+`optsched.solvers.methods`); verified by `optsched.verifier.lp_dual_proof`, which lets it claim less than its prices prove:
 a solver may state what it needs.
 
 Reference: the dual of the time-indexed LP; Dyer and Wolsey, Discrete Appl. Math. 26 (1990).

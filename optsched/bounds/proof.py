@@ -1,65 +1,80 @@
-"""`prove`: hand a certificate to the stand-alone verifier (`optsched.check.verify_on_clusters`), in this process.
+"""`prove`: hand a certificate to the stand-alone verifier (`optsched.verifier`), in this process.
 
-It gets the documents that files would hold. What it cannot read there it is given: the speeds of jobs that come from a
-model that it does not know, or from measured steps of a scaling profile. Kinds of somebody's own relaxation or theorem come
-with the function that the verifier calls in their place (`optsched.bounds.relaxation`).
+The verifier reads the parts of the instance as a file has them, and its jobs by columns. What it cannot read there it is
+given: the speeds of jobs that come from a model that it does not know, or from measured steps of a scaling profile. Kinds
+of somebody's own relaxation or theorem come with the function that the verifier calls in their place
+(`optsched.bounds.relaxation`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from copy import copy
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from optsched.bounds import word_verifier
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import (
-    RULES,
-    Certificate,
-    CertificateError,
-    Proof,
-    Verifier,
-    register_kind,
-    require_same,
-)
-from optsched.bounds.word_arithmetic import Overflow
-from optsched.check import verify_case as reading, verify_certificate as plain, verify_on_clusters as clusters
-from optsched.check.verify_time_prices import Speed
+from optsched.bounds.certificate import RULES, Certificate, CertificateError, Proof, Verifier, register_kind
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.gpu_sharing import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
+from optsched.verifier import judgement
+from optsched.verifier.certified_case import Case
+from optsched.verifier.class_table import CLASSES
+from optsched.verifier.job_speeds import Speed
+from optsched.verifier.refusal import KIND, Refused, need
+from optsched.verifier.stated_instance import LABELS, NUMBERS, StatedJobs
 
 MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find more than strangers may send
-READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier knows, beside scalings and tasks
+READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier reads, and scalings and tasks
 
 
 class GivenSpeeds:
-    """What the verifier is given of an instance (`optsched.check.verify_time_prices.SpeedSource`)."""
+    """The parts of an instance that the verifier is given (`optsched.verifier.job_speeds.SpeedSource`).
+
+    ``given``: the jobs whose speeds it cannot read.
+
+    Parameters
+    ----------
+    instance
+        Instance.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.models = [model.name for model in instance.models if model.name not in (*READ, "scalings", "tasks")]
         self.models += [] if instance.at_task_level else ["tasks"]
-        self.measured = {name for name, each in instance.scalings.items() if each.measured is not None}
+        self.measured = {name for name, scaling in instance.scalings.items() if scaling.measured is not None}
         profiles = instance.table["profile"].to_list() if self.measured else []
-        self.jobs = {j for name in self.models for j in instance.jobs_at(name).tolist()}
-        self.jobs |= {
+        self.given = {j for name in self.models for j in instance.jobs_at(name).tolist()}
+        self.given |= {
             j for j in instance.jobs_at("scalings").tolist() if self.measured and profiles[j] in self.measured
         }
 
     def document(self) -> dict[str, Any]:
-        """The instance as a file has it, without the parts that are given otherwise."""
-        document = {name: part for name, part in self.instance.to_json().items() if name not in self.models}
+        """Return the instance as a file has it, without its jobs and without the parts that are given otherwise."""
+        instance = self.instance
+        parts = {model.name: model.to_json() for model in instance.models if model.name not in self.models}
         if self.measured:
-            document["scalings"] = {k: part for k, part in document["scalings"].items() if k not in self.measured}
-        for j in self.jobs:
-            document["jobs"][j]["gpu_memory"] = float(self.instance.gpu_memory[j])  # a model may know more of it
-        return document
+            parts["scalings"] = {k: part for k, part in parts["scalings"].items() if k not in self.measured}
+        for name in ("contention", "interference"):
+            physics = getattr(instance, name)
+            parts[name] = None if physics is None else physics.to_json()
+        return {"cluster": instance.cluster.to_json(), **{name: part for name, part in parts.items() if part}}
+
+    def stated_jobs(self) -> StatedJobs:
+        """Return the jobs by columns."""
+        instance, table = self.instance, self.instance.table
+        numbers = {name: instance.floats(name, math.nan).tolist() for name in NUMBERS if name != "gpu_memory"}
+        memory = [math.nan if x is None else float(x) for x in table["gpu_memory"].to_list()]
+        for j in self.given:
+            memory[j] = float(instance.gpu_memory[j])  # a model may know more of it
+        labels = {name: table[name].to_list() for name in LABELS}
+        return StatedJobs(list(instance.ids), instance.gpus.tolist(), {**numbers, "gpu_memory": memory}, labels)
 
     @cached_property
     def _types(self) -> tuple[tuple[str, ...], list[list[float]], list[float]]:
@@ -77,10 +92,16 @@ class GivenSpeeds:
         goodputs.require_few()
         return goodputs
 
-    def speed(self, job: int, *, elastic: bool) -> Speed | None:
-        """Float rates become float seconds, which are taken as exact."""
-        if job not in self.jobs:
-            return None
+    def speed(self, job: int, *, elastic: bool) -> Speed:
+        """Return the speed of a job. Float rates become float seconds, which are taken as exact.
+
+        Parameters
+        ----------
+        job
+            Index of the job, one of ``given``.
+        elastic
+            True if rates on any number of GPUs are wanted.
+        """
         types, best, least = self._types
         pace = {name: 1.0 / rate for name, rate in zip(types, best[job], strict=True) if rate > 0}
         goodput = self._goodputs.of(job) if elastic else None
@@ -95,43 +116,55 @@ class GivenSpeeds:
         return sharing_rates(self.instance)
 
     def needs(self, job: int) -> set[tuple[Fraction, Fraction]]:
-        """Of every sub-batch, the least of one node and several."""
+        """Return (bytes, stretch) of the sub-batches of a job, the least of one node and several.
+
+        Parameters
+        ----------
+        job
+            Index of the job, one of ``given``.
+        """
         rates = self._sharing
         some = range(int(rates.options[job]))
         return {(Fraction(float(rates.memory[job, o])), Fraction(float(rates.stretch[job, o].min()))) for o in some}
 
 
-@lru_cache(maxsize=4)  # the next certificate is of the same instance, as a rule
-def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
+@lru_cache(maxsize=2)  # the next certificate is of the same instance, as a rule
+def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> Case:
     source = GivenSpeeds(instance)
-    case = clusters.OnCluster(source.document(), instance.digest, schedule_class, epoch, source)
+    need(schedule_class in CLASSES, f"the verifier does not know the class {schedule_class!r}", KIND)
+    case = CLASSES[schedule_class].case(source.document(), instance.digest, epoch, source)
     case.most_steps = MOST_STEPS
     return case
 
 
 def prove(certificate: Certificate, instance: Instance, theorem: Any = None, machine: Any = None) -> None:
-    """Prove the certificate again from the instance; `CertificateError` where it does not follow.
+    """Prove a certificate from the instance, exactly.
 
-    ``theorem``, ``machine``: functions of a `Case` and the data that take the place of those that the verifier has.
+    Parameters
+    ----------
+    certificate
+        Certificate of the instance.
+    instance
+        Instance.
+    theorem
+        Function of a `Case` and the data that takes the place of the verifier's theorem.
+    machine
+        Function of a `Case` and the data that takes the place of the verifier's machine.
+
+    Raises
+    ------
+    CertificateError
+        If the bound does not follow.
     """
-    served = {certificate.objective: {certificate.kind: theorem}}
-    kinds = clusters.KINDS if theorem is None else {certificate.schedule_class: served}
-
-    def case(_: str, schedule_class: str, epoch: Fraction) -> clusters.OnCluster:
-        known = _case(instance, schedule_class, epoch)
-        if machine is not None:
-            known = copy(known)
-            known.machine = partial(machine, known)  # type: ignore[method-assign]
-        return known
-
+    document = certificate.to_json()
     try:
-        if theorem is None and instance.n > word_verifier.FEW and certificate.kind in word_verifier.KINDS:
-            with suppress(Overflow):  # machine words do not do it
-                proof = word_verifier.word_proof(certificate.kind, certificate.objective, certificate.data, instance)
-                require_same(certificate, *proof)
-                return
-        plain.proved(certificate.to_json(), case, kinds)
-    except reading.Refused as refused:
+        proposition = theorem or judgement.theorem_of(document)
+        case = _case(instance, certificate.schedule_class, Fraction(certificate.epoch))
+        if machine is not None:
+            case = copy(case)
+            case.machine = partial(machine, case)  # type: ignore[method-assign]
+        judgement.prove(document, case, proposition)
+    except Refused as refused:
         raise CertificateError(refused.rule if refused.rule in RULES else "value", str(refused)) from None
 
 
@@ -147,7 +180,23 @@ def proved_bound(
     strong: bool = False,
     verifier: Verifier = prove,
 ) -> Callable[[Find], Find]:
-    """Decorator that files what finds a proof as a bound, and the kind of its certificates, under one name."""
+    """Return a decorator that registers a finder of proofs as a bound, and the kind of its certificates, under one name.
+
+    Parameters
+    ----------
+    name
+        Name of the bound and of the kind.
+    objectives
+        Objectives that it bounds.
+    classes
+        Classes of schedules that it holds for.
+    statement
+        The bound in a few words.
+    strong
+        True if only ``--strong`` looks for it.
+    verifier
+        Verifier of its certificates.
+    """
 
     def add(find: Find) -> Find:
         @lower_bound(name, objectives=objectives, classes=classes, statement=statement, strong=strong)

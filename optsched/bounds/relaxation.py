@@ -6,10 +6,10 @@ search parameter (a threshold, prices of GPU types, charges) offer one machine a
 objective for such jobs and machines. Whoever adds a relaxation gets every theorem for it, whoever adds a theorem gets it for
 every relaxation; each is one file, which ends with `relaxation` or `theorem`.
 
-The stand-alone verifier (`optsched.check.verify_on_clusters`) knows all that come with optsched. A new one brings what
+The stand-alone verifier (`optsched.verifier`) knows all that come with optsched. A new one brings what
 that calls: a relaxation ``machine(case, data)``, which builds the machine again from the instance and the data of a
 certificate, a theorem ``verify(case, data)``, which evaluates it there, both in Python integers and fractions
-(`optsched.check.verify_certificate.Case` and `Machine`).
+(`optsched.verifier.certified_case.Case`, `optsched.verifier.tick_machine.Machine`).
 
 The bound of theorem T for relaxation R is called ``R-T`` unless `Relaxation.names` has another name for it.
 """
@@ -26,11 +26,12 @@ from optsched.bounds.certificate import Certificate, Proof, Verifier
 from optsched.bounds.integer_grid import GridJobs, on_grid
 from optsched.bounds.proof import prove, proved_bound
 from optsched.bounds.sum_costs import FAIR, SumCosts, sum_costs
-from optsched.check.verify_case import Data, Machine
-from optsched.check.verify_fair_share import fair_alone
-from optsched.check.verify_on_clusters import THEOREMS
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.verifier.class_table import ON_ANY_MACHINE
+from optsched.verifier.document_fields import Data
+from optsched.verifier.fair_share_proof import fair_alone
+from optsched.verifier.tick_machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +181,7 @@ def _verifier(ground: Relaxation, proposition: Theorem) -> Verifier:
 
     def verify(certificate: Certificate, instance: Instance) -> None:
         fair = (proposition.name, certificate.objective) == ("alone", FAIR)
-        theorem = proposition.verify or (fair_alone if fair else THEOREMS.get(proposition.name))
+        theorem = proposition.verify or (fair_alone if fair else ON_ANY_MACHINE.get(proposition.name))
         prove(certificate, instance, theorem, ground.machine)
 
     return verify

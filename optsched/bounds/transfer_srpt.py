@@ -22,8 +22,8 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from optsched.bounds.certificate import CertificateError, rounded_down, shown
-from optsched.check.verify_certificate import srpt_ends
 from optsched.problem.transfers import TransferProblem
+from optsched.verifier.tick_machine import srpt_ends
 
 __all__ = ["TransferBound", "srpt_per_link"]
 
@@ -58,7 +58,7 @@ class TransferBound:
             if link not in problem.links[j]:
                 raise CertificateError("dual-feasibility", f"transfer {j} does not use link {link}")
         groups, unit = _in_groups(problem, self.group)
-        proved = Fraction(sum(sum(srpt_ends(jobs)) for jobs in groups), unit)
+        proved = Fraction(sum(sum(srpt_ends(*map(list, zip(*jobs, strict=True)))) for jobs in groups), unit)
         if proved != self.value:
             raise CertificateError("value", f"claimed {shown(self.value)}, the groups prove {shown(proved)}")
 

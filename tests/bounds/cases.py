@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from optsched.bounds import BOUNDS, Certificate
-from optsched.check.verify_certificate import served
 from optsched.problem.instance import Cluster, Instance, Job
+from optsched.verifier.tick_machine import served
 
 SUMS = (
     "total_completion_time",
@@ -123,4 +123,6 @@ def best_of_others(kind: str, instance: Instance, objective: str, schedule_class
 def busy_pieces(jobs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """The verifier's machine that serves the densest job: (end, twice the work x mean busy time) of (release, work, u)."""
     order = sorted(range(len(jobs)), key=lambda j: (Fraction(jobs[j][1], jobs[j][2]), jobs[j][0]))
-    return served([job[:2] for job in jobs], [order.index(j) for j in range(len(jobs))])
+    release, work, _ = map(list, zip(*jobs, strict=True))
+    ends, gaps = served(release, work, order)
+    return [(end, p * (2 * end - p) - gaps.get(j, 0)) for j, (end, p) in enumerate(zip(ends, work, strict=True))]

@@ -14,13 +14,13 @@ from simulation.elastic_instances import elastic_instance
 
 from bounds.cases import instance_of
 from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_gangs
-from optsched.check import verify_on_clusters as alone
-from optsched.check.verify_case import Refused
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import Refused
 
 Document = dict[str, Any]
 Touch = Callable[[Document], None]
@@ -179,7 +179,7 @@ def refused(doc: Document, instance: Instance, folder: Path, *rules: str) -> tup
     with pytest.raises(CertificateError) as error:
         judge(doc, instance, folder)
     with pytest.raises(Refused) as other:  # by the files that need nothing of optsched, too
-        alone.verify(*(json.loads(json.dumps(each)) for each in (doc, instance.to_json())))
+        verify(*(json.loads(json.dumps(each)) for each in (doc, instance.to_json())))
     assert not rules or error.value.rule in rules, str(error.value)
     assert error.value.message
     assert "\n" not in str(error.value)

@@ -15,11 +15,11 @@ from srpt import mean_busy_times
 from bounds.cases import OBJECTIVES, certificates, instance_of, instances, many, random_gangs
 from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
-from optsched.check.verify_certificate import srpt_ends
-from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
+from optsched.verifier.class_table import CLASSES
+from optsched.verifier.tick_machine import srpt_ends
 
 NAMES = tuple(name for name in BOUNDS.names() if not BOUNDS.get(name).strong)
 
@@ -39,7 +39,9 @@ def test_the_bounds_are_found_by_themselves() -> None:
         assert candidate.statement
         assert set(candidate.classes) <= set(SCHEDULE_CLASSES)
         for schedule_class in candidate.classes:  # and the verifier that stands alone knows them
-            assert all(name in KINDS[schedule_class].get(objective, ()) for objective in candidate.objectives)
+            assert all(
+                name in CLASSES[schedule_class].theorems.get(objective, ()) for objective in candidate.objectives
+            )
 
 
 @settings(max_examples=examples(60))
@@ -153,7 +155,7 @@ def test_margins_of_the_plain_bounds(count: int) -> None:
         release, gpus, duration = instance.arrival.tolist(), instance.gpus.tolist(), instance.duration.tolist()
         total = instance.cluster.gpus
         jobs = [(int(total * r), int(g * d)) for r, g, d in zip(release, gpus, duration, strict=True)]
-        lb1 = Fraction(sum(srpt_ends(jobs)), total)
+        lb1 = Fraction(sum(srpt_ends(*map(list, zip(*jobs, strict=True)))), total)
         lb2 = Fraction(int(sum(release) + sum(duration)))
         lb3 = sum(mean_busy_times(jobs, [work for _, work in jobs])) / total + Fraction(int(sum(duration)), 2)
         best_of_three.append(float(value / max(lb1, lb2, lb3)))

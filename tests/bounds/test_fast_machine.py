@@ -12,7 +12,6 @@ from hypothesis import example, given, strategies as st
 from srpt import mean_busy_times, srpt
 
 from bounds.cases import busy_pieces
-from optsched.bounds import word_verifier
 from optsched.bounds.exact_dot import exact_dot, exact_products, exact_sum, exact_total
 from optsched.bounds.fast_machine import srpt_completions, wide_product
 from optsched.bounds.gang_machine import FILL_LIMIT, GangMachine, gang_machine, machines_to_try
@@ -21,9 +20,9 @@ from optsched.bounds.mean_busy_time import EXACT, HELD_UP_BITS, densest_first, l
 from optsched.bounds.one_machine import due_dates
 from optsched.bounds.relaxation import FastMachine
 from optsched.bounds.sum_costs import ends_after, two_sum
-from optsched.check.verify_case import fill
-from optsched.check.verify_certificate import srpt_ends
 from optsched.problem.arrays import Floats, Ints
+from optsched.verifier import mean_busy_time_proof
+from optsched.verifier.tick_machine import fill, srpt_ends
 
 # --- effective widths are dual feasible, the capacity is what gangs can fill, and no set of gangs has more ---------------
 
@@ -197,7 +196,7 @@ def test_srpt_is_that_of_fractions(jobs: list[tuple[int, int, int]]) -> None:
     release, work, _ = columns(jobs)
     expected = sorted(srpt([job[:2] for job in jobs]))
     assert srpt_completions(release, work).tolist() == expected
-    assert srpt_ends((r, p) for r, p, _ in jobs) == expected
+    assert srpt_ends(release.tolist(), work.tolist()) == expected
 
 
 @given(small)
@@ -213,7 +212,7 @@ def test_mean_busy_times_are_those_of_fractions(jobs: list[tuple[int, int, int]]
 @given(large)
 def test_words_of_61_bits_do_not_overflow(jobs: list[tuple[int, int, int]]) -> None:
     release, work, multiplier = columns(jobs)
-    done = srpt_ends((r, p) for r, p, _ in jobs)
+    done = srpt_ends(release.tolist(), work.tolist())
     assert srpt_completions(release, work).tolist() == done
     assert exact_total(srpt_completions(release, work)) == sum(done)
     expected = sum(Fraction(u * moment, 2 * p) for (_, p, u), (_, moment) in zip(jobs, busy_pieces(jobs), strict=True))
@@ -240,8 +239,9 @@ def test_many_interrupted_jobs_are_rounded_up_a_little() -> None:
 
 
 def both_orders(multiplier: Ints, work: Ints) -> list[list[int]]:
-    """The densest first: what finds bounds, and what proves them in machine words."""
-    return [densest_first(multiplier, work).tolist(), word_verifier._densest_first(work, multiplier).tolist()]
+    """Return the jobs by density as the finder of bounds orders them, and as the verifier does."""
+    verified = mean_busy_time_proof.densest_first(work.tolist(), multiplier.tolist(), [0] * work.size)
+    return [densest_first(multiplier, work).tolist(), verified]
 
 
 @given(large)

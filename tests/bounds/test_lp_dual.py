@@ -17,10 +17,10 @@ from bounds.cases import SUMS
 from optsched.bounds import proof
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.lp_dual import PriceRow, Prices, knapsack_capacity, price_certificate
-from optsched.check.verify_case import Case
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job
 from optsched.problem.objectives import get_objective
+from optsched.verifier.certified_case import Case
 
 BOTH = ("gang", "gang-nonpreemptive")
 

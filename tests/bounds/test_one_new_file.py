@@ -16,9 +16,12 @@ from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import Proof, register_kind, require_same
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Theorem, Value, relaxation, theorem
 from optsched.bounds.sum_costs import MAKESPAN
-from optsched.check.verify_case import Case, Data, Machine, floors, machine as on_grid, the
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
+from optsched.verifier.certified_case import Case
+from optsched.verifier.document_fields import Data, read_field
+from optsched.verifier.exact_numbers import floors
+from optsched.verifier.tick_machine import Machine, machine_on_grid
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +86,10 @@ class Widest(Relaxed):
 
 def one_by_one(case: Case, data: Data) -> Machine:
     """The same in integers."""
-    exponent = the(int, data, "grid_exponent", least=-100, most=100)
+    exponent = read_field(int, data, "grid_exponent", least=-100, most=100)
     seconds = floors(case.length, case.unit, exponent)
     work = [s if gang == case.total else 0 for s, gang in zip(seconds, case.gpus, strict=True)]
-    return on_grid(floors(case.release, case.unit, exponent), work, 1, exponent, {"toy": True})
+    return machine_on_grid(floors(case.release, case.unit, exponent), work, 1, exponent, {"toy": True})
 
 
 def widest(instance: Instance, schedule_class: str) -> Widest:

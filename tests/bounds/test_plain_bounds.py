@@ -17,12 +17,12 @@ from srpt import srpt
 from bounds.cases import SUMS, instance_of, instances, many, proved, random_gangs
 from optsched.bounds import Certificate, CertificateError, bound
 from optsched.bounds.one_machine import MAX_LEVELS, levels_of, reduced, steps
-from optsched.check.verify_certificate import served
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
+from optsched.verifier.tick_machine import served
 
 END, LARGEST, FAIR = "makespan", "max_flow_time", "max_fair_slowdown"
 TOTAL, FLOW, WEIGHTED = "total_completion_time", "total_flow_time", "total_weighted_completion_time"
@@ -186,8 +186,9 @@ def test_weights_above_the_levels_still_count() -> None:
 def test_earliest_due_date_attains_the_best_set_of_jobs(jobs: list[tuple[int, int, int]]) -> None:
     sets = (some for size in range(1, len(jobs) + 1) for some in combinations(jobs, size))
     best = max((min(r for r, _, _ in s) + sum(p for _, p, _ in s) - max(d for *_, d in s) for s in sets), default=0)
-    ends = served([job[:2] for job in jobs], [due for *_, due in jobs])
-    assert max([0, *(end - due for (end, _), (*_, due) in zip(ends, jobs, strict=True))]) == max(best, 0)
+    release, work, dues = ([job[part] for job in jobs] for part in range(3))
+    ends, _ = served(release, work, sorted(range(len(jobs)), key=dues.__getitem__))
+    assert max([0, *(end - due for end, due in zip(ends, dues, strict=True))]) == max(best, 0)
 
 
 @settings(max_examples=examples(40))

@@ -1,6 +1,6 @@
 """The search for the best preemptive schedule, against formulas, a search over slots and one of the package.
 
-(It is not above bounds by much: `check.test_verify_on_clusters`.)
+(It is not above bounds by much: `verifier.test_small_instances`.)
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from brute_force import preemptive_optimum
-from check.certified_cases import Optima
 from examples import examples, few
 from hypothesis import given, settings, strategies as st
+from verifier.certified_cases import Optima
 
 from bounds.cases import OBJECTIVES
 from bounds.preemptive_optimum import PreemptiveOptimum, counted_mixes, mixes_of, sharing_mixes, undominated

@@ -7,10 +7,10 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from check.certified_cases import Optima
 from examples import examples, few
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
+from verifier.certified_cases import Optima
 
 import optsched as osd
 from bounds import cases
@@ -19,11 +19,11 @@ from optsched.bounds import bound
 from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_deadlines import Payments
 from optsched.bounds.priced_time_search import PricedTime
-from optsched.check.verify_time_prices import Minima, PricedCells
 from optsched.policies.simulate import simulate
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.verifier.priced_cells import Minima, PricedCells
 
 GOAL, KIND = "max_fair_slowdown", "priced-deadlines"
 ALONE = 1 + 1e-8

@@ -21,8 +21,8 @@ from optsched.bounds.modes import modes_of_gangs
 from optsched.bounds.priced_gangs import GangsToPrice, PricedGangs, proof_of
 from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.sum_costs import sum_costs
-from optsched.check.verify_case import most_together
 from optsched.problem.instance import Instance
+from optsched.verifier.gang_knapsack import most_together
 
 FLOW, KIND = "total_flow_time", "priced-gangs"
 built = partial(cases.built, KIND)

@@ -6,16 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from check.certified_cases import random_prices_over_time
+from verifier.certified_cases import random_prices_over_time
 
 import optsched as osd
 from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import sum_costs
 from optsched.bounds.task_times import modes_of_tasks
-from optsched.check.verify_time_prices import LeastCost, PricedCells, RoundMinima, TaskRound
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
+from optsched.verifier.priced_cells import LeastCost, PricedCells, RoundMinima, TaskRound
 
 FLOW, KIND, CLASS = "total_flow_time", "priced-time", "task-sharing"
 pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")

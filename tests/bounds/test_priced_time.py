@@ -18,12 +18,13 @@ from optsched.bounds import BOUNDS, Certificate, CertificateError, priced_time
 from optsched.bounds.modes import Modes
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import SumCosts
-from optsched.check.verify_time_prices import LeastCost, Minima, PricedCells, Rates
 from optsched.io.sources import load
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.verifier.job_speeds import Rates
+from optsched.verifier.priced_cells import LeastCost, Minima, PricedCells
 
 FLOW = "total_flow_time"
 pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")

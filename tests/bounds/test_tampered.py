@@ -46,12 +46,12 @@ from bounds.tampering import (
 )
 from optsched.bounds import BOUNDS, Certificate, CertificateError
 from optsched.bounds.shared_machine import UNIT
-from optsched.check import verify_on_clusters as alone
-from optsched.check.verify_case import DUAL, INSTANCE, KIND, VALUE
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import DUAL, INSTANCE, KIND, VALUE
 
 GANGS, TYPED, SHARED, TASKS, ELASTIC = (
     tuple(name for name, case in CASES.items() if case.instance is instance and case.kind == name)
@@ -300,7 +300,7 @@ AT_PRICES_OVER_TIME: list[Tampering] = [
 def test_untouched(case: str, tmp_path: Path) -> None:
     doc, instance = untouched(case), CASES[case].instance()
     judge(doc, instance, tmp_path)
-    assert f"by {doc['kind']}" in alone.verify(doc, json.loads(json.dumps(instance.to_json())))
+    assert f"by {doc['kind']}" in verify(doc, json.loads(json.dumps(instance.to_json())))
 
 
 @each_case([*OF_ALL, *ON_MACHINES, *AT_PRICES, *AT_PRICES_OVER_TIME])

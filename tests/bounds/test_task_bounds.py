@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from check.certified_cases import with_tasks as with_tasks_on_few_gpus
+from verifier.certified_cases import with_tasks as with_tasks_on_few_gpus
 
 from bounds import cases
 from bounds.cases import OBJECTIVES

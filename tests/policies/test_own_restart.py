@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from optsched.bounds import BOUNDS
-from optsched.check.verify_case import Refused
-from optsched.check.verify_certificate import verify as verify_alone
 from optsched.contract.instances import random_instance
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.assumptions import no_restart_cost
@@ -27,6 +25,8 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.registry import parameters_of
 from optsched.simulation.policy import Use, uses_of
+from optsched.verifier.judgement import verify as verify_alone
+from optsched.verifier.refusal import Refused
 from policies.levels import whole_job_policies
 
 USUAL = 2.0

@@ -16,8 +16,6 @@ from refusals import one_line
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.modes import modes_of_elastic
 from optsched.check.referee import check_file
-from optsched.check.verify_case import Refused
-from optsched.check.verify_on_clusters import verify
 from optsched.errors import InputError
 from optsched.plot.plot_file import plot_file
 from optsched.policies.simulate import simulate
@@ -29,6 +27,8 @@ from optsched.problem.parquet import parquet_metadata, read_parquet
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule
 from optsched.speeds.goodput_rates import Goodputs
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import Refused
 
 # -- Atomic writes --------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from hypothesis import given, settings, strategies as st
 import optsched as osd
 from optsched.bounds.certificate import CertificateError
 from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.check.verify_fair_share import equal_share
 from optsched.errors import InputError
 from optsched.evaluation.evaluate import evaluate
 from optsched.guarantees.optimum import proved_here
@@ -26,6 +25,8 @@ from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import OBJECTIVES, get_objective, objective_of
 from optsched.speeds.equal_share import equal_share_times
+from optsched.verifier.exact_numbers import integers
+from optsched.verifier.fair_share_proof import equal_share
 
 DEFINITION = {
     "total_completion_time": lambda rows: sum(c for c, r, w, d in rows),
@@ -231,8 +232,9 @@ def test_they_are_the_processor_sharing_of_the_definition(instance: Instance) ->
     assert found.tolist() == pytest.approx([float(x) for x in in_fractions(instance)], rel=1e-12)
     # the two that are found again are equal to the last bit
     assert list(map(Fraction, found.tolist())) == list(equal_share_times(instance))
-    times = ([Fraction(x) for x in column.tolist()] for column in (instance.arrival, instance.duration))
-    assert equal_share(next(times), next(times), instance.gpus.tolist(), instance.cluster.gpus) == found.tolist()
+    release, unit = integers(instance.arrival.tolist())
+    lengths, gangs = instance.duration.tolist(), instance.gpus.tolist()
+    assert equal_share(release, unit, lengths, gangs, instance.cluster.gpus) == found.tolist()
 
 
 def test_a_late_clock_and_another_unit_change_nothing() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 import optsched as osd
 from optsched.bounds.certificate import classes_of
-from optsched.check import verify_on_clusters
 from optsched.check.referee import check_schedule
-from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.kinds.tasks import TaskSpeeds, WholeIterations
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import UNJUDGED, Refused
 
 
 @cache
@@ -105,7 +105,7 @@ def test_the_verifier_without_optsched_does_not_judge_them() -> None:
     proof = osd.bound(mixed, "total_flow_time", "gang")
     documents = [json.loads(json.dumps(each.to_json())) for each in (proof, mixed)]
     with pytest.raises(Refused) as refused:
-        verify_on_clusters.verify(*documents)
+        verify(*documents)
     assert refused.value.rule == UNJUDGED
     proof.verify(mixed)  # told how fast they are
 

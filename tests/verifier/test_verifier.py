@@ -1,74 +1,32 @@
-"""The verifier that needs nothing of optsched: what it accepts is true, and what somebody touched it refuses."""
+"""The verifier on documents: what it accepts is true, what somebody touched it refuses, and hostile files in one line."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bounds.cases import SUMS
-from bounds.tampering import CASES, gangs, untouched
+from bounds.tampering import gangs, untouched
 from bounds.test_lp_dual import cases
 from examples import examples
 from hypothesis import given, settings, strategies as st
 from problem.documents import Change, put
 
-from check.certified_cases import exit_code, holds_for_optsched
 from optsched.bounds import BOUNDS
 from optsched.bounds.lp_dual import Prices, price_certificate
-from optsched.check import verify_case, verify_certificate as alone
 from optsched.problem.instance import Instance, Job
+from optsched.verifier import document_fields, refusal
+from optsched.verifier.judgement import verify
+from verifier.certified_cases import exit_code, holds_for_optsched
 
-FILE = Path(alone.__file__)
-KINDS = sorted({kind for kinds in alone.KINDS["gang"].values() for kind in kinds} - {"lp-dual", "utility-alone"})
 CLASSES = ("gang", "gang-nonpreemptive")
 
 
-code = partial(exit_code, alone)
-
-
-# --- files that stand alone ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["verify_certificate", "verify_on_clusters"])
-def test_they_run_where_there_is_no_optsched(name: str, tmp_path: Path) -> None:
-    for file in FILE.parent.glob("verify_*.py"):
-        if name == "verify_on_clusters" or file.stem in (name, "verify_case"):
-            shutil.copy(file, tmp_path)
-    case = "srpt" if name == "verify_certificate" else "typed-srpt"
-    doc, instance = untouched(case), CASES[case].instance()
-    instance.save(tmp_path / "i.json")
-
-    def run(*arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-E", "-S", f"{name}.py", *arguments]  # neither packages nor this checkout
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert (done.stdout + done.stderr).count("\n") == 1
-        return done.returncode, done.stdout + done.stderr
-
-    (tmp_path / "c.json").write_text(json.dumps(doc))
-    assert run("c.json", "i.json") == (
-        0,
-        f"holds: {doc['objective']} >= {doc['value']} for the class gang, by {case}\n",
-    )
-    (tmp_path / "c.json").write_text(json.dumps({**doc, "value": "100000/1"}))
-    assert run("c.json", "i.json") == (1, "does not hold: it claims more than its data prove\n")
-    assert run("none.json", "i.json")[0] == 2
-    assert run()[0] == 2
-
-
-def test_as_a_module_of_optsched(tmp_path: Path) -> None:
-    gangs().save(tmp_path / "i.json")
-    (tmp_path / "c.json").write_text(json.dumps(untouched("volume")))
-    command = [sys.executable, "-m", "optsched.check.verify_certificate", tmp_path / "c.json", tmp_path / "i.json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+code = exit_code
 
 
 # --- what holds -----------------------------------------------------------------------------------------------------------
@@ -144,8 +102,6 @@ def test_prices_are_judged_as_optsched_judges_them(
         put("cluster", to=[]),
         put("cluster", "nodes", 0, "count", to=10**9),
         put("cluster", "nodes", to=[{"gpus": 10**7, "count": 10**7}]),
-        put("interference", to={"ratio": 2}),
-        put("tasks", to={}),
     ],
 )
 def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Change) -> None:
@@ -158,21 +114,21 @@ def test_an_instance_that_is_not_legal_or_not_known_cannot_be_judged(touch: Chan
 )
 def test_no_json_object_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(text)
-    with pytest.raises(verify_case.Refused) as refused:
-        verify_case.read(str(tmp_path / "c.json"), "optsched-certificate/1")
-    assert refused.value.rule == verify_case.UNJUDGED
+    with pytest.raises(refusal.Refused) as refused:
+        document_fields.read_file(str(tmp_path / "c.json"), "optsched-certificate/1")
+    assert refused.value.rule == refusal.UNJUDGED
     assert "\n" not in str(refused.value)
 
 
 def test_files_that_are_too_long(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text('{"format": "optsched-certificate/1"}' + " " * verify_case.MOST_BYTES)
-    with pytest.raises(verify_case.Refused, match="at most"):
-        verify_case.read(str(tmp_path / "c.json"), "optsched-certificate/1")
+    (tmp_path / "c.json").write_text('{"format": "optsched-certificate/1"}' + " " * document_fields.MOST_BYTES)
+    with pytest.raises(refusal.Refused, match="at most"):
+        document_fields.read_file(str(tmp_path / "c.json"), "optsched-certificate/1")
 
 
-@pytest.mark.parametrize("kind", ["priced-time", "typed-srpt", "shared-srpt", "elastic-volume"])
+@pytest.mark.parametrize("kind", ["shared-srpt", "elastic-volume", "task-path", "own-kind"])
 def test_kinds_that_are_not_known_here_are_left_to_optsched(kind: str) -> None:
     instance = gangs()
-    with pytest.raises(verify_case.Refused, match="use optsched verify") as refused:
-        alone.verify({**untouched("srpt"), "kind": kind}, instance.to_json())
-    assert refused.value.rule == verify_case.UNJUDGED
+    with pytest.raises(refusal.Refused, match="use optsched verify") as refused:
+        verify({**untouched("srpt"), "kind": kind}, instance.to_json())
+    assert refused.value.rule == refusal.UNJUDGED

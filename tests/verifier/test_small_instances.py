@@ -1,14 +1,10 @@
-"""The verifiers that need nothing of optsched, for speeds by type and placement, copies, shared GPUs and tasks."""
+"""The verifier on random small instances of all classes: what it accepts is true, and what it refuses optsched refuses."""
 
 from __future__ import annotations
 
-import ast
-import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,38 +13,21 @@ from bounds.tampering import Document
 from examples import explored, few
 from problem.documents import Change, put
 
-from check.certified_cases import FAMILIES, Optima, certificates, drawn, exit_code, holds_for_optsched, written
-from check.test_verify_certificate import touched
 from optsched.bounds import BOUNDS
-from optsched.check import verify_on_clusters as alone
-from optsched.check.verify_case import UNJUDGED, Refused
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import UNJUDGED, Refused
+from verifier.certified_cases import FAMILIES, Optima, certificates, drawn, exit_code, holds_for_optsched, written
+from verifier.test_verifier import touched
 
-FOLDER = Path(alone.__file__).parent
-FILES = sorted(path.name for path in FOLDER.glob("verify_*.py"))
 CLASSES = {"rigid": "gang", "staged": "gang", "typed": "forking", "shared": "gpu-sharing"}
 CLASSES |= {"tasks": "task-sharing", "scaled": "elastic"}
 
 
-code = partial(exit_code, alone)
+code = exit_code
 pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
-
-
-# --- files that stand alone -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_they_are_short_and_import_the_standard_library_and_each_other(name: str) -> None:
-    text = (FOLDER / name).read_text()
-    assert len(text.splitlines()) <= 450
-    for node in ast.walk(ast.parse(text)):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-        for each in names:
-            known = each.removeprefix("optsched.check.").split(".")[0]
-            assert known in sys.stdlib_module_names or f"{known}.py" in FILES or each == "optsched.check"
 
 
 # --- what holds, and what somebody touched --------------------------------------------------------------------------------
@@ -190,7 +169,7 @@ def test_an_instance_that_is_not_legal_or_not_known_is_refused_in_one_line(touch
     doc, instance = staged()
     assert code(doc, instance) == 0
     with pytest.raises(Refused) as refused:
-        alone.verify(doc, written(touch(instance)))
+        verify(doc, written(touch(instance)))
     assert "\n" not in str(refused.value)
 
 
@@ -202,5 +181,5 @@ def test_nesting_as_deep_as_the_stack_is_refused() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(Refused) as refused:
-        alone.verify(certificate.to_json(), {**instance.to_json(), "jobs": {"x": deep}})
+        verify(certificate.to_json(), {**instance.to_json(), "jobs": {"x": deep}})
     assert refused.value.rule == UNJUDGED

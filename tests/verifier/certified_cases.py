@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from types import ModuleType
 from typing import Any
 
 import brute_force
@@ -31,14 +30,15 @@ from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
 from optsched.bounds.priced_time import modes_for, priced_certificate
 from optsched.bounds.priced_time_search import PricedTime
-from optsched.check.verify_case import UNJUDGED, Refused
-from optsched.check.verify_on_clusters import KINDS
 from optsched.errors import InputError, OptschedError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.profile import Profile, Stage
 from optsched.speeds.goodput_rates import Goodputs
+from optsched.verifier.class_table import CLASSES
+from optsched.verifier.judgement import verify
+from optsched.verifier.refusal import UNJUDGED, Refused
 
 ROUNDING = 1 + Fraction(1, 10**9)  # seconds are float64 products of work and pace; searches in floats add them up
 
@@ -188,7 +188,7 @@ def certificates(
     """
     local = instance.relative
     for schedule_class, objective in product(classes_of(instance), objectives):
-        for kind in KINDS.get(schedule_class, {}).get(objective, ()):
+        for kind in CLASSES[schedule_class].theorems.get(objective, ()):
             if kind == "priced-gangs" and not explored():
                 continue
             if kind == "lp-dual":
@@ -286,12 +286,12 @@ def written(document: Any) -> Document:
     return dict(json.loads(json.dumps(document)))
 
 
-def exit_code(alone: ModuleType, doc: Document, instance: Instance | Document) -> int:
-    """That of a verifier for a certificate's document."""
+def exit_code(doc: Document, instance: Instance | Document) -> int:
+    """Return the exit code of the verifier for the document of a certificate."""
     if doc["format"] != "optsched-certificate/1":
         return 2
     try:
-        alone.verify(written(doc), written(instance.to_json() if isinstance(instance, Instance) else instance))
+        verify(written(doc), written(instance.to_json() if isinstance(instance, Instance) else instance))
     except Refused as refused:
         return 2 if refused.rule == UNJUDGED else 1
     return 0
