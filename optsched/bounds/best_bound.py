@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
+from optsched.bounds.certificate import GANG_CLASSES, Certificate
+from optsched.classes import CLASSES, class_names, classes_of, usual_class
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.instance import Instance, Source, instance_of
@@ -129,7 +130,6 @@ MEANT = {
     **dict.fromkeys(("nonpreemptive", "non-preemptive"), "gang-nonpreemptive? its schedules may not preempt"),
     "sharing": "gpu-sharing? or task-sharing, where jobs have tasks",
 }
-LACKING = {"gpu-sharing": "interference", "task-sharing": "tasks", "elastic": "scaling profile"}
 
 
 def _class_of(instance: Instance, asked: str | None) -> str:
@@ -138,14 +138,14 @@ def _class_of(instance: Instance, asked: str | None) -> str:
     if asked is None:
         return served[0]
     asked = asked.lower()
-    if asked not in SCHEDULE_CLASSES:
-        legal = near_matches(asked, list(SCHEDULE_CLASSES), kind="class", meant=MEANT)
+    if asked not in CLASSES:
+        legal = near_matches(asked, list(class_names()), kind="class", meant=MEANT)
         raise InputError("unknown class of schedules", field="class", value=asked, legal=legal)
     if asked not in served:
         legal = ", ".join(served)
-        if instance.at_task_level:
+        if usual_class(instance).only:
             raise InputError("jobs of this instance share GPUs", field="class", value=asked, legal=legal)
-        lacking = LACKING[asked]
+        lacking = CLASSES.get(asked).lacking
         raise NoBoundError(
             f"no lower bound: jobs of this instance have no {lacking}", field="class", value=asked, legal=legal
         )

@@ -69,8 +69,8 @@ def feasible(subject: Subject) -> Iterator[Broken]:
     """Of `Level.instances`; jobs that are missing are the business of the check ``complete``."""
     for run in subject.base:
         value = None if run.unfinished else run.value()
-        forking = run.schedule_class == "forking"
-        violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, value=value)
+        kind, preemptive = run.schedule_class, run.preemptive
+        violations = check_schedule(run.instance, run.schedule, schedule_class=kind, preemptive=preemptive, value=value)
         for each in violations:
             if not (run.unfinished and each.rule in ("completeness", "work")):
                 yield Broken(f"{each.rule}: {each.message}", (run.instance,))

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds import Certificate, NoBoundError, bound
-from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
-from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes
+from optsched.bounds.certificate import rounded_down
+from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes, certain_times
 from optsched.check.referee import check_file, check_schedule, schedule_value
+from optsched.classes import CLASSES, NONPREEMPTIVE, PREEMPTIVE, classes_of, usual_class
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift
 from optsched.policies.simulate import Specification, simulate
@@ -24,15 +25,6 @@ from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
 
 KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
-# the classes whose schedules all belong to a class
-WITHIN = {
-    "gang-nonpreemptive": ("gang-nonpreemptive",),
-    "gang": ("gang", "gang-nonpreemptive"),
-    "forking": ("forking", "gang", "gang-nonpreemptive"),
-    "gpu-sharing": ("gpu-sharing", "gang", "gang-nonpreemptive"),
-    "task-sharing": ("task-sharing",),
-    "elastic": ("elastic", "gang", "gang-nonpreemptive"),
-}
 
 
 @dataclass(frozen=True)
@@ -147,20 +139,19 @@ class OptimumBounds:
         # (class, instance on whose clock it counts, schedule)
         yield from ((run.schedule_class, self._local, run.schedule) for run in self._finished(schedule_class))
         beside = self.stored.schedules
-        yield from ((own, self.instance, schedule) for own, schedule in beside if own in WITHIN[schedule_class])
+        yield from (
+            (own, self.instance, schedule) for own, schedule in beside if own in CLASSES.get(schedule_class).within
+        )
 
     def _certain_times(self, own: str, instance: Instance, schedule: Schedule) -> CertainTimes:
         if id(schedule) not in self._certain:
-            flags = {
-                "preemptive": own != "gang-nonpreemptive",
-                "forking": own == "forking",
-                "elastic": own == "elastic",
-            }
-            self._certain[id(schedule)] = CertainTimes(instance, schedule, **flags)
+            self._certain[id(schedule)] = certain_times(instance, schedule, schedule_class=own)
         return self._certain[id(schedule)]
 
     def _finished(self, schedule_class: str) -> list[Run]:
-        return [run for run in self._runs if run.schedule_class in WITHIN[schedule_class] and not run.unfinished]
+        return [
+            run for run in self._runs if run.schedule_class in CLASSES.get(schedule_class).within and not run.unfinished
+        ]
 
     def _known(self, objective: str) -> tuple[Fraction, str] | None:
         # (value, class of schedules) of the optimum that the instance states and that this installation proved
@@ -181,10 +172,8 @@ class OptimumBounds:
 
     def _proved_for(self, schedule_class: str | None) -> str:
         # The class of the certificate that serves schedules of a class.
-        meant = classes_of(self.instance)[0]
-        if schedule_class is None or self.instance.at_task_level:
-            return meant
-        return "gang" if schedule_class in GANG_CLASSES else schedule_class
+        meant = usual_class(self.instance)
+        return meant.name if schedule_class is None or meant.only else CLASSES.get(schedule_class).certified
 
     def upper(self, objective: str, schedule_class: str, beyond: Fraction | None = None) -> Fraction | None:
         """The best value that a schedule of the class certainly reaches: a finished run, or one beside the instance file; or
@@ -193,7 +182,7 @@ class OptimumBounds:
         part = self.clock_part(objective)
         found = list(self._reaches(objective, schedule_class, None if beyond is None else beyond - part))
         known = self._known(objective)
-        if known is not None and known[1] in WITHIN[schedule_class]:
+        if known is not None and known[1] in CLASSES.get(schedule_class).within:
             found.append(known[0])
         best = (max if get_objective(objective).gain else min)(found, default=None)
         return None if best is None else best + part
@@ -259,8 +248,8 @@ def refereed(instance: Instance, specification: Specification, progress: Advance
 
 def accepted(run: Run) -> Run:
     """The run, whoever made it, if the referee accepts its schedule; else `SimulationError`, naming the rule."""
-    forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
-    violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
+    kind = run.schedule_class
+    violations = check_schedule(run.instance, run.schedule, schedule_class=kind, preemptive=run.preemptive)
     # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:
@@ -288,6 +277,7 @@ def verified_bound(
 # A certificate is a lower bound on the optimum, a schedule an upper one; where the two meet, that is the optimum. Both are
 # read only after the referee has proved them anew from the instance, so that nobody has to be believed.
 
+NO_COPIES = ("forking",)  # classes that no stored schedule is of
 CERTIFICATE, SCHEDULES = ".certificate.json", (".schedule.json", ".schedule.parquet")
 
 
@@ -310,7 +300,7 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
         if not path.is_file():
             continue
         try:
-            verdict = check_file(path, instance, forking=False)
+            verdict = check_file(path, instance, refused=NO_COPIES)
             if not verdict.holds:
                 refused.append(f"{path}: {verdict.violations[0].rule}: {verdict.violations[0].message}")
             elif verdict.kind == "certificate":
@@ -324,10 +314,7 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
 
 def _class_of(path: Path, instance: Instance) -> str:
     # Without preemption if it passes as such; schedules that share GPUs or resize gangs are of their own class.
-    if instance.at_task_level:
-        return "task-sharing"
-    if instance.interference is not None:
-        return "gpu-sharing"
-    if instance.elastic:
-        return "elastic"
-    return "gang-nonpreemptive" if check_file(path, instance, preemptive=False, forking=False).holds else "gang"
+    larger = [made for made in map(CLASSES.get, classes_of(instance)) if made.usual or made.widths]
+    if larger:
+        return larger[0].name
+    return NONPREEMPTIVE if check_file(path, instance, preemptive=False, refused=NO_COPIES).holds else PREEMPTIVE

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from optsched.bounds import Certificate
+from optsched.classes import usual_class
 from optsched.guarantees.evaluate import MeasuredRatio, PolicyLike, several
 from optsched.guarantees.judge import Judgement, judgements, violated
 from optsched.guarantees.optimum_bounds import KNOWN, BoundShown, OptimumBounds, refereed
@@ -20,10 +21,6 @@ from optsched.problem.table import Table
 from optsched.report.classes import marks
 from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
-
-DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
-SHARING_POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")  # where two jobs may be on a GPU
-TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,11 +150,7 @@ class Report:
 
 def default_policies(instance: Instance) -> tuple[str, ...]:
     """The policies that are compared where none is named."""
-    if not instance.at_task_level:
-        return DEFAULT_POLICIES if instance.interference is None else SHARING_POLICIES
-    cost = instance.contention
-    adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
-    return tuple(name for name in TASK_POLICIES if adadual or name != "ada-srsf")
+    return usual_class(instance).policies(instance)
 
 
 def evaluate(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.problem.files import file_name, sources, write_atomic
 from optsched.problem.task_log import TaskSchedule
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 PARQUET_ABOVE = 10_000  # jobs
 # what a schedule file says of its class; the instance says whether it is task-sharing or gpu-sharing
-FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
 _RATIOS = re.compile(r"(ratios\.json|robustness\.json|worst-[^/]*\.json)")
 # a folder of such a name is a slip: a picture, a page or a table was meant
@@ -169,7 +169,8 @@ def _write_run(report: Report, place: Path) -> list[str]:
         stem = _stem(position, line.run.policy)
         path = place / f"schedule-{stem}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {FLAGS[each]: True for each in [line.run.schedule_class] if each in FLAGS}
+        flag = CLASSES.get(line.run.schedule_class).flag
+        kind = {flag: True} if flag else {}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:

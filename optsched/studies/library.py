@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds import bound
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES
+from optsched.classes import CLASSES, PREEMPTIVE
 from optsched.deadline import Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
@@ -109,11 +109,16 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
     for policy in asked.policies:
         found.offer(simulate(instance, policy).schedule, policy)
     if found.certificate is None:
-        found.offer_certificate(bound(instance, goal, next(each for each in found.classes if each in SCHEDULE_CLASSES)))
+        found.offer_certificate(bound(instance, goal, next(each for each in found.classes if each in CLASSES)))
     elif wanted == LP_CLASS and found.certificate.value != found.value and instance.n <= MOST_LP:
         deadline = Deadline.after(LP_SECONDS)
         found.offer_certificate(lp_bound(instance, goal, schedule=found.schedule, deadline=deadline))
-    if wanted in GANG_CLASSES and found.certificate is not None and found.certificate.value != found.value:
+    if (
+        wanted in CLASSES
+        and CLASSES.get(wanted).certified == PREEMPTIVE
+        and found.certificate is not None
+        and found.certificate.value != found.value
+    ):
         found.offer_certificate(bound(instance, goal, wanted, strong=True))
     return found.settled(optima)
 

@@ -12,8 +12,8 @@ import optsched as osd
 from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import sum_costs
-from optsched.bounds.task_times import modes_of_tasks
 from optsched.check.verify_time_prices import LeastCost, PricedCells, RoundMinima, TaskRound
+from optsched.classes.task_sharing.bounds.task_times import modes_of_tasks
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 

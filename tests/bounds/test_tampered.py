@@ -45,9 +45,9 @@ from bounds.tampering import (
     without_flow,
 )
 from optsched.bounds import BOUNDS, Certificate, CertificateError
-from optsched.bounds.shared_machine import UNIT
 from optsched.check import verify_on_clusters as alone
 from optsched.check.verify_case import DUAL, INSTANCE, KIND, VALUE
+from optsched.classes.gpu_sharing.bounds.shared_machine import UNIT
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference

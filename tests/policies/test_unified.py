@@ -293,7 +293,7 @@ def test_on_alike_nodes_of_one_gpu_it_is_srpt_which_is_optimal(seed: int, cluste
 def test_the_referee_accepts_copies_of_all_gangs_and_types(seed: int, restart: float) -> None:
     run = forked(gang_instance(seed), f"{SPEC},restart={restart}")
     assert run.unfinished == []
-    assert check_schedule(run.instance, run.schedule, forking=True, value=run.value()) == []
+    assert check_schedule(run.instance, run.schedule, schedule_class="forking", value=run.value()) == []
     assert run.value("total_flow_time") >= float(bound(run.instance, "total_flow_time", schedule_class="forking").value)
 
 

@@ -21,6 +21,8 @@ from collections import Counter
 
 import numpy as np
 
+from optsched.check.certain_times import TIMES, CertainTimes
+from optsched.check.class_rules import RULES, ClassRules
 from optsched.check.context import CheckContext, Violations
 from optsched.check.feasibility import judge
 from optsched.problem.instance import Instance
@@ -30,8 +32,16 @@ from optsched.speeds.scaling import seconds_on
 ALIKE = 1e-9  # relative: closer than this, two batches are equally good
 
 
-def judge_elastic(context: CheckContext, *, preemptive: bool = True) -> Violations:
-    """Apply every rule but ``value`` to a schedule of the class ``elastic``."""
+def judge_elastic(context: CheckContext, preemptive: bool = True) -> Violations:
+    """Apply every rule but ``value`` to a schedule of the class ``elastic``.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    preemptive
+        May a job be stopped and resumed?
+    """
     return judge(context, preemptive=preemptive, resized=resize(context))
 
 
@@ -86,3 +96,14 @@ def _iterations(scaling: Scaling, batch: int) -> float | None:
         if low <= batch <= high:
             return many if batch == low else many + (few - many) * (batch - low) / (high - low)
     return None
+
+
+class CertainElastic(CertainTimes):
+    """Completion times of jobs whose segments have gangs of their own."""
+
+    def _resized(self) -> dict[int, float] | None:
+        return resize(self._context)
+
+
+RULES.register("elastic", ClassRules(judge=judge_elastic))
+TIMES.register("elastic", CertainElastic)

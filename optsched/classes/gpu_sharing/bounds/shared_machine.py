@@ -55,11 +55,10 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import GPU_SHARING_CLASSES
-from optsched.bounds.modes import Modes, TypeMode, modes_of_gangs
+from optsched.bounds.modes import MODES, Modes, TypeMode, modes_of_gangs
 from optsched.bounds.priced_machine import Priced, TypePrices, best_prices, machine_at
 from optsched.bounds.relaxation import Machines, Relaxation, Value, relaxation
-from optsched.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
+from optsched.classes.gpu_sharing.bounds.shared_pairs import FEW, SharedPairs, shared_pairs
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -260,10 +259,19 @@ def _slopes(jobs: SharedModes, reached: float, value: Callable[[SharedModes], fl
 relaxation(
     Relaxation(
         name="shared",
-        classes=GPU_SHARING_CLASSES,
+        classes=("gpu-sharing",),
         find=sharing,
         text="gangs that share GPUs at their best charges",
         names={"mean-busy-time": {}, "volume": {}, "alone": {}},
         modes=True,
     )
 )
+
+
+def _ways(instance: Instance) -> list[tuple[Modes, dict[str, Any]]]:
+    if instance.interference is None:
+        return []
+    return [(each.beside(), each.data()) for each in (way.rounded() for way in modes_of_shared(instance).starts())]
+
+
+MODES.register("gpu-sharing", _ways)

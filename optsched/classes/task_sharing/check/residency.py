@@ -1,6 +1,6 @@
 """Who is resident where at the task level: memory, gangs, and what can be said of a schedule without a log of its tasks.
 
-Rules and tolerances: `optsched.check.tasks`, whose judgement of tasks begins with the residencies judged here.
+Rules and tolerances: `task_rules`, whose judgement of tasks begins with the residencies judged here.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ from functools import partial
 
 import numpy as np
 
-from optsched.bounds.certificate import TASK_SHARING_CLASSES, Proof, best_proof, ratio_text, rounded_down
+from optsched.bounds.certificate import Proof, best_proof, ratio_text, rounded_down
 from optsched.bounds.exact_dot import exact_dot
-from optsched.bounds.modes import Modes, Turns, TypeMode
+from optsched.bounds.modes import ALONE, MODES, Modes, Turns, TypeMode
 from optsched.bounds.proof import proved_bound
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
 from optsched.bounds.sum_costs import MAKESPAN, SUMS
@@ -174,7 +174,7 @@ def tasks(names: tuple[str, ...], instance: Instance, schedule_class: str) -> Ta
 relaxation(
     Relaxation(
         name="task",
-        classes=TASK_SHARING_CLASSES,
+        classes=("task-sharing",),
         find=partial(tasks, (GPUS,)),
         text="tasks on all GPUs",
         # tasks and transfers share one mixture; what is left of them from a moment on is `task-volume`
@@ -184,7 +184,7 @@ relaxation(
 relaxation(
     Relaxation(
         name="link",
-        classes=TASK_SHARING_CLASSES,
+        classes=("task-sharing",),
         find=partial(tasks, (LINKS,)),
         text="transfers on all network interfaces, of gangs that must span nodes",
         names={"mean-busy-time": {"link-busy-time": SUMS}, "alone": {}, "busy-time": {}, "volume": {}},
@@ -193,7 +193,7 @@ relaxation(
 relaxation(
     Relaxation(
         name="split-task",
-        classes=TASK_SHARING_CLASSES,
+        classes=("task-sharing",),
         find=partial(tasks, (GPUS, LINKS)),
         text="tasks on all GPUs, and transfers on all network interfaces",
         only=("busy-time",),
@@ -218,7 +218,7 @@ relaxation(
 @proved_bound(
     "task-volume",
     objectives=(MAKESPAN,),
-    classes=TASK_SHARING_CLASSES,
+    classes=("task-sharing",),
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
@@ -251,3 +251,7 @@ def _best(resource: FastMachine) -> Proof:
     volume = exact_dot(resource.width[chosen].astype(np.float64), resource.seconds[chosen]) / resource.capacity
     start, end = Fraction(float(resource.release[chosen].min())), Fraction(float(tails[chosen].min()))
     return start + volume + end, {**resource.stated(), "release": ratio_text(start), "tail": ratio_text(end)}
+
+
+MODES.register("task-sharing", lambda instance: [(modes_of_tasks(instance), {})] if instance.at_task_level else [])
+ALONE.register("task-sharing", lambda instance: task_times(instance).path if instance.at_task_level else None)

@@ -26,7 +26,7 @@ no length occupies its GPU too: it may not lie inside another.
 
 **Complexity** O(R log R) in numpy for R tasks, plus that of `transferred_bytes`; about 200 bytes of memory a task.
 
-A schedule without a log documents residencies only: `optsched.check.residency`.
+A schedule without a log documents residencies only: `optsched.classes.task_sharing.check.residency`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.check.context import CheckContext, Violation, Violations
-from optsched.check.residency import Residency, has_tasks, judge_residents
-from optsched.check.schedule_document import TaskDocument
 from optsched.check.tolerance import (
     MOST,
     RELATIVE,
@@ -52,12 +50,22 @@ from optsched.check.tolerance import (
     overspent,
     slack,
 )
+from optsched.classes.task_sharing.check.residency import Residency, has_tasks, judge_residents
+from optsched.classes.task_sharing.check.task_document import TaskDocument
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.contention import Contention
 
 
 def judge_tasks(context: CheckContext, document: TaskDocument) -> Violations:
-    """Apply every rule but ``value`` to gangs and tasks; ``context`` holds the gangs of ``document``."""
+    """Apply every rule but ``value`` to gangs and tasks.
+
+    Parameters
+    ----------
+    context
+        The gangs of ``document``.
+    document
+        The log.
+    """
     found = Violations()
     if not has_tasks(context, found):
         return found

@@ -4,7 +4,7 @@ For every GPU type t and all classes a, b of which two different jobs can share 
 
     f_ab c_at + f_ba c_bt <= 1,   f_ab = 1 / (xi_{a|b} s_a),
 
-one inequality for every choice of sub-batches of which neither could be larger (`optsched.bounds.shared_machine` says
+one inequality for every choice of sub-batches of which neither could be larger (`shared_machine` says
 what for). A pair whose every sub-batches are too large together, or of which the table says that it does not run, has none.
 """
 

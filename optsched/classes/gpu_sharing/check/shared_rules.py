@@ -36,6 +36,9 @@ from typing import Any
 
 import numpy as np
 
+from optsched.check.batches import judge_batches, sub_steps_of
+from optsched.check.certain_times import TIMES, CertainTimes
+from optsched.check.class_rules import RULES, ClassRules
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import in_sum, judge_gangs, one_place, overspent_together
 from optsched.check.interfaces import Slow, slow_on_interfaces
@@ -51,13 +54,13 @@ FOLLOWED = 3  # residents of a GPU that are looked at: one more than may be ther
 Meeting = tuple[float, float, float]
 
 
-def judge_sharing(context: CheckContext, *, preemptive: bool) -> Violations:
+def judge_sharing(context: CheckContext, preemptive: bool) -> Violations:
     """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
     found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
-        sub_steps = _sub_steps(context)
-        _batch(context, sub_steps, found, "one of the ways to split the job's batch")
+        sub_steps = sub_steps_of(context)
+        judge_batches(context, sub_steps, found, "one of the ways to split the job's batch")
         together = _together(context, found)
         _apart(context, together, found)
         _memory(context, together, sub_steps, found)
@@ -66,34 +69,6 @@ def judge_sharing(context: CheckContext, *, preemptive: bool) -> Violations:
         if not preemptive:
             _one_run(context, found)
     return found
-
-
-def judge_whole_batches(context: CheckContext, found: Violations) -> None:
-    """The rule batch where GPUs are not shared: jobs run with their largest sub-batch, and a file need not say so."""
-    if context.document.steps is not None:
-        sub_steps = _sub_steps(context)
-        sub_steps.legal[:] = context.document.steps == sub_steps.first
-        _batch(context, sub_steps, found, 'those of the largest sub-batch without "sharing": true')
-
-
-def _sub_steps(context: CheckContext) -> SubSteps:
-    document = context.document
-    steps = np.ones(document.job.size, dtype=np.int64) if document.steps is None else document.steps
-    return segment_sub_steps(context.instance, document.job, steps, document.offset, document.node)
-
-
-def _batch(context: CheckContext, sub_steps: SubSteps, found: Violations, legal: str) -> None:
-    steps = context.document.steps
-
-    def wrong(s: int) -> Violation:
-        j = int(context.document.job[s])
-        options = sorted({each.steps for each in context.instance.sub_batches(j)}) or [1]
-        shown = ", ".join(map(str, options[:8])) + (", ..." if len(options) > 8 else "")
-        return context.of_segment(
-            "batch", s, f"runs in {1 if steps is None else steps[s]} sub-steps", f"{shown}: {legal}"
-        )
-
-    found.add("batch", np.flatnonzero(context.known & ~sub_steps.legal), wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +245,7 @@ def worth_beside_partners(context: CheckContext, paid: Floats) -> tuple[list[Fra
 
     None where anybody meets who may not, for however short.
     """
-    found, sub_steps, document = Violations(), _sub_steps(context), context.document
+    found, sub_steps, document = Violations(), sub_steps_of(context), context.document
     together = _together(context, found, strict=True)
     here, there = sub_steps.memory[together.other], sub_steps.memory[together.one]
     tight = here + there > context.instance.cluster.node_memory[context.node[together.pair]]
@@ -334,3 +309,24 @@ def _one_run(context: CheckContext, found: Violations) -> None:
         return f"is another run beside {context.name(int(rows[i - 1]))}"
 
     found.blame(context.of_segment, "preemption", again, another, "one segment, from start to completion", rows)
+
+
+class CertainShared(CertainTimes):
+    """Completion times of jobs that slow their partners on a GPU."""
+
+    slows = True
+
+    def _paces(self, rows: Ints) -> Floats:
+        context, document = self._context, self._context.document
+        pace = context.pace
+        if document.steps is not None:
+            steps = document.steps, document.offset, document.node
+            pace = pace * segment_sub_steps(context.instance, document.job, *steps).stretch
+        return pace[rows]
+
+    def _worth(self, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
+        return worth_beside_partners(self._context, paid)
+
+
+RULES.register("gpu-sharing", ClassRules(judge=judge_sharing))
+TIMES.register("gpu-sharing", CertainShared)

@@ -1,0 +1,196 @@
+"""`ScheduleClass`: a class of schedules as an object, and the registry of all classes.
+
+A class says what its schedules may do, which smaller classes it contains, and which instances have schedules of it. What
+other packages need of it (a run type, the referee's rules, bounds, exact methods, ...) its folder registers there
+(`optsched.registry.PartsByClass`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import Schedule
+from optsched.registry import Registry
+
+SHARING = "sharing"  # field of a schedule file whose jobs share GPUs
+LAST = 100  # place of a class that states none
+PREEMPTIVE, NONPREEMPTIVE = "gang", "gang-nonpreemptive"  # of schedules that state nothing
+
+
+def _always(_: Instance) -> bool:
+    return True
+
+
+def _no_format(path: Path, instance: Instance) -> Schedule | None:
+    return None
+
+
+def _usual_policies(_: Instance) -> tuple[str, ...]:
+    return ("fifo", "sjf", "srtf")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScheduleClass:
+    """A class of schedules.
+
+    Attributes
+    ----------
+    name
+        Lower case, as in files and on the command line.
+    optimum
+        The best schedule of the class, in words.
+    place
+        Position in lists of classes.
+    contains
+        Names of the smaller classes whose schedules all belong to it.
+    has
+        Tells if an instance has schedules of the class.
+    lacking
+        What an instance without them lacks, in words.
+    only
+        An instance that has schedules of the class has none of other classes.
+    usual
+        The class is meant on an instance that has it where no class is named.
+    bounded_as
+        Name of the class whose certificates bound it; empty: its own.
+    preemptive
+        A job may be stopped and resumed.
+    copies
+        A job may run in several copies at once, whose work adds up.
+    widths
+        A job may have another number of GPUs than its gang.
+    alone
+        A GPU serves one job at a time.
+    whole
+        A job is a whole, which runs at a rate; False: the engine simulates its tasks one by one.
+    stated
+        Field of a schedule file that is true where its schedule belongs to the class; empty: none.
+    means
+        The means (`optsched.simulation.policy.Use`) whose policies make schedules of the class; empty: none.
+    read
+        (path, instance) to the schedule in a file of a format that only this class has; None where it is not one.
+    verified
+        The stand-alone verifier knows the class.
+    policies
+        The policies that are compared on an instance where none is named.
+    """
+
+    name: str
+    optimum: str
+    place: int = LAST
+    contains: tuple[str, ...] = ()
+    has: Callable[[Instance], bool] = _always
+    lacking: str = ""
+    only: bool = False
+    usual: bool = False
+    bounded_as: str = ""
+    preemptive: bool = True
+    copies: bool = False
+    widths: bool = False
+    alone: bool = True
+    whole: bool = True
+    stated: str = ""
+    means: str = ""
+    read: Callable[[Path, Instance], Schedule | None] = _no_format
+    verified: bool = False
+    policies: Callable[[Instance], tuple[str, ...]] = _usual_policies
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """Names of the classes whose schedules all belong to it, its own name first."""
+        return (self.name, *self.contains)
+
+    @property
+    def flag(self) -> str:
+        """Field of a file of its gangs that is true: ``stated``, or ``sharing`` where GPUs are shared."""
+        return self.stated if self.alone else SHARING
+
+    @property
+    def certified(self) -> str:
+        """Name of the class whose certificates bound it."""
+        return self.bounded_as or self.name
+
+
+CLASSES: Registry[ScheduleClass] = Registry("class of schedules", package="optsched.classes")
+add_class = CLASSES.maker(ScheduleClass, lambda made: made.name)
+
+
+def every_class() -> list[ScheduleClass]:
+    """Return all classes, by their place and name."""
+    return sorted((made for _, made in CLASSES.items()), key=lambda made: (made.place, made.name))
+
+
+def class_names() -> tuple[str, ...]:
+    """Return the names of all classes."""
+    return tuple(made.name for made in every_class())
+
+
+def names_where(**facts: object) -> tuple[str, ...]:
+    """Return the names of the classes for which facts hold.
+
+    Parameters
+    ----------
+    **facts
+        Attributes of `ScheduleClass`, and the values that they must have.
+    """
+    return tuple(
+        made.name for made in every_class() if all(getattr(made, name) == value for name, value in facts.items())
+    )
+
+
+def classes_of(instance: Instance) -> tuple[str, ...]:
+    """Return the names of the classes of which an instance has schedules; the first is meant where none is named.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    offered = [made for made in every_class() if made.has(instance)]
+    offered = [made for made in offered if made.only] or offered
+    return tuple(made.name for made in sorted(offered, key=lambda made: not made.usual))
+
+
+def usual_class(instance: Instance) -> ScheduleClass:
+    """Return the class that is meant where none is named.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    return CLASSES.get(classes_of(instance)[0])
+
+
+def class_stated(instance: Instance, stated: Collection[str], preemptive: bool = True) -> ScheduleClass:
+    """Return the class of a schedule by what it states; without a statement it has rigid gangs alone on their GPUs.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster. A statement counts only if the instance has schedules of that class.
+    stated
+        Fields of the schedule file that are true (`ScheduleClass.stated`).
+    preemptive
+        May the schedule stop and resume jobs?
+    """
+    for made in sorted(every_class(), key=lambda made: (not made.only, not made.usual, -made.place)):
+        if made.only and (made.has(instance) or made.stated in stated):
+            return made
+        if made.stated and made.stated in stated and made.has(instance):
+            return made
+    return CLASSES.get(PREEMPTIVE if preemptive else NONPREEMPTIVE)
+
+
+def class_of_means(means: Collection[str]) -> ScheduleClass | None:
+    """Return the class of the schedules that a policy makes which uses some means; None: rigid gangs alone on their GPUs.
+
+    Parameters
+    ----------
+    means
+        What the policy declares in its ``uses``.
+    """
+    return next((made for made in every_class() if made.means in means), None)

@@ -1,0 +1,46 @@
+"""Class ``task-sharing``: gangs whose jobs have tasks take turns on GPUs and share network interfaces.
+
+It is the only class of instances at the task level (`optsched.problem.contention`).
+"""
+
+from pathlib import Path
+
+from optsched.classes.schedule_class import add_class
+from optsched.problem.files import read_bytes
+from optsched.problem.instance import Instance
+from optsched.problem.parquet import parquet_metadata
+from optsched.problem.schedule import Schedule
+from optsched.problem.task_log import FORMAT, TaskSchedule
+
+
+def _policies(instance: Instance) -> tuple[str, ...]:
+    cost = instance.contention
+    adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
+    compared = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")
+    return tuple(name for name in compared if adadual or name != "ada-srsf")
+
+
+def _read(path: Path, instance: Instance) -> Schedule | None:
+    if path.suffix.lower() != ".parquet" or FORMAT not in "".join(
+        parquet_metadata(read_bytes(path), path, FORMAT).values()
+    ):
+        return None
+    return TaskSchedule.load_tasks(path, instance)
+
+
+add_class(
+    name="task-sharing",
+    optimum="the best order of the tasks",
+    place=4,
+    verified=True,
+    has=lambda instance: instance.at_task_level,
+    lacking="tasks",
+    only=True,
+    stated="tasks",
+    usual=True,
+    alone=False,
+    whole=False,
+    preemptive=False,
+    policies=_policies,
+    read=_read,
+)
