@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         bound as bound,
     )
     from optsched.check.referee import check_schedule as check_schedule
+    from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun as SharedRun
     from optsched.errors import (
         InfeasibleError as InfeasibleError,
         InputError as InputError,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         View as View,
         Wake as Wake,
     )
-    from optsched.simulation.run import Run as Run, SharedRun as SharedRun
+    from optsched.simulation.run import Run as Run
     from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.program import (
@@ -101,6 +102,7 @@ _NAMES = {
     "adversary.attack": "Attack attack",
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
+    "classes.gpu_sharing.simulation.shared_run": "SharedRun",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
     "guarantees.guarantee": "GuaranteeError",
     "io.library": "BestKnown best_known library",
@@ -121,7 +123,7 @@ _NAMES = {
     "report.comparison": "Report compare evaluate",
     "simulation.iterations": "TaskRun",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
-    "simulation.run": "Run SharedRun",
+    "simulation.run": "Run",
     "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.program": "formulate solve_model solve_program",

@@ -48,6 +48,8 @@ class ScheduleClass:
         Names of the smaller classes whose schedules all belong to it.
     has
         Tells if an instance has schedules of the class.
+    suits
+        Tells if policies that make schedules of the class serve all jobs of an instance.
     lacking
         What an instance without them lacks, in words.
     only
@@ -83,6 +85,7 @@ class ScheduleClass:
     place: int = LAST
     contains: tuple[str, ...] = ()
     has: Callable[[Instance], bool] = _always
+    suits: Callable[[Instance], bool] = _always
     lacking: str = ""
     only: bool = False
     usual: bool = False
@@ -107,6 +110,11 @@ class ScheduleClass:
     def flag(self) -> str:
         """Field of a file of its gangs that is true: ``stated``, or ``sharing`` where GPUs are shared."""
         return self.stated if self.alone else SHARING
+
+    @property
+    def keeps_gangs(self) -> bool:
+        """Has a whole job its own gang alone on its GPUs (in every copy)?"""
+        return self.alone and self.whole and not self.widths
 
     @property
     def certified(self) -> str:
@@ -185,12 +193,12 @@ def class_stated(instance: Instance, stated: Collection[str], preemptive: bool =
     return CLASSES.get(PREEMPTIVE if preemptive else NONPREEMPTIVE)
 
 
-def class_of_means(means: Collection[str]) -> ScheduleClass | None:
-    """Return the class of the schedules that a policy makes which uses some means; None: rigid gangs alone on their GPUs.
+def class_of_means(means: Collection[str]) -> ScheduleClass:
+    """Return the class of the schedules that a policy makes which uses some means; without any rigid gangs.
 
     Parameters
     ----------
     means
         What the policy declares in its ``uses``.
     """
-    return next((made for made in every_class() if made.means in means), None)
+    return next((made for made in every_class() if made.means in means), None) or CLASSES.get(PREEMPTIVE)

@@ -43,7 +43,7 @@ class HadarE(Policy):
     **Problem** R | r_j, size_j, forking, online-r_j | C_max. **Knowledge** clairvoyant (steps are known, speeds as far as
     ``estimate`` says). **Guarantee** by ``work`` and ``payoff``, where all gangs are alike, no round leaves a node idle that
     could be busy: min(n, x J) are, if every job runs on every node; hence, on identical nodes with one copy a node and all
-    jobs there at 0, C_max <= L ceil(S/n), S = sum ceil(p_j/(L - o)) (`optsched.guarantees.hadar_e`). **Counterexample** to
+    jobs there at 0, C_max <= L ceil(S/n), S = sum ceil(p_j/(L - o)) (`rounds_of_copies`). **Counterexample** to
     more: with J >= n jobs an ideal preemptive schedule without forking is as short. **Complexity** O(copies J) a round for J
     active jobs; with lp a linear program of J M columns, M groups of alike nodes.
     **Reference** Sultana, Pakka, Xu, Yuan, Chen, Tzeng, arXiv 2503.10918, as far as its structure is known; its rules,

@@ -12,6 +12,7 @@ from simulation.forked_instances import gang_instance, table_instance
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
@@ -22,7 +23,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.policy import View
-from optsched.simulation.run import ForkedRun, Run
+from optsched.simulation.run import Run
 from policies.test_goodput import by_milp
 
 SPEC = "unified:fork=true"

@@ -15,6 +15,7 @@ from examples import examples
 from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.io.sources import load
 from optsched.policies.hadar_e import HadarE
@@ -27,7 +28,6 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
-from optsched.simulation.run import ForkedRun
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.type_speeds import group_rates

@@ -14,10 +14,10 @@ from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.optimum_bounds import refereed
 from optsched.guarantees.sjf_bsbf import two_sharers
-from optsched.policies.simulate import shares_gpus, simulate, specify
+from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.simulation.policy import BasePolicy
+from optsched.simulation.policy import BasePolicy, class_of
 from optsched.solvers.sharing_preemptive import meet_in_pairs, preemptive_sharing_optimum
 from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.sharing_pair import sharing_pair
@@ -59,7 +59,7 @@ class SharedGpus(SearchSpace):
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
         """Policies under which two jobs may be on a GPU."""
-        return shares_gpus(policy)
+        return class_of(policy).name == "gpu-sharing"
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
         """Job j is named ``j`` + 1."""

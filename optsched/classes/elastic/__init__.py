@@ -9,6 +9,7 @@ add_class(
     verified=True,
     contains=("gang", "gang-nonpreemptive"),
     has=lambda instance: instance.elastic,
+    suits=lambda instance: all(speeds.elastic for speeds in instance.speeds),
     lacking="scaling profile",
     widths=True,
     stated="elastic",

@@ -4,6 +4,12 @@ It is larger than ``gang``, since a job may be alone on its GPUs.
 """
 
 from optsched.classes.schedule_class import add_class
+from optsched.problem.instance import Instance
+
+
+def _has_interference(instance: Instance) -> bool:
+    return instance.interference is not None
+
 
 add_class(
     name="gpu-sharing",
@@ -11,7 +17,8 @@ add_class(
     place=3,
     verified=True,
     contains=("gang", "gang-nonpreemptive"),
-    has=lambda instance: instance.interference is not None,
+    has=_has_interference,
+    suits=_has_interference,
     lacking="interference",
     usual=True,
     alone=False,

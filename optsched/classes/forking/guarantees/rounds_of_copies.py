@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, known_durations, policy_is
 from optsched.guarantees.family import family
@@ -26,7 +27,7 @@ from optsched.guarantees.guarantee import SHOWN_JOBS, TightFamily, guarantee
 from optsched.guarantees.optimum import stating
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.placement import Placement
-from optsched.simulation.run import ForkedRun, Run
+from optsched.simulation.run import Run
 
 
 @dataclass(frozen=True)
