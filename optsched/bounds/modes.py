@@ -38,7 +38,7 @@ TypeMode = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs 
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """What jobs of K kinds take of R resources in turns (`optsched.classes.task_sharing.bounds.task_times.modes_of_tasks`).
+    """What jobs of K kinds take of R resources in turns (`modes_of_tasks`).
 
     ``taken`` f64[K, R] units on average while the job runs; ``bends`` f64[K, V, R]: where prices change by x[R], turns save
     at most the largest of 0 and ``bends[k, v] @ x``.

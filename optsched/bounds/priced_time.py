@@ -14,7 +14,7 @@ pay for at most G_t GPUs of every type t (these show it class by class), so all 
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
 **Tasks**: GPUs and network interfaces take the place of the types. A job computes and sends in turns, and pays for both as
-on average, less what turns may save where prices change (proof: `optsched.classes.task_sharing.bounds.task_times`).
+on average, less what turns may save where prices change (proof: `task_times`).
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
 falls piecewise linearly, f_j has one kink, or is concave (of utility): the minimum is at a breakpoint.

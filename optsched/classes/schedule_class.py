@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
+
+if TYPE_CHECKING:  # it comes with numba, which what only reads names does without
+    from optsched.problem.schedule import Schedule
 
 SHARING = "sharing"  # field of a schedule file whose jobs share GPUs
 LAST = 100  # place of a class that states none

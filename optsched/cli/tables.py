@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optsched.bounds import Certificate
+from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
 from optsched.errors import printable
 from optsched.guarantees.evaluate import PolicyRatios, RatioTable
@@ -20,6 +21,7 @@ from optsched.guarantees.robustness import Robustness
 from optsched.io.traces.dialect import not_modelled
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import OBJECTIVES
+from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, marks
 from optsched.report.comparison import Report
 from optsched.rounding import Side, fixed, number, ratio, significant
@@ -93,7 +95,7 @@ def report_view(report: Report) -> Group:
             number(line.queued_avoided),
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
-    notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, not_modelled(report.instance))
     notes += [*_bound_notes(report), *_unfinished_notes(report)]
     return Group(sheet, *(Text(note) for note in notes))
@@ -109,16 +111,19 @@ def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     )
 
 
-def _interference_notes(instance: Instance) -> list[str]:
-    # Every result under sharing stands and falls with it.
-    interference = instance.interference
-    if interference is None:
-        return []
-    if interference.kinds:
-        text = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs, {interference.ratio:g} for others"
-    else:
-        text = f"beside another job on its GPUs a job runs {interference.ratio:g} x as long"
-    return [f"interference: {text}" + (f" ({interference.source})" if interference.source else "")]
+# By class of schedules: notes on an instance, which its results depend on.
+NOTES: PartsByClass[Callable[[Instance], list[str]]] = PartsByClass("optsched.cli", lambda _: [])
+
+
+def notes_of(instance: Instance) -> list[str]:
+    """Return the notes on an instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    return NOTES.of(usual_class(instance).name)(instance)
 
 
 def judged(judgement: Judgement, objective: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from optsched.check.referee import check_schedule
+from optsched.classes import usual_class
 from optsched.contract.instances import real_instance
 from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, Subject, changed, faster, later, renamed
 from optsched.errors import KnowledgeError
@@ -143,7 +144,7 @@ def _begun(subject: Subject, made: Run, time: float) -> Rows:
     # How long something takes that has begun may depend on what comes. Rows are rounded: a start at that very time, when
     # the policy is asked again, may lie before it by as much.
     first = time - ROUNDED
-    if made.instance.at_task_level:
+    if not usual_class(made.instance).whole:
         return [row[:3] for row in subject.level.rows(made) if row[2] < first]
     return [(row[0], row[1], row[3]) for row in subject.level.rows(made) if row[1] < first]
 

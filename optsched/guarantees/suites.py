@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import class_names
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.guarantees.optimum import proved_here, stating
@@ -25,9 +26,7 @@ from optsched.problem.contention import Contention
 from optsched.problem.files import note_source
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance
-from optsched.registry import near_matches
-from optsched.solvers.sharing_orders import best_shared_order
-from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
+from optsched.registry import PartsByClass, near_matches
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
 
@@ -87,47 +86,11 @@ def small_transfers(member: str) -> Instance:
     return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))
 
 
-SLOW_DOWNS = ("1.1", "1.3", "1.5", "1.8", "exp")
-# members of every slow-down, by the number of jobs; seeds differ, since xi does not change what is drawn
-EACH = {3: 2, 4: 1}
-SHARING = tuple(
-    f"sharing-{xi}-{n}-{each * k + seed}"
-    for k, xi in enumerate(SLOW_DOWNS)
-    for n, each in EACH.items()
-    for seed in range(1, each + 1)
-)
-
-
-@cache
-def small_sharing(member: str) -> Instance:
-    """``sharing-XI-N-S``: recipe ``sharing-small`` with N jobs, one GPU, seed S, XI the slow-down of every pair or ``exp``.
-
-    With its optimum, which takes about a second for four jobs: that of the class ``gpu-sharing``, which may also preempt;
-    where a schedule without preemption is no worse, both enumerations of orders agree. Objective: sum of flow times, the
-    stated sum C_j less sum r_j. Raises `OptschedError` when preemption seems to hurt: one of the two methods is wrong.
-    """
-    _, xi, n, seed = member.split("-")
-    instance = generate("sharing-small", int(seed), jobs=int(n), gpus=1, xi=xi)
-    value = preemptive_sharing_optimum(instance).value
-    kept = best_shared_order(instance).value
-    if value > kept * (1 + AGREE):
-        raise OptschedError(f"{member}: the optimum without preemption, {kept:.9g}, is below that with it, {value:.9g}")
-    proofs = ["sharing-preemptive", *(["sharing-orders"] if value >= kept * (1 - AGREE) else [])]
-    optimum = stating(value, "total_completion_time", "gpu-sharing", *proofs)
-    return proved_here(instance.replace(name=member, optimum=optimum))
-
-
 _TRANSFERS = Suite(
     "transfers-small",
     TRANSFERS,
     f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
     make=small_transfers,
-)
-_SHARING = Suite(
-    "sharing-small",
-    SHARING,
-    f"{len(SHARING)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
-    make=small_sharing,
 )
 _RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
 _RIGID = Suite(
@@ -135,12 +98,15 @@ _RIGID = Suite(
     _RIGID_MEMBERS,
     f"{len(_RIGID_MEMBERS)} instances of six and eight jobs with a proven optimum, quick to measure: P8|r_j,size_j|sum C_j",
 )
-MADE = {each.name: each for each in (_TRANSFERS, _SHARING)}
+# By class of schedules, suites of instances that are made when they are asked for.
+MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.guarantees", ())
+MADE.register("task-sharing", (_TRANSFERS,))
 
 
 def beside() -> dict[str, Suite]:
     """What is in no baseline of ratios: `MADE`, suites of the library whose instances are no files, a quick part of one."""
-    return {**MADE, _RIGID.name: _RIGID, **_by_suite([each for each in entries() if not each.file])}
+    made = {suite.name: suite for name in class_names() for suite in MADE.of(name)}
+    return {**made, _RIGID.name: _RIGID, **_by_suite([each for each in entries() if not each.file])}
 
 
 def suites() -> dict[str, Suite]:

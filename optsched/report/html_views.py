@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from optsched.classes import NONPREEMPTIVE, usual_class
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
 from optsched.report.classes import UNLIKE
@@ -125,7 +126,7 @@ def picture(schedule: Schedule) -> str:
     """A Gantt chart inside the page; empty where it would not be small, or jobs have tasks (`optsched.plot.tasks`)."""
     instance = schedule.instance
     small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
-    if not small or instance.at_task_level:
+    if not (small and usual_class(instance).whole):
         return ""
     from optsched.plot.canvas import png_of  # and with it matplotlib
     from optsched.plot.gantt import gantt
@@ -186,7 +187,7 @@ def _schedules(found: Attack) -> Iterator[tuple[str, Schedule]]:
     yield best.policy.text, simulate(instance, best.policy).schedule
     if best.rival is not None:
         yield best.rival.text, simulate(instance, best.rival).schedule
-    elif instance.optimum is not None and instance.optimum["class"] == "gang-nonpreemptive":
+    elif instance.optimum is not None and instance.optimum["class"] == NONPREEMPTIVE:
         optimal = solve(instance, best.objective, time_limit=SECONDS).schedule
         if optimal is not None:
             yield "an optimal schedule", optimal

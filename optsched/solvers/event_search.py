@@ -2,7 +2,7 @@
 
 **Problem**: n jobs, released at r_j, with e_j seconds of work alone; minimise sum C_j. What may start together, and how fast
 each job is beside the others, a subclass says: of transfers on links (`optsched.solvers.transfer_search`), of jobs that
-share GPUs (`optsched.solvers.sharing_search`). **Method**: at every release and completion any of the waiting jobs may
+share GPUs (`sharing_search`). **Method**: at every release and completion any of the waiting jobs may
 start, also none where something will still happen; then time moves to the next event. The child with the least bound goes
 next; it is cut when the flow times so far plus a bound for the rest reach the incumbent. Times count from the first
 release, and what is added up and compared are flow times, so that clock times are never subtracted.

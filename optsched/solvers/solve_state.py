@@ -20,6 +20,7 @@ from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.regular import ExactCost, exact_costs
 from optsched.check.referee import check_schedule
+from optsched.classes import CLASSES
 from optsched.compiled import waiting_of_this_thread
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, OptschedError
@@ -30,7 +31,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
 from optsched.solvers.list_schedule import best_list_schedule
-from optsched.solvers.method import EXCLUSIVE, SHARING, there
+from optsched.solvers.method import EXCLUSIVE, there
 from optsched.solvers.outcome import BOUND_TOLERANCE
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
@@ -76,6 +77,7 @@ class SolveState:
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
         self.schedule_class, self.epoch = schedule_class, epoch
+        self.kind = CLASSES.get(schedule_class)
         self.began, self._waited = time.perf_counter(), waiting_of_this_thread()
         self._compiled, self.deadline = self._waited(), deadline
         self.method = "list"  # whose turn it is
@@ -320,7 +322,7 @@ class SolveState:
 
         Where speed depends on the placement: of all modes, with the longest duration of every job.
         """
-        if self.instance.n == 0 or self.schedule_class == SHARING:
+        if self.instance.n == 0 or not self.kind.alone:
             return None  # a job beside another one ends at no multiple of anything
         try:
             if not self.placed:
@@ -368,7 +370,7 @@ class SolveState:
         Where speed depends on the placement there is no local search: the list schedules are made once. Where jobs share
         GPUs there are none: their methods begin with schedules of their own.
         """
-        if self.schedule_class == SHARING and self.instance.n:
+        if not self.kind.alone and self.instance.n:
             return False
         if self.placed:
             if self.schedule is not None:

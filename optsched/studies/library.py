@@ -29,7 +29,7 @@ from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
 from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
-from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
+from optsched.io.library import ROUNDED, BestKnown, check_submission, class_for, in_library, read_proof
 from optsched.io.sources import load, made
 from optsched.policies.simulate import simulate
 from optsched.problem.files import write_atomic
@@ -37,7 +37,8 @@ from optsched.problem.instance import Instance
 from optsched.progress import bars
 from optsched.registry import written
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.solve import PREFERRED_SHARING, solve
+from optsched.solvers.method import PREFERRED
+from optsched.solvers.solve import solve
 
 RECIPES, WORK, RESULT = "recipes.toml", Path("build/library"), ".result.json"
 LP_CLASS, MOST_LP, LP_SECONDS = "gang-nonpreemptive", 200, 3.0  # jobs and time of an LP whose prices are a certificate
@@ -97,7 +98,7 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
         solution = solve(instance, goal, model=None if method == BEST else method, time_limit=asked.seconds)
         found.offer(solution.schedule, solution.model)
         found.offer_certificate(solution.certificate)
-        if "sharing" in wanted and method not in PREFERRED_SHARING:
+        if not class_for(wanted).alone and method not in PREFERRED.of(class_for(wanted).name):
             continue  # it minimised over a smaller class: a schedule, and no bound
         found.raise_bound(solution.bound_exact, solution.model)
         who, low = solution.model, solution.certificate

@@ -14,6 +14,8 @@ import pytest
 from policies.test_alpha_points import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.classes.gpu_sharing.guarantees.shared_suite import SHARING, small_sharing
+from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
 from optsched.errors import InputError
 from optsched.guarantees import GUARANTEES, Guarantee
 from optsched.guarantees.evaluate import ratios
@@ -21,13 +23,12 @@ from optsched.guarantees.family import FAMILIES, family_instance, family_member
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum import exact_optimum, is_proved
 from optsched.guarantees.optimum_bounds import OptimumBounds
-from optsched.guarantees.suites import SHARING, small_sharing, suite
+from optsched.guarantees.suites import suite
 from optsched.guarantees.unrelated_machines import DUAL_FITTING, UnrelatedMachines, torn_job
 from optsched.guarantees.weighted_completion_times import FACTOR_APART, FACTOR_COMMON, late_short_job as late
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import serves, simulate, specify
 from optsched.problem.objectives import OBJECTIVES, get_objective
-from optsched.solvers.sharing_orders import best_shared_order
 
 
 def about(family: str) -> list[Guarantee]:

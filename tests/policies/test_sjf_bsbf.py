@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from examples import few
 
+from optsched.classes.gpu_sharing.policies.sharing_choice import select, to_come
+from optsched.classes.gpu_sharing.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.sharing_choice import select, to_come
-from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -17,7 +18,6 @@ from optsched.simulation.colocation import Neighbours
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE, FREE, NUMBER
 from optsched.simulation.state import Residents, RunContext, State, new_state
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.gpu_sharing import sharing_rates
 
 

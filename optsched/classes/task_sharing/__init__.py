@@ -3,14 +3,16 @@
 It is the only class of instances at the task level (`optsched.problem.contention`).
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optsched.classes.schedule_class import add_class
-from optsched.problem.files import read_bytes
 from optsched.problem.instance import Instance
-from optsched.problem.parquet import parquet_metadata
-from optsched.problem.schedule import Schedule
-from optsched.problem.task_log import FORMAT, TaskSchedule
+
+if TYPE_CHECKING:
+    from optsched.problem.schedule import Schedule
 
 
 def _policies(instance: Instance) -> tuple[str, ...]:
@@ -21,11 +23,15 @@ def _policies(instance: Instance) -> tuple[str, ...]:
 
 
 def _read(path: Path, instance: Instance) -> Schedule | None:
-    if path.suffix.lower() != ".parquet" or FORMAT not in "".join(
-        parquet_metadata(read_bytes(path), path, FORMAT).values()
-    ):
+    # Imported here because they come with numba and polars, which what only reads names does without.
+    from optsched.problem.files import read_bytes
+    from optsched.problem.parquet import parquet_metadata
+    from optsched.problem.task_log import FORMAT, TaskSchedule
+
+    if path.suffix.lower() != ".parquet":
         return None
-    return TaskSchedule.load_tasks(path, instance)
+    heads = parquet_metadata(read_bytes(path), path, FORMAT)
+    return TaskSchedule.load_tasks(path, instance) if any(FORMAT in head for head in heads.values()) else None
 
 
 add_class(

@@ -26,7 +26,7 @@ no length occupies its GPU too: it may not lie inside another.
 
 **Complexity** O(R log R) in numpy for R tasks, plus that of `transferred_bytes`; about 200 bytes of memory a task.
 
-A schedule without a log documents residencies only: `optsched.classes.task_sharing.check.residency`.
+A schedule without a log documents residencies only: `residency`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 **Problem**: n jobs of which every two meet on some GPU and no three fit at once (`meet_in_pairs`; jobs that need all GPUs
 of a cluster, say), at most two on a GPU, slow-downs xi; minimise sum C_j. Jobs may be interrupted and resumed without
 cost. It is the optimum of the class ``gpu-sharing``, to which exclusive preemptive schedules belong;
-`optsched.solvers.sharing_orders` has that without preemption, which is no smaller.
+`sharing_orders` has that without preemption, which is no smaller.
 
 **Method**: one linear program for every order of the 2 n events, releases (in their own order) and completions. t_q: time
 of event q, known for a release; d_qS: seconds of interval q in which the set S of one or two jobs runs, released before

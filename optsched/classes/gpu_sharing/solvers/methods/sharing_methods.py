@@ -1,8 +1,8 @@
 """The methods of jobs that share GPUs: ``gpu-sharing``, ``sharing-orders`` and ``sharing-branching``.
 
 ``gpu-sharing`` (`optsched.models.gpu_sharing`) proves an optimum over all starts where the jobs are one gang set.
-``sharing-orders`` (`optsched.solvers.sharing_orders`) proves it for very few jobs on any GPUs, in exact arithmetic.
-``sharing-branching`` (`optsched.solvers.sharing_search`) finds the best schedule that starts jobs at events, on any number
+``sharing-orders`` (`sharing_orders`) proves it for very few jobs on any GPUs, in exact arithmetic.
+``sharing-branching`` (`sharing_search`) finds the best schedule that starts jobs at events, on any number
 of GPUs; that is proved optimal for two jobs, and otherwise where a certificate for the class meets it.
 """
 
@@ -11,15 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from optsched.classes.gpu_sharing.solvers.sharing_orders import (
+    MOST as MOST_ORDERS,
+    NAME as ORDERS,
+    best_shared_order,
+    choices,
+)
+from optsched.classes.gpu_sharing.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOptimum, sharing_optimum
 from optsched.errors import InputError
 from optsched.models.formulation import COMPLETION, objective_reason
 from optsched.models.gpu_sharing import NAME as PROGRAM, build, schedule
 from optsched.models.shared_jobs import SharedJobs, one_gang_set
 from optsched.solvers.compile_model import compile
-from optsched.solvers.method import SHARING, MethodReport, add_method
+from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.session import Session
-from optsched.solvers.sharing_orders import MOST as MOST_ORDERS, NAME as ORDERS, best_shared_order, choices
-from optsched.solvers.sharing_search import MOST, NAME as BRANCHING, SharingOptimum, sharing_optimum
 from optsched.solvers.solve_state import SolveState
 
 MOST_EVENTS = 6  # jobs of the program: 4 take a second, 5 a minute
@@ -92,20 +97,20 @@ add_method(
     PROGRAM,
     lambda state: _reason(state, MOST_EVENTS) or one_gang_set(SharedJobs.of(state.instance)),
     _solve_program,
-    SHARING,
+    "gpu-sharing",
     "two jobs a GPU: one mixed-integer program over events",
 )
 add_method(
     ORDERS,
     lambda state: _reason(state, MOST_ORDERS, choices),
     _solve_orders,
-    SHARING,
+    "gpu-sharing",
     "two jobs a GPU: a linear program for every order of events",
 )
 add_method(
     BRANCHING,
     lambda state: _reason(state, MOST),
     _solve_branching,
-    SHARING,
+    "gpu-sharing",
     "two jobs a GPU: branch and bound over starts at events",
 )

@@ -2,7 +2,7 @@
 
 Idle GPUs if they suffice, else GPUs with one job, best partners first. Numbers of the rule: test the benefit (else share
 wherever memory allows), consolidated, joint, order of the partners, accumulate, weight of the jobs to come. Notation as in
-`optsched.policies.sharing_gpus`.
+`sharing_gpus`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit
-from optsched.errors import check_legal
-from optsched.policies.queue_orders import queue_order
-from optsched.policies.sharing_gpus import (
+from optsched.classes.gpu_sharing.policies.sharing_gpus import (
     WHOLE_CLUSTER,
     end_of_node,
     holds_alone,
@@ -32,6 +29,9 @@ from optsched.policies.sharing_gpus import (
     take_idle,
     take_open,
 )
+from optsched.compiled import KERNEL, NESTED, njit
+from optsched.errors import check_legal
+from optsched.policies.queue_orders import queue_order
 from optsched.policies.ties import TIE, leading_of
 from optsched.registry import Seconds
 from optsched.simulation.colocation import Neighbours, list_nodes, xi_beside
@@ -358,7 +358,7 @@ def sjf_ffs(
     ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
     node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
 
-    **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`. **Complexity** O(G) a waiting job and event.
+    **Guarantee** for two jobs, `sjf_bsbf`. **Complexity** O(G) a waiting job and event.
     **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
     """
     return _order(jobs, width, interval, 0, consolidated, 0, 0, accumulate, 0)  # the rule without its test
@@ -406,7 +406,7 @@ def sjf_bsbf(
     ``accumulate`` = false: whole batches only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only
     at multiples of that many seconds.
 
-    **Guarantee** for two jobs, `optsched.guarantees.sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
+    **Guarantee** for two jobs, `sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
     are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
     O(R + gang) a partner; O(G) where enough GPUs are open.
     **Reference** Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",

@@ -9,17 +9,17 @@ from functools import cached_property
 from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
 from optsched.check.certain_times import certain_value
 from optsched.check.referee import check_schedule
+from optsched.classes.gpu_sharing.guarantees.sjf_bsbf import two_sharers
+from optsched.classes.gpu_sharing.solvers.sharing_preemptive import meet_in_pairs, preemptive_sharing_optimum
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.optimum_bounds import refereed
-from optsched.guarantees.sjf_bsbf import two_sharers
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.simulation.policy import BasePolicy, class_of
-from optsched.solvers.sharing_preemptive import meet_in_pairs, preemptive_sharing_optimum
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.sharing_pair import sharing_pair
 
 NODES, WITNESS_NODES = 60, 20_000  # of the search for a candidate, and for the instance that is reported
@@ -97,7 +97,7 @@ class SharedGpus(SearchSpace):
 
 
 def _of_two(instance: Instance) -> Fraction:
-    """The least sum of completion times of two jobs that cannot run apart (`optsched.guarantees.sjf_bsbf`)."""
+    """The least sum of completion times of two jobs that cannot run apart (`sjf_bsbf`)."""
     pair = two_sharers(instance)
     first, second = sorted(map(Fraction, instance.arrival.tolist()))
     if pair.left <= 0:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.errors import SimulationError
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, SharedSchedule
 from optsched.simulation.metrics import first_starts
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.sweeps.measurement import Measure, certified_mean, measurement
 
@@ -93,7 +93,7 @@ def measure_small(policy: str, proven: OptimumBounds) -> dict[str, float]:
     """The same for `SMALL_MEASURES` on an instance that is small enough for an exact search.
 
     The optimum is that of schedules that start jobs at arrivals and completions: on one GPU no other start times are known
-    to do better, on several it is the best that is known (`optsched.solvers.sharing_search`).
+    to do better, on several it is the best that is known (`sharing_search`).
     """
     run = refereed(proven.instance, specify(policy))
     best = _optimum(proven.instance)

@@ -15,7 +15,7 @@ release, and then the pair theorem (`optsched.speeds.sharing_pair`) says that A 
 **Counterexample** for three: one GPU, xi = 7/5, (r_j, e_j) = (0, 10), (0, 100), (12, 1). The long job starts best at 5: it
 then holds up the first one just so long that it ends at 12, when the third one comes and may share with the long one;
 sum 132.8. Starts at events give 133.8: at 0 the third one finds two jobs and waits until 14, at 10 the long one is late. So
-the value is an upper bound on the optimum; `optsched.solvers.sharing_orders` and `optsched.models.gpu_sharing` let starts
+the value is an upper bound on the optimum; `sharing_orders` and `optsched.models.gpu_sharing` let starts
 lie anywhere.
 **Complexity**: exponential; see `MOST`.
 **Reference**: own method; the problem is that of Luo et al., IWQoS 2024, arXiv 2407.13088.
@@ -29,13 +29,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from optsched.classes.gpu_sharing.solvers.sharing_orders import SharedPlaces, joined
 from optsched.errors import InputError
 from optsched.models.shared_jobs import Gang, SharedJobs
 from optsched.models.sharing_least import least_stay, work_rate
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.solvers.event_search import EventSearch, Left, Moment, Number, On as Residents, Start
-from optsched.solvers.sharing_orders import SharedPlaces, joined
 
 MOST, MOST_NODES = 12, 8  # jobs, nodes
 NAME = "sharing-branching"
