@@ -272,10 +272,11 @@ def below_bound(context: CheckContext, objective: str, schedule_class: str, valu
     allowed = _allowed(context, objective, value)
     for name in (*ALONE, *(TOGETHER if instance.n <= MOST_JOBS else ())):
         bound = BOUNDS.get(name)
-        if schedule_class not in bound.classes or objective not in bound.objectives:
+        larger = CLASSES.get(schedule_class).bounded_by(bound.classes)
+        if larger is None or objective not in bound.objectives:
             continue
         try:
-            certificate = bound.build(instance, objective, schedule_class)
+            certificate = bound.build(instance, objective, larger)
         except InputError:  # it is not for such instances
             continue
         if certificate is None or sign * (certificate.value - value) <= allowed:

@@ -49,6 +49,8 @@ class ScheduleClass:
         Position in lists of classes.
     contains
         Names of the smaller classes whose schedules all belong to it.
+    inside
+        Names of larger classes, which need not know of it: their bounds are valid for it, too.
     has
         Tells if an instance has schedules of the class.
     suits
@@ -87,6 +89,7 @@ class ScheduleClass:
     optimum: str
     place: int = LAST
     contains: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
     has: Callable[[Instance], bool] = _always
     suits: Callable[[Instance], bool] = _always
     lacking: str = ""
@@ -107,7 +110,18 @@ class ScheduleClass:
     @property
     def within(self) -> tuple[str, ...]:
         """Names of the classes whose schedules all belong to it, its own name first."""
-        return (self.name, *self.contains)
+        smaller = (made.name for made in every_class() if self.name in made.inside)
+        return tuple(dict.fromkeys((self.name, *self.contains, *smaller)))
+
+    def bounded_by(self, classes: Collection[str]) -> str | None:
+        """Return the class as which a bound serves it: itself, or a larger one; None where the bound is not valid for it.
+
+        Parameters
+        ----------
+        classes
+            Names of the classes for which the bound is valid.
+        """
+        return next((name for name in (self.name, *self.inside) if name in classes), None)
 
     @property
     def flag(self) -> str:
@@ -118,6 +132,11 @@ class ScheduleClass:
     def keeps_gangs(self) -> bool:
         """Has a whole job its own gang alone on its GPUs (in every copy)?"""
         return self.alone and self.whole and not self.widths
+
+    @property
+    def rigid(self) -> bool:
+        """Has a whole job its own gang, once, alone on its GPUs?"""
+        return self.keeps_gangs and not self.copies
 
     @property
     def certified(self) -> str:
@@ -160,9 +179,20 @@ def classes_of(instance: Instance) -> tuple[str, ...]:
     instance
         Jobs and a cluster.
     """
-    offered = [made for made in every_class() if made.has(instance)]
-    offered = [made for made in offered if made.only] or offered
-    return tuple(made.name for made in sorted(offered, key=lambda made: not made.usual))
+    return tuple(made.name for made in offered(instance))
+
+
+def offered(instance: Instance) -> list[ScheduleClass]:
+    """Return the classes of which an instance has schedules; the first is meant where none is named.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    found = [made for made in every_class() if made.has(instance)]
+    found = [made for made in found if made.only] or found
+    return sorted(found, key=lambda made: not made.usual)
 
 
 def usual_class(instance: Instance) -> ScheduleClass:
@@ -173,7 +203,7 @@ def usual_class(instance: Instance) -> ScheduleClass:
     instance
         Jobs and a cluster.
     """
-    return CLASSES.get(classes_of(instance)[0])
+    return offered(instance)[0]
 
 
 def class_stated(instance: Instance, stated: Collection[str], preemptive: bool = True) -> ScheduleClass:
