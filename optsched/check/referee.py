@@ -142,15 +142,16 @@ def check_file(
     document = context.document
     preemptive = preemptive and document.preemptive is not False
     stated = document.stated - {CLASSES.get(name).stated for name in refused}
-    kind = class_stated(instance, stated, preemptive).name
-    found = RULES.of(kind).judge(context, preemptive)
+    kind = class_stated(instance, stated, preemptive)
+    found = RULES.of(kind.name).judge(context, preemptive)
     try:
         name = known_objective(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
     violations = _violations(context, found, name, document.value)
     if not violations and instance.n:
-        message = below_bound(context, name, kind, _value(context, name))
+        kind = kind if kind.has(instance) else class_stated(instance, stated - {kind.stated}, preemptive)
+        message = below_bound(context, name, kind.name, _value(context, name))
         violations += [] if message is None else [Violation("value", message)]
     return Verdict("schedule", tuple(violations))
 

@@ -75,6 +75,8 @@ class ScheduleClass:
         A job is a whole, which runs at a rate; False: the engine simulates its tasks one by one.
     stated
         Field of a schedule file that is true where its schedule belongs to the class; empty: none.
+    harmless
+        A schedule may state the class on an instance that has no such schedules: its rules are then those of gangs.
     means
         The means (`optsched.simulation.policy.Use`) whose policies make schedules of the class; empty: none.
     read
@@ -102,6 +104,7 @@ class ScheduleClass:
     alone: bool = True
     whole: bool = True
     stated: str = ""
+    harmless: bool = False
     means: str = ""
     read: Callable[[Path, Instance], Schedule | None] = _no_format
     verified: bool = False
@@ -212,7 +215,7 @@ def class_stated(instance: Instance, stated: Collection[str], preemptive: bool =
     Parameters
     ----------
     instance
-        Jobs and a cluster. A statement counts only if the instance has schedules of that class.
+        Jobs and a cluster. A statement counts only if the instance has schedules of that class, or does no harm.
     stated
         Fields of the schedule file that are true (`ScheduleClass.stated`).
     preemptive
@@ -221,7 +224,7 @@ def class_stated(instance: Instance, stated: Collection[str], preemptive: bool =
     for made in sorted(every_class(), key=lambda made: (not made.only, not made.usual, -made.place)):
         if made.only and (made.has(instance) or made.stated in stated):
             return made
-        if made.stated and made.stated in stated and made.has(instance):
+        if made.stated and made.stated in stated and (made.harmless or made.has(instance)):
             return made
     return CLASSES.get(PREEMPTIVE if preemptive else NONPREEMPTIVE)
 
