@@ -38,7 +38,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         bound as bound,
     )
     from optsched.check.referee import check_schedule as check_schedule
+    from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun as SharedRun
     from optsched.errors import (
         InfeasibleError as InfeasibleError,
         InputError as InputError,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         View as View,
         Wake as Wake,
     )
-    from optsched.simulation.run import Run as Run, SharedRun as SharedRun
+    from optsched.simulation.run import Run as Run
     from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.formulate import formulate as formulate
@@ -102,6 +103,7 @@ _NAMES = {
     "adversary.attack_search": "Attack attack",
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
+    "classes.gpu_sharing.simulation.shared_run": "SharedRun",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
     "evaluation.evaluate": "compare evaluate",
     "evaluation.report": "Report",
@@ -125,7 +127,7 @@ _NAMES = {
     "problem.transfers": "TransferProblem",
     "simulation.iterations": "TaskRun",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
-    "simulation.run": "Run SharedRun",
+    "simulation.run": "Run",
     "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.formulate": "formulate",

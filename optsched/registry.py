@@ -11,9 +11,11 @@ import importlib
 import importlib.util
 import inspect
 import math
+import os
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, ParamSpec, TypeVar
 
@@ -146,7 +148,8 @@ class Registry(Generic[T]):
         self._package = package
         self._tables = tables
         self._things: dict[str, T] = {}
-        self._discovered = package is None
+        self._searched: set[str] = set()  # packages
+        self._state = -1  # of the folders of classes when they were last searched
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that registers an object under a name; also usable as a call.
@@ -182,13 +185,18 @@ class Registry(Generic[T]):
 
         return made
 
+    @property
+    def _discovered(self) -> bool:
+        return self._package is None or self._state == len(_added_folders)
+
     def _discover(self) -> None:
-        if self._discovered:
+        if self._package is None or self._discovered:
             return
-        self._discovered = True
-        package = importlib.import_module(str(self._package))
-        for module in pkgutil.iter_modules(getattr(package, "__path__", []), f"{self._package}."):
-            importlib.import_module(module.name)
+        self._state = len(_added_folders)
+        for package in (self._package, *extensions(self._package)):
+            if package not in self._searched:
+                self._searched.add(package)
+                import_modules(package)
 
     def get(self, name: str) -> T:
         """Return the object with a name, regardless of case.
@@ -248,6 +256,121 @@ class Registry(Generic[T]):
             if name in self._things:
                 return
             importlib.import_module(f"{self._package}.{table}")
+        for extension in extensions(str(self._package)):
+            if name in self._things:
+                return
+            if extension not in self._searched:
+                self._searched.add(extension)
+                import_modules(extension)
+
+
+# --- folders of classes of schedules ----------------------------------------------------------------------------------
+# A folder of a class mirrors the packages of optsched: what `optsched.classes.NAME.bounds` defines extends
+# `optsched.bounds`, and is found by the registries of that package. Nothing else imports it.
+
+CLASSES = "optsched.classes"
+_added_folders: list[str] = []  # packages of classes that are defined elsewhere
+
+
+def add_class_folder(package: str) -> None:
+    """Add the folder of a class of schedules that is defined outside of optsched.
+
+    Parameters
+    ----------
+    package
+        Dotted name of an importable package; its last part is the name of the class, with ``_`` for ``-``.
+    """
+    if package not in _added_folders:
+        _added_folders.append(package)
+
+
+def class_folders() -> Mapping[str, str]:
+    """Return the packages of the folders of all classes of schedules, by the name of the class."""
+    return _class_folders(len(_added_folders))
+
+
+@cache
+def _class_folders(_: int) -> Mapping[str, str]:
+    home = importlib.import_module(CLASSES)
+    own = [module.name for module in pkgutil.iter_modules(home.__path__, f"{CLASSES}.") if module.ispkg]
+    return {package.rpartition(".")[2].replace("_", "-"): package for package in (*own, *_added_folders)}
+
+
+def extensions(package: str) -> list[str]:
+    """Return the packages in the folders of classes that extend a package of optsched.
+
+    Parameters
+    ----------
+    package
+        Dotted name, as ``optsched.bounds``.
+    """
+    root, _, below = package.partition(".")
+    if package == CLASSES:
+        return list(_added_folders)
+    if root != __name__.partition(".")[0]:
+        return []
+    return [f"{folder}.{below}" for folder in class_folders().values() if _exists(folder, below)]
+
+
+def _exists(folder: str, below: str) -> bool:
+    # Look for the files: an import system would import all packages above.
+    home = importlib.import_module(folder).__path__
+    return any(os.path.isfile(os.path.join(path, *below.split("."), "__init__.py")) for path in home)
+
+
+def import_modules(package: str) -> None:
+    """Import all modules of a package, which register what they define.
+
+    Parameters
+    ----------
+    package
+        Dotted name of a package, or of a module, which is imported alone.
+    """
+    home = importlib.import_module(package)
+    for module in pkgutil.iter_modules(getattr(home, "__path__", []), f"{package}."):
+        importlib.import_module(module.name)
+
+
+class PartsByClass(Generic[T]):
+    """Parts that classes of schedules register in one package, by the name of the class.
+
+    The folder of a class is imported when its part is first asked for. A class that registers none has the default.
+    """
+
+    def __init__(self, package: str, default: T) -> None:
+        self._package, self._default = package, default
+        self._parts: dict[str, T] = {}
+        self._searched: set[str] = set()  # names of classes
+
+    def register(self, name: str, part: T) -> T:
+        """File the part of a class.
+
+        Parameters
+        ----------
+        name
+            Name of the class of schedules.
+        part
+            What it adds to the package.
+        """
+        if name in self._parts:
+            raise ValueError(f"the class {name} registers twice in {self._package}")
+        self._parts[name] = part
+        return part
+
+    def of(self, name: str) -> T:
+        """Return the part of a class, or the default.
+
+        Parameters
+        ----------
+        name
+            Name of the class of schedules.
+        """
+        if name not in self._searched:
+            self._searched.add(name)
+            folder, below = class_folders().get(name), self._package.partition(".")[2]
+            if folder is not None and _exists(folder, below):
+                import_modules(f"{folder}.{below}")
+        return self._parts.get(name, self._default)
 
 
 def when_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -13,8 +13,8 @@ import numpy as np
 from check.forged_schedules import CLASSES, Case
 
 from optsched.bounds import BOUNDS
-from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_file, check_schedule
+from optsched.classes import classes_of
 from optsched.errors import OptschedError
 from optsched.io.sources import LoadRequest, load_counted
 from optsched.policies.simulate import simulate

@@ -15,7 +15,7 @@ pytestmark = one_process
 # From the bottom up: packages, modules at the root, and packages within packages that are on a layer of their own.
 LAYERS = [
     {"errors", "registry", "compiled", "rounding", "intervals", "progress", "deadline", "verifier"},
-    {"problem", "online"},
+    {"problem", "online", "classes"},
     {"speeds"},
     {"bounds", "check"},
     {"simulation", "models"},
@@ -27,12 +27,20 @@ LAYERS = [
     {"sweeps", "studies"},
     {"cli", "pytest_plugin", "__init__", "__main__"},
 ]
+FOLDERS = [path.name for path in (ROOT / "classes").iterdir() if path.is_dir()]
+for packages in LAYERS[2:]:
+    packages |= {f"classes.{name}.{package}" for name in FOLDERS for package in packages}
 LAYER = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 AT_THE_ROOT = 10  # modules, fewer than
 
 
 def package_of(parts: list[str]) -> str:
-    """Of a dotted name below the package; a name that the package itself gives is of ``__init__``."""
+    """Return the package of a dotted name below the root; a name that the root itself gives is of ``__init__``.
+
+    The folder of a class of schedules mirrors the packages: ``classes.NAME.bounds`` has the layer of ``bounds``.
+    """
+    if parts[0] == "classes" and len(parts) > 2 and package_of(parts[2:]) != "__init__":
+        return f"classes.{parts[1]}.{package_of(parts[2:])}"
     for depth in (2, 1):
         if ".".join(parts[:depth]) in LAYER:
             return ".".join(parts[:depth])

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from optsched.adversary.attack_method import METHODS, TOLERANCE, TOLERANCE_LEGAL, Budget, Found
 from optsched.adversary.evaluation import Confirmed, Evaluation, confirmed
 from optsched.adversary.space import Candidate, Row, SearchSpace, put, space_of
+from optsched.classes import usual_class
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError, check_legal
 from optsched.guarantees.family import FAMILIES, Member
@@ -415,14 +416,16 @@ def _completion_form(objective: str) -> str:
     return goal.completion_form or goal.name
 
 
-def _kind(instance: Instance) -> tuple[bool, bool, bool]:
-    return instance.at_task_level, instance.interference is not None, instance.cluster.gpus == 1
+def _kind(instance: Instance) -> tuple[str, bool]:
+    return usual_class(instance).name, instance.cluster.gpus == 1
 
 
 def _points(instance: Instance) -> Floats:
     """Arrival, time alone, gang and weight of every job, each as a part of the largest; arrivals in the unit of times."""
     alone = (
-        instance.message + instance.forward + instance.backward if instance.at_task_level else seconds_alone(instance)
+        seconds_alone(instance)
+        if usual_class(instance).whole
+        else instance.message + instance.forward + instance.backward
     )
     longest = float(alone.max()) or 1.0
     arrival, weight = instance.arrival - instance.arrival.min(), instance.weight / max(instance.weight.max(), 1.0)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from optsched.bounds.best_bound import BOUNDS, Bound, NoBoundError, bound, lower_bound
-from optsched.bounds.certificate import KINDS, SCHEDULE_CLASSES, Certificate, CertificateError, register_kind
+from optsched.bounds.certificate import KINDS, Certificate, CertificateError, register_kind
 
 __all__ = [
     "BOUNDS",
     "KINDS",
-    "SCHEDULE_CLASSES",
     "Bound",
     "Certificate",
     "CertificateError",

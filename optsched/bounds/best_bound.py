@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES, Certificate, classes_of
+from optsched.bounds.certificate import GANG_CLASSES, Certificate
+from optsched.classes import CLASSES, class_names, classes_of, usual_class
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.instance import Instance, Source, instance_of
@@ -103,15 +104,16 @@ def bound(
 def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline, strong: bool) -> Certificate:
     """The best bound of an instance whose time counts from its first arrival."""
     found: list[Certificate] = []
-    every = [BOUNDS.get(known) for known in BOUNDS.names()]
-    every = [b for b in every if schedule_class in b.classes and (strong or not b.strong)]
-    for candidate in every:
+    kind = CLASSES.get(schedule_class)
+    serving = ((b, kind.bounded_by(b.classes)) for b in map(BOUNDS.get, BOUNDS.names()) if strong or not b.strong)
+    every = [(candidate, larger) for candidate, larger in serving if larger is not None]
+    for candidate, larger in every:
         if name in candidate.objectives and not (found and deadline.passed):
-            certificate = candidate.build(instance, name, schedule_class)
+            certificate = candidate.build(instance, name, larger)
             if certificate is not None:
                 found.append(certificate)
     if not found:
-        served = sorted({o for b in every for o in b.objectives})
+        served = sorted({o for candidate, _ in every for o in candidate.objectives})
         raise NoBoundError(
             f"no lower bound on this objective for the class {schedule_class}",
             field="objective",
@@ -129,7 +131,6 @@ MEANT = {
     **dict.fromkeys(("nonpreemptive", "non-preemptive"), "gang-nonpreemptive? its schedules may not preempt"),
     "sharing": "gpu-sharing? or task-sharing, where jobs have tasks",
 }
-LACKING = {"gpu-sharing": "interference", "task-sharing": "tasks", "elastic": "scaling profile"}
 
 
 def _class_of(instance: Instance, asked: str | None) -> str:
@@ -138,14 +139,14 @@ def _class_of(instance: Instance, asked: str | None) -> str:
     if asked is None:
         return served[0]
     asked = asked.lower()
-    if asked not in SCHEDULE_CLASSES:
-        legal = near_matches(asked, list(SCHEDULE_CLASSES), kind="class", meant=MEANT)
+    if asked not in CLASSES:
+        legal = near_matches(asked, list(class_names()), kind="class", meant=MEANT)
         raise InputError("unknown class of schedules", field="class", value=asked, legal=legal)
     if asked not in served:
         legal = ", ".join(served)
-        if instance.at_task_level:
+        if usual_class(instance).only:
             raise InputError("jobs of this instance share GPUs", field="class", value=asked, legal=legal)
-        lacking = LACKING[asked]
+        lacking = CLASSES.get(asked).lacking
         raise NoBoundError(
             f"no lower bound: jobs of this instance have no {lacking}", field="class", value=asked, legal=legal
         )

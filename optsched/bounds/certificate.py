@@ -7,13 +7,7 @@ what finds the bounds. Every kind of proof is registered (`register_kind`) in th
 Seconds of jobs at the speed of a profile or a table are the float64 product of work and pace that engine and referee use,
 too; bounds take that number as exact.
 
-**Classes of schedules**: a bound names the class it holds for. ``gang``: rigid gangs on exclusive GPUs, preemption
-allowed; ``gang-nonpreemptive``: the same without preemption, a smaller class, for which a bound of ``gang`` holds too.
-``forking``: a job may run as several gangs at once, whose work adds up: larger than ``gang``, and r_j + p_j is no bound.
-``gpu-sharing``: two jobs on a GPU slow each other down (`optsched.problem.interference`): larger than ``gang``, since a job
-may be alone on its GPUs. ``task-sharing``: gangs whose jobs have tasks take turns on GPUs and share network interfaces
-(`optsched.problem.contention`); it is the only class of such instances. ``elastic``: jobs with scaling
-profiles may run on any number of GPUs, which may change. `classes_of` lists those of an instance.
+A bound is valid for the class of schedules that it states, and for the classes within it (`optsched.classes`).
 """
 
 from __future__ import annotations
@@ -27,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from optsched.classes import classes_of, names_where
 from optsched.errors import InputError, OptschedError
 from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import parse_json
@@ -36,24 +31,15 @@ from optsched.problem.objectives import OBJECTIVES, get_objective
 from optsched.registry import Registry, near_matches
 
 FORMAT = "optsched-certificate/1"
-GANG_CLASSES = ("gang", "gang-nonpreemptive")
-EXCLUSIVE_CLASSES = (*GANG_CLASSES, "forking")
-GPU_SHARING_CLASSES, TASK_SHARING_CLASSES = ("gpu-sharing",), ("task-sharing",)
-ELASTIC_CLASSES = ("elastic",)
-SCHEDULE_CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *TASK_SHARING_CLASSES, *ELASTIC_CLASSES)
-SHARED_CLASSES = (*GANG_CLASSES, *GPU_SHARING_CLASSES)  # of proofs that only say how fast a job is alone
+# Classes of which the stand-alone verifier proves bounds: rigid gangs alone on their GPUs; those and copies of them; and
+# whole rigid gangs, alone or not.
+GANG_CLASSES = names_where(verified=True, alone=True, copies=False, widths=False)
+EXCLUSIVE_CLASSES = names_where(verified=True, alone=True, widths=False)
+SHARED_CLASSES = names_where(verified=True, whole=True, copies=False, widths=False)
 RULES = ("instance", "dual-feasibility", "value", "kind")
 
 _RATIO = re.compile(r"-?\d+(/\d+)?", re.ASCII)
 _FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data": dict, "value": object}
-
-
-def classes_of(instance: Instance) -> tuple[str, ...]:
-    """The classes of schedules that an instance has; the first is the one that is meant when none is named."""
-    if instance.at_task_level:
-        return TASK_SHARING_CLASSES
-    sharing = GPU_SHARING_CLASSES if instance.interference is not None else ()
-    return (*sharing, *EXCLUSIVE_CLASSES, *(ELASTIC_CLASSES if instance.elastic else ()))
 
 
 class CertificateError(OptschedError):

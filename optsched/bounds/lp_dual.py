@@ -55,6 +55,7 @@ import numpy.typing as npt
 from optsched.bounds.certificate import Certificate, register_kind
 from optsched.bounds.proof import prove
 from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
@@ -146,7 +147,7 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
         value -= capacity * Fraction(sum(row.price.tolist()), prices.denominator)
     value -= Fraction(prices.most_own(instance.gpus, instance.cluster.gpus), prices.denominator)
     # are all values of schedules with integer starts integers?
-    rounded = schedule_class == "gang-nonpreemptive" and instance.integral
+    rounded = not CLASSES.get(schedule_class).preemptive and instance.integral
     rounded = rounded and all(c.slope.denominator == c.kink.denominator == c.base.denominator == 1 for c in costs)
     if rounded:
         value = Fraction(-((-value.numerator) // value.denominator))
@@ -164,7 +165,7 @@ def _minima(instance: Instance, costs: Sequence[ExactCost], schedule_class: str,
     largest += max((int(price.max(initial=0)) for _, price in prices.own), default=0)
     kind: Any = object if largest * (prices.cells + 1) >= SAFE else np.int64  # where a sum of prices could overflow
     stacked = [(row.width.astype(kind), row.price.astype(kind)) for row in prices.rows]
-    piece = _in_one_piece if schedule_class == "gang-nonpreemptive" else _in_pieces
+    piece = _in_pieces if CLASSES.get(schedule_class).preemptive else _in_one_piece
     for j, cost in enumerate(costs):
         release, length = Fraction(float(instance.arrival[j])) - prices.origin, Fraction(float(duration[j]))
         rate = np.zeros(prices.cells, dtype=kind)

@@ -17,7 +17,7 @@ schedule; the last is at least its value when j never waits. h_j = e_j on one ma
 fraction of job j done per second, on any GPUs that the class allows; partners and small sub-batches only lower it. The
 mean moment at which it is done is at most C_j - e_j / 2. What j takes of the machine is at least p_j phi_j(t) at every
 moment (that is how the relaxations are proved), so these rates add up to at most 1, and these M_j are mean busy times of
-a processor-sharing schedule there, whose weighted sum is at least the least one. (`optsched.bounds.task_times` shows the
+a processor-sharing schedule there, whose weighted sum is at least the least one. (`task_times` shows the
 reaches of its two.) The minima are taken apart: one schedule for all machines only costs more. Rounding down on the grid
 only enlarges the set of schedules (`optsched.bounds.integer_grid`), and so does rounding mean busy times down.
 **Relations**: for r_j = 0 and one-GPU jobs on m GPUs, u = w is the bound of Eastman, Even and Isaacs (Management Science

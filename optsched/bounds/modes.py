@@ -8,11 +8,7 @@ of a unit of work on type t at best, n_j GPUs of a gang and G_t GPUs of a type:
 
 * ``gang``, ``gang-nonpreemptive``: on type t 1 / a_jt a second for n_j GPUs. A gang on k_t GPUs of the types t does
   x <= 1 / a_jt on each of them: the parts k_t / n_j do no less, and pay for what it holds.
-* ``forking``: on type t G_t / (n_j a_jt) for G_t GPUs: a copy takes the part of its GPUs, and copies add up.
-* ``elastic``: with r GPUs v_j(r) for r of them, for every r, on each type that suits; v_j(r) is the most work a second on r
-  GPUs, with any batch and on any placement (`optsched.speeds.goodput_rates`); a rigid job has its own gang only. A job that
-  scales well has about the GPU-seconds of one GPU; one whose overhead is large for small batches has less with more GPUs.
-* ``gpu-sharing``: `optsched.bounds.shared_machine`.
+* other classes: what their folders register in `MODES`.
 
 Speeds are floats taken as exact rationals, as in the engine: ``1 / rate`` of `optsched.speeds.type_speeds` (of stage graphs
 one number for all types), and rates of goodputs.
@@ -22,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -30,20 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import ELASTIC_CLASSES, rounded_down
+from optsched.bounds.certificate import rounded_down
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.registry import PartsByClass
 from optsched.speeds.duration import paces
-from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.type_speeds import type_speeds
 
-FORKING, ELASTIC = "forking", ELASTIC_CLASSES[0]
 TypeMode = tuple[int, Fraction, Fraction]  # type, seconds a unit of work, GPUs paid for
 
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """What jobs of K kinds take of R resources in turns (`optsched.bounds.task_times.modes_of_tasks`).
+    """What jobs of K kinds take of R resources in turns (`modes_of_tasks`).
 
     ``taken`` f64[K, R] units on average while the job runs; ``bends`` f64[K, V, R]: where prices change by x[R], turns save
     at most the largest of 0 and ``bends[k, v] @ x``.
@@ -146,45 +141,28 @@ def modes_of_gangs(instance: Instance) -> Modes:
     return Modes(types, capacity, gang, kind.reshape(-1), instance.work, instance.arrival, modes, adds=False)
 
 
-def modes_of_copies(instance: Instance) -> Modes:
-    """Class ``forking``."""
-    gangs = modes_of_gangs(instance)
-    capacity = [Fraction(count) for count in gangs.capacity.tolist()]
-    modes = [tuple((t, a * g / capacity[t], capacity[t]) for t, a, g in row) for row in gangs.by_kind]
-    return replace(gangs, by_kind=modes, adds=True)
+Ways = Callable[[Instance], list[tuple[Modes, dict[str, Any]]]]
 
 
-def modes_of_elastic(instance: Instance) -> Modes:
-    """Class ``elastic``: an elastic job has its GPUs on the hull of GPUs over rate. O(n) and K G for K classes of jobs."""
-    gangs, goodputs = modes_of_gangs(instance), Goodputs(instance)
-    goodputs.require_few()
-    elastic = goodputs.elastic
-    known: dict[tuple[int, int], int] = {}
-    modes: list[tuple[TypeMode, ...]] = []
-    gang, kind = list[int](), np.empty(instance.n, dtype=np.int64)
-    for j, k in enumerate(gangs.kind.tolist()):
-        limits = goodputs.limits(j) if elastic[j] else None
-        key = (-1 if limits is None else id(limits), k)
-        if key not in known:
-            known[key] = len(modes)
-            widths = [] if limits is None else _useful(limits)
-            some = tuple((t, 1 / rate, gpus) for t, _, _ in gangs.by_kind[k] for rate, gpus in widths)
-            modes.append(gangs.by_kind[k] if limits is None else some)
-            gang.append(int(gangs.gang[k]))
-        kind[j] = known[key]
-    return replace(gangs, gang=np.array(gang, dtype=np.int64), kind=kind, by_kind=modes)
+def _ways_of_gangs(instance: Instance) -> list[tuple[Modes, dict[str, Any]]]:
+    return [(modes_of_gangs(instance), {})]
 
 
-def _useful(rates: Floats) -> list[tuple[Fraction, Fraction]]:
-    # (rate, GPUs) on the upper hull of rate over GPUs: the others are never chosen, whatever GPUs cost
-    hull = [(Fraction(0), Fraction(0))]
-    for r in np.flatnonzero(rates).tolist():
-        rate, gpus = Fraction(float(rates[r])), Fraction(r)
-        if rate <= hull[-1][0]:
-            continue
-        while len(hull) > 1 and (hull[-1][0] - hull[-2][0]) * (gpus - hull[-1][1]) <= (rate - hull[-1][0]) * (
-            hull[-1][1] - hull[-2][1]
-        ):
-            hull.pop()
-        hull.append((rate, gpus))
-    return hull[1:]
+# By class, the modes to choose from, each with what else a certificate must state.
+MODES: PartsByClass[Ways] = PartsByClass("optsched.bounds", _ways_of_gangs)
+
+# By class, the seconds f64[n] that every job takes at least; None: those of its gang alone.
+ALONE: PartsByClass[Callable[[Instance], Floats | None]] = PartsByClass("optsched.bounds", lambda _: None)
+
+
+def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
+    """Return the modes of jobs to choose from, each with what else a certificate must state.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule_class
+        Name of the class of schedules.
+    """
+    return MODES.of(schedule_class)(instance)

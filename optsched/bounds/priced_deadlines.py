@@ -26,12 +26,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import TASK_SHARING_CLASSES, Proof, best_proof, ratio_text
-from optsched.bounds.modes import Modes
-from optsched.bounds.priced_time import CLASSES, FEWEST_JOBS, MOST_JOBS, SAFE, SAFE_TIME, Rounded, modes_for
+from optsched.bounds.certificate import Proof, best_proof, ratio_text
+from optsched.bounds.modes import Modes, modes_for
+from optsched.bounds.priced_time import FEWEST_JOBS, MOST_JOBS, SAFE, SAFE_TIME, Rounded
 from optsched.bounds.priced_time_search import PricedTime
 from optsched.bounds.proof import proved_bound
 from optsched.bounds.sum_costs import FAIR
+from optsched.classes import names_where
 from optsched.problem.arrays import Floats
 from optsched.problem.fair_share import fair_flow_times
 from optsched.problem.instance import Instance
@@ -222,11 +223,13 @@ def _pieces(modes: Modes, price: Floats) -> tuple[Floats, Floats]:
 
 
 KIND = "priced-deadlines"
-WITHOUT_TASKS = [each for each in CLASSES if each not in TASK_SHARING_CLASSES]
 
 
 @proved_bound(
-    KIND, objectives=(FAIR,), classes=WITHOUT_TASKS, statement="deadlines cost more than all GPUs, by type and time"
+    KIND,
+    objectives=(FAIR,),
+    classes=names_where(verified=True, whole=True),
+    statement="deadlines cost more than all GPUs, by type and time",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
     """The proof with the largest ratio found; data: it, moments and prices, charges if GPUs are shared.

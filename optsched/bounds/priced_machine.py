@@ -63,11 +63,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.bounds.certificate import ELASTIC_CLASSES, EXCLUSIVE_CLASSES, Proof, ratio_text
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES, Proof, ratio_text
 from optsched.bounds.exact_dot import exact_sum
-from optsched.bounds.modes import FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
+from optsched.bounds.modes import Modes, modes_for, modes_of_gangs
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Theorem, Value, relaxation, theorem
 from optsched.bounds.sum_costs import MAKESPAN
+from optsched.classes import CLASSES
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
@@ -336,22 +337,12 @@ theorem(Theorem("makespan", (MAKESPAN,), STATEMENT, makespan, modes=True))
 
 def typed(instance: Instance, schedule_class: str) -> Priced | None:
     """Gangs where prices say more than the bounds for alike GPUs; forked jobs, of which there are no others."""
-    if schedule_class == FORKING:
-        modes = modes_of_copies(instance)
+    if CLASSES.get(schedule_class).copies:
+        [(modes, _)] = modes_for(instance, schedule_class)
         return Priced(instance, modes.alone, modes)
     if len(instance.cluster.gpu_types) == 1 or not any(speeds.sees_types for speeds in instance.speeds):
         return None
     return Priced(instance, seconds_alone(instance), modes_of_gangs(instance))
-
-
-def elastic(instance: Instance, schedule_class: str) -> Priced:
-    """Jobs on any number of GPUs; those that are rigid, on their gangs."""
-    modes = modes_of_elastic(instance)
-    alone = seconds_alone(instance).copy()
-    for speeds in instance.speeds:
-        if speeds.elastic:
-            alone[speeds.jobs] = modes.alone[speeds.jobs]
-    return Priced(instance, alone, modes)
 
 
 relaxation(
@@ -361,17 +352,6 @@ relaxation(
         find=typed,
         text="gangs or copies of them, GPU types at prices",
         names={"mean-busy-time": {}, "volume": {}, "alone": {}},
-        modes=True,
-    )
-)
-relaxation(Relaxation("forking", (FORKING,), typed, "copies on all GPUs at once", only=("alone",)))
-relaxation(
-    Relaxation(
-        name="elastic",
-        classes=ELASTIC_CLASSES,
-        find=elastic,
-        text="jobs on any number of GPUs, types at prices",
-        names={"mean-busy-time": {}},
         modes=True,
     )
 )

@@ -1,7 +1,7 @@
 """Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
 
 **Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
-(`optsched.bounds.modes`, `optsched.bounds.shared_machine`), and of jobs with tasks | sum w_j C_j, sum w_j (C_j - r_j),
+(`optsched.bounds.modes`, `shared_machine`), and of jobs with tasks | sum w_j C_j, sum w_j (C_j - r_j),
 sum w_j max(C_j - d_j, 0), and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a
 sum.
 **Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
@@ -14,7 +14,7 @@ pay for at most G_t GPUs of every type t (these show it class by class), so all 
 sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
 payment are m_j at least. Add up. Preemption is not needed and not excluded.
 **Tasks**: GPUs and network interfaces take the place of the types. A job computes and sends in turns, and pays for both as
-on average, less what turns may save where prices change (proof: `optsched.bounds.task_times`).
+on average, less what turns may save where prices change (proof: `task_times`).
 **What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
 moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
 falls piecewise linearly, f_j has one kink, or is concave (of utility): the minimum is at a breakpoint.
@@ -35,20 +35,12 @@ from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import (
-    ELASTIC_CLASSES,
-    EXCLUSIVE_CLASSES,
-    GPU_SHARING_CLASSES,
-    TASK_SHARING_CLASSES,
-    Certificate,
-    Proof,
-)
-from optsched.bounds.modes import ELASTIC, FORKING, Modes, modes_of_copies, modes_of_elastic, modes_of_gangs
+from optsched.bounds.certificate import Certificate, Proof
+from optsched.bounds.modes import ALONE, Modes, modes_for
 from optsched.bounds.priced_time_search import PricedTime, best_priced_time, responses
 from optsched.bounds.proof import proved_bound
-from optsched.bounds.shared_machine import modes_of_shared
 from optsched.bounds.sum_costs import SUMS, UTILITY, SumCosts, sum_costs
-from optsched.bounds.task_times import modes_of_tasks, task_times
+from optsched.classes import names_where
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
@@ -56,13 +48,17 @@ KIND = "priced-time"
 OBJECTIVES = (*SUMS, UTILITY)
 # Fewer jobs have an optimum that is soon found, and shall not wait for the compiler; of more the proof takes long.
 FEWEST_JOBS, MOST_JOBS = 16, 512
-CLASSES = (*EXCLUSIVE_CLASSES, *GPU_SHARING_CLASSES, *TASK_SHARING_CLASSES, *ELASTIC_CLASSES)
 MOMENT_BITS, PRICE_BITS, MINIMUM_BITS = 53, 40, 60  # of the last moment: all; the largest price; the sum of all minima
 # Minima are lower, since the search adds up floats: by a part of the numbers met, and of what the whole time would cost.
 SAFE, SAFE_TIME = 2.0**-30, 2.0**-44
 
 
-@proved_bound(KIND, objectives=OBJECTIVES, classes=CLASSES, statement="jobs pay for GPUs by type and time")
+@proved_bound(
+    KIND,
+    objectives=OBJECTIVES,
+    classes=names_where(verified=True),
+    statement="jobs pay for GPUs by type and time",
+)
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
     """The proof with the best prices found; data: moments, prices, what every job says, charges if GPUs are shared.
 
@@ -70,7 +66,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Proof | No
     """
     if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
         return None
-    costs = _costs(instance, objective)
+    costs = _costs(instance, objective, schedule_class)
     if objective == UTILITY and not bool((costs.duration > 0).all()):
         return None
     found = (
@@ -90,25 +86,13 @@ def priced_certificate(
     ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
     every type, in the order of `optsched.bounds.modes.Modes.types`.
     """
-    proof = _proof(_costs(instance, objective), modes_for(instance, schedule_class)[0], PricedTime(moments, price))
+    way = modes_for(instance, schedule_class)[0]
+    proof = _proof(_costs(instance, objective, schedule_class), way, PricedTime(moments, price))
     return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
 
 
-def _costs(instance: Instance, objective: str) -> SumCosts:
-    return sum_costs(instance, objective, task_times(instance).path if instance.at_task_level else None)
-
-
-def modes_for(instance: Instance, schedule_class: str) -> list[tuple[Modes, dict[str, Any]]]:
-    """Modes of jobs to choose from, with what else a certificate says: some where GPUs are shared, else one."""
-    if schedule_class in GPU_SHARING_CLASSES:
-        if instance.interference is None:
-            return []
-        return [(each.beside(), each.data()) for each in (way.rounded() for way in modes_of_shared(instance).starts())]
-    if schedule_class in TASK_SHARING_CLASSES:
-        return [(modes_of_tasks(instance), {})] if instance.at_task_level else []
-    if schedule_class == ELASTIC:
-        return [(modes_of_elastic(instance), {})]
-    return [(modes_of_copies(instance) if schedule_class == FORKING else modes_of_gangs(instance), {})]
+def _costs(instance: Instance, objective: str, schedule_class: str) -> SumCosts:
+    return sum_costs(instance, objective, ALONE.of(schedule_class)(instance))
 
 
 def _proof(costs: SumCosts, way: tuple[Modes, dict[str, Any]], priced: PricedTime) -> Proof | None:

@@ -20,25 +20,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from optsched.check.context import CheckContext
-from optsched.check.elastic import resize
 from optsched.check.feasibility import overlaps_of
 from optsched.check.interfaces import slow_on_interfaces
-from optsched.check.residency import Residency
 from optsched.check.restarts import continuations, ran, restarts
 from optsched.check.schedule_document import document_of
-from optsched.check.sharing import worth_beside_partners
 from optsched.check.speed_rules import worth_alone
 from optsched.check.tolerance import ULPS, whole
 from optsched.check.value import UTILITY, exact_value, known_objective
+from optsched.classes import CLASSES, ScheduleClass, class_stated
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule, SharedSchedule
-from optsched.problem.task_log import TaskSchedule
-from optsched.speeds.duration import communicating, segment_sub_steps
+from optsched.problem.schedule import Schedule
+from optsched.registry import PartsByClass
+from optsched.speeds.duration import communicating
 
 MOST_FORGIVEN = Fraction(4, 10**6)  # of a schedule's length: `optsched.check.tolerance.MOST`, of tasks and of transfers
 SAFE = Fraction(2**44 - 1, 2**44)  # of a float that some additions and products have rounded
@@ -49,36 +48,61 @@ def certain_value(
     schedule: Schedule,
     objective: str | None = None,
     *,
+    schedule_class: str | None = None,
     preemptive: bool = True,
-    forking: bool = False,
-    elastic: bool = False,
 ) -> Fraction | None:
-    """A value that some schedule of the class certainly has: never better than what the whole work of all jobs allows.
+    """Return a value that some schedule of the class certainly has.
 
-    The schedule is one that `optsched.check.referee.check_schedule` accepts with the same arguments. Exact; the value of
-    the schedule where no number in it was rounded. None where nothing is certain.
+    It is never better than what the whole work of all jobs allows. It is the value of the schedule where no number in it was
+    rounded, and None where nothing is certain.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule
+        One that `optsched.check.referee.check_schedule` accepts with the same arguments.
+    objective
+        Its name; None: the instance's own, else ``total_flow_time``.
+    schedule_class
+        Name of the class of schedules; None: the one that the schedule states.
+    preemptive
+        May a job be stopped and resumed?
     """
-    times = CertainTimes(instance, schedule, preemptive=preemptive, forking=forking, elastic=elastic)
+    times = certain_times(instance, schedule, schedule_class=schedule_class, preemptive=preemptive)
     return times.value(known_objective(instance, objective))
+
+
+def certain_times(
+    instance: Instance, schedule: Schedule, *, schedule_class: str | None = None, preemptive: bool = True
+) -> CertainTimes:
+    """Return completion times of schedules that break no rule, into which a schedule can be turned.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule
+        One that the referee accepts.
+    schedule_class
+        Name of the class of schedules; None: the one that the schedule states.
+    preemptive
+        May a job be stopped and resumed?
+    """
+    stated = class_stated(instance, {schedule.stated}, preemptive)
+    kind = stated if schedule_class is None else CLASSES.get(schedule_class)
+    return TIMES.of(kind.name)(instance, schedule, kind, preemptive)
 
 
 class CertainTimes:
     """Completion times, in fractions, of schedules that break no rule, found when they are first asked for."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        schedule: Schedule,
-        *,
-        preemptive: bool = True,
-        forking: bool = False,
-        elastic: bool = False,
-    ) -> None:
+    slows: ClassVar[bool] = False  # do jobs slow their partners on a GPU?
+
+    def __init__(self, instance: Instance, schedule: Schedule, kind: ScheduleClass, preemptive: bool) -> None:
         self._context = CheckContext(instance, document_of(schedule, instance))
-        self._preemptive, self._forking, self._elastic = preemptive, forking, elastic
-        self._tasks = schedule.tasks if isinstance(schedule, TaskSchedule) else None
-        self._sharing = isinstance(schedule, SharedSchedule) and instance.interference is not None
-        self._parts = len(schedule if self._tasks is None else self._tasks)
+        self._kind, self._preemptive = kind, preemptive and kind.preemptive
+        self._parts = len(schedule)
 
     def value(self, objective: str) -> Fraction | None:
         """The best of their values; None where a job never runs, or nothing is certain."""
@@ -93,31 +117,25 @@ class CertainTimes:
     @cached_property
     def _completions(self) -> list[Sequence[float] | list[Fraction]]:
         context, instance = self._context, self._context.instance
-        if instance.at_task_level:
-            return [context.completion.tolist() if self._tasks_are_whole else self._blanket()]
-        if not self._sharing and self._is_whole:
+        if not self.slows and self._is_whole:
             return [context.completion.tolist()]
-        resized = resize(context) if self._elastic else None
-        contending = bool(communicating(instance, elastic=self._elastic).any())
+        resized = self._resized()
+        contending = bool(communicating(instance, elastic=self._kind.widths).any())
         found = [None if contending else self._pushed()]
-        if contending or self._sharing:
+        if contending or self.slows:
             found += [self._stretched(resized), self._blanket()]
         return [each for each in found if each is not None]
+
+    def _resized(self) -> dict[int, float] | None:
+        # Of segments with gangs of their own, which get their paces here: the share of communication that contends.
+        return None
 
     @property
     def _is_whole(self) -> bool:
         """Are all numbers integers, which the referee compares exactly, and does nobody slow anybody down?"""
         document, instance = self._context.document, self._context.instance
         numbers = document.start, document.end, document.work, instance.arrival, instance.work
-        return not instance.profiled.any() and _all_whole(*numbers, np.nan_to_num(instance.restart))
-
-    @property
-    def _tasks_are_whole(self) -> bool:
-        """The same of tasks: nobody sends anything."""
-        instance, tasks = self._context.instance, self._tasks
-        if tasks is None or Residency(self._context).sends.any():
-            return False
-        return _all_whole(tasks.start, tasks.end, instance.forward, instance.backward, instance.arrival)
+        return not instance.profiled.any() and only_whole(*numbers, np.nan_to_num(instance.restart))
 
     def _pushed(self) -> list[Fraction] | None:
         """Every segment as late as those before it on its GPUs, and its part of the work, make it."""
@@ -141,7 +159,9 @@ class CertainTimes:
         for s, seconds in zip(rows.tolist(), map(Fraction, pace.tolist()), strict=True):
             j, gpus = int(document.job[s]), context.gpu[document.offset[s] : document.offset[s + 1]].tolist()
             before = [used[gpu] for gpu in gpus if gpu in used]
-            begin = max(Fraction(document.start[s]), ends[j] if not self._forking else Fraction(instance.arrival[j]))
+            begin = max(
+                Fraction(document.start[s]), ends[j] if not self._kind.copies else Fraction(instance.arrival[j])
+            )
             begin = max([begin, *(until for until, _ in before)])
             resumes = begin > first.setdefault(j, begin)
             if resumes and s in begun and len(before) == len(gpus) and {by for _, by in before} == {begun[s]}:
@@ -155,18 +175,13 @@ class CertainTimes:
         return completion
 
     def _paces(self, rows: Ints) -> Floats:
-        context, document = self._context, self._context.document
-        pace = context.pace
-        if self._sharing and document.steps is not None:
-            steps = document.steps, document.offset, document.node
-            pace = pace * segment_sub_steps(context.instance, document.job, *steps).stretch
-        return pace[rows]
+        return self._context.pace[rows]
 
     def _stretched(self, resized: dict[int, float] | None) -> list[Fraction] | None:
         """All times from the first start on, times one factor; None where something overlaps that may not."""
         context, document = self._context, self._context.document
         paid = restarts(context, exactly=True)
-        found = worth_beside_partners(context, paid) if self._sharing else self._worth_alone(paid, resized)
+        found = self._worth_alone(paid, resized) if not self.slows else self._worth(paid)
         if found is None or not self._is_apart():
             return None
         worth, pace, slowed = found
@@ -179,6 +194,9 @@ class CertainTimes:
         factor = max([Fraction(1), *(need / each for need, each in zip(units, room, strict=True))])
         origin = Fraction(document.start[ran(context)].min())
         return [origin + (Fraction(each) - origin) * factor for each in context.completion.tolist()]
+
+    def _worth(self, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
+        raise NotImplementedError  # of classes in which partners slow each other
 
     def _worth_alone(self, paid: Floats, resized: dict[int, float] | None) -> tuple[list[Fraction], Floats, set[int]]:
         # As of partners: seconds that stays are worth, seconds of a unit of work, and who is slowed on its interfaces.
@@ -197,13 +215,13 @@ class CertainTimes:
         job, start, end = document.job[rows], document.start[rows], document.end[rows]
         if bool((start < context.instance.arrival[job]).any()):
             return False
-        if not self._forking and overlaps_of(job, start, end)[0].size:
+        if not self._kind.copies and overlaps_of(job, start, end)[0].size:
             return False
         if not self._preemptive and bool(((job[1:] == job[:-1]) & (start[1:] != end[:-1])).any()):
             return False
         pairs = np.flatnonzero(context.first)
         of = context.segment[pairs]
-        return self._sharing or not overlaps_of(context.gpu[pairs], document.start[of], document.end[of])[0].size
+        return not self._kind.alone or not overlaps_of(context.gpu[pairs], document.start[of], document.end[of])[0].size
 
     def _blanket(self) -> list[Fraction]:
         """More than the referee forgives."""
@@ -214,5 +232,15 @@ class CertainTimes:
         return [origin + (each - origin) * (1 + MOST_FORGIVEN) + rounding for each in completions]
 
 
-def _all_whole(*numbers: Floats) -> bool:
+def only_whole(*numbers: Floats) -> bool:
+    """Tell if all numbers of several arrays are integers.
+
+    Parameters
+    ----------
+    *numbers
+        Arrays.
+    """
     return all(bool(whole(each).all()) for each in numbers)
+
+
+TIMES: PartsByClass[type[CertainTimes]] = PartsByClass("optsched.check", CertainTimes)

@@ -1,7 +1,6 @@
 """The rules of a feasible schedule (rigid gangs on exclusive GPUs, rate 1 on any allowed GPU), for `optsched.check.referee`.
 
-At the task level jobs share GPUs; the rules there are in `optsched.check.tasks`, and for two jobs on a GPU in
-`optsched.check.sharing`.
+Classes of schedules with other rules register them in `optsched.check.class_rules`.
 
 ============== =======================================================================================================
 instance       the schedule was made for this instance (sha256 of jobs and cluster)
@@ -41,11 +40,11 @@ from optsched.problem.speed_model import SpeedModel
 
 
 def judge(
-    context: CheckContext, *, preemptive: bool, forking: bool = False, resized: Mapping[int, float] | None = None
+    context: CheckContext, *, preemptive: bool, copies: bool = False, resized: Mapping[int, float] | None = None
 ) -> Violations:
     """Apply every rule but ``value``.
 
-    ``preemptive``: may a job be stopped and resumed? ``forking``: may it run in several copies at once? ``resized``: of
+    ``preemptive``: may a job be stopped and resumed? ``copies``: may it run in several copies at once? ``resized``: of
     the segments of elastic jobs, in which they may have other gangs, the share of communication that contends.
     """
     found = Violations()
@@ -53,7 +52,7 @@ def judge(
         judge_gangs(context, found)
         judge_exclusive(context, found)
         rate(context, found, resized)
-        if not forking:
+        if not copies:
             one_place(context, found)
         if not preemptive:
             _preemption(context, found)

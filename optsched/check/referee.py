@@ -1,46 +1,38 @@
 """The referee: re-reads every schedule and certificate, and shares no code with anything that makes them.
 
-What a schedule must obey, and how exactly, is in `optsched.check.feasibility`, for two jobs on a GPU in
-`optsched.check.sharing`, and for jobs with tasks in `optsched.check.tasks`; how a file is read, in
-`optsched.check.schedule_document`. This module adds the rule **value** (what a schedule is said to be worth is what it is
-worth; and of a file, that no proven bound of its class says otherwise) and passes the verdict. Values are exact, by formulas
-written anew in `optsched.check.value`.
+What a schedule must obey, and how exactly, is in `optsched.check.feasibility`; what else a class of schedules has, in
+`optsched.check.class_rules`; how a file is read, in `optsched.check.schedule_document`. This module adds the rule **value**
+(what a schedule is said to be worth is what it is worth; and of a file, that no lower bound of its class says otherwise)
+and passes the verdict. Values are exact, by formulas written anew in `optsched.check.value`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from optsched.check.class_rules import RULES
 from optsched.check.context import CheckContext, Violation, Violations
-from optsched.check.elastic import judge_elastic
-from optsched.check.feasibility import judge, judge_exclusive
-from optsched.check.residency import judge_residency
 from optsched.check.schedule_document import (
     FORMAT,
     PARQUET_MAGIC,
-    TaskDocument,
     claim_of_parquet,
     document_of,
     document_of_json,
-    is_task_claim,
     parse_document,
-    task_claim_of_parquet,
-    task_document_of,
 )
-from optsched.check.sharing import judge_sharing, judge_whole_batches
-from optsched.check.tasks import judge_tasks
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
 from optsched.check.value import FAIR, TERMS, UTILITY, UTILITY_UNIT, exact_value, known_objective
+from optsched.classes import CLASSES, class_names, class_stated
 from optsched.errors import InputError
 from optsched.problem.atomic_files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
-from optsched.problem.task_log import TaskSchedule
+from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 from optsched.speeds.equal_share import equal_share_times
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
@@ -65,26 +57,22 @@ def check_schedule(
     instance: Source,
     schedule: Schedule | Scheduled,
     *,
+    schedule_class: str | None = None,
     preemptive: bool = True,
-    forking: bool = False,
-    elastic: bool = False,
     objective: str | None = None,
     value: float | Fraction | None = None,
 ) -> list[Violation]:
-    """Every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
-
-    Jobs with tasks share GPUs and are never preempted: a `TaskSchedule` with its log is judged task by task, and any other
-    schedule of theirs by the necessary conditions of `optsched.check.residency.judge_residency`. A `SharedSchedule` is
-    judged by `optsched.check.sharing`: without copies, whatever is allowed here.
+    """Return every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
 
     Parameters
     ----------
     instance : what the schedule is of, or the SOURCE that names it.
     schedule : or a run or a solution, whose schedule is judged.
+    schedule_class : name of the class of schedules whose rules apply (`optsched.classes`): ``forking``, a job may run in
+        several copies at once; ``elastic``, it may have other numbers of GPUs than its gang; ... None: the class that the
+        schedule states. Jobs that share GPUs are in a `SharedSchedule`. Jobs with tasks are judged task by task in a
+        `TaskSchedule` with a log, and by necessary conditions in any other.
     preemptive : may a job be stopped and resumed?
-    forking : may a job run in several copies at once? Each is a segment of its own with the job's whole gang; what they do
-        adds up.
-    elastic : may jobs at scaling profiles have other numbers of GPUs than their gang? See `optsched.check.elastic`.
     objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
         seconds times weights; without a value there is nothing to compare.
 
@@ -102,32 +90,37 @@ def check_schedule(
     """
     instance, schedule = instance_of(instance), schedule_in(schedule)
     name = None if objective is None and value is None else known_objective(instance, objective)
-    stated = value if value is None or isinstance(value, float) else Fraction(value)
-    tasks = None
-    if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
-        tasks = task_document_of(schedule, instance)
-    context = CheckContext(instance, document_of(schedule, instance) if tasks is None else tasks.gangs)
-    if tasks is None and (instance.at_task_level or isinstance(schedule, TaskSchedule)):
-        found = judge_residency(context)
-    else:
-        sharing = isinstance(schedule, SharedSchedule)
-        found = _judge(context, tasks, preemptive, forking, sharing=sharing, elastic=elastic)
-    return _violations(context, found, name, stated)
+    claimed = value if value is None or isinstance(value, float) else Fraction(value)
+    stated = class_stated(instance, {schedule.stated}, preemptive)
+    kind = stated if schedule_class is None else CLASSES.get(schedule_class)
+    rules = RULES.of(kind.name)
+    context = rules.context(schedule, instance)
+    found = rules.judge(context, preemptive and kind.preemptive)
+    return _violations(context, found, name, claimed)
 
 
 def check_file(
-    path: str | os.PathLike[str], instance: Source, *, preemptive: bool = True, forking: bool = True
+    path: str | os.PathLike[str], instance: Source, *, preemptive: bool = True, refused: Collection[str] = ()
 ) -> Verdict:
     """Judge a schedule (JSON or Parquet), a file of tasks (Parquet) or a certificate file.
 
     What a schedule file states beyond its segments is checked too: ``"objective"`` and ``"value"`` under the rule
-    value, ``"preemptive": false`` under preemption. Only a file with ``"forking": true`` is judged as a forking schedule,
-    in which a job may run in several copies at once, and only where ``forking`` allows it. Jobs have other numbers of GPUs
-    than their gang only in a file with ``"elastic": true`` (`optsched.check.elastic`). Jobs share GPUs only in a file
-    with ``"sharing": true``: it is judged by `optsched.check.sharing`; at the task level by necessary conditions
-    (`optsched.check.residency.judge_residency`), and a file of tasks in full. A certificate is proved anew from the instance
-    alone. A schedule that keeps all these rules and is still better than a proven bound of its class breaks the rule value
-    (`optsched.check.referee`).
+    value, ``"preemptive": false`` under preemption. The rules of a larger class of schedules apply only to a file that
+    states the class: ``"forking": true``, ``"elastic": true``, ``"sharing": true`` (`optsched.classes`). At the task
+    level a schedule is judged by necessary conditions, and a file of tasks in full. A certificate is verified from the
+    instance alone. A schedule that keeps all these rules and is still better than a lower bound of its class breaks the rule
+    value.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        What it is of, or the SOURCE that names it.
+    preemptive
+        May a job be stopped and resumed?
+    refused
+        Names of classes whose rules do not apply, whatever the file states.
 
     Raises
     ------
@@ -135,11 +128,8 @@ def check_file(
         When the file cannot be read as either: missing, truncated, another format, a field missing or of a wrong type.
     """
     content, instance = read_bytes(path), instance_of(instance)
-    tasks: TaskDocument | None = None
     if content.startswith(PARQUET_MAGIC):
-        if is_task_claim(content):
-            tasks = task_claim_of_parquet(content, instance, path)
-        document = claim_of_parquet(content, instance, path) if tasks is None else tasks.gangs
+        context = _context_of_parquet(content, instance, path)
     else:
         raw = parse_document(content, path)
         form = raw.get("format")
@@ -148,58 +138,31 @@ def check_file(
         if form != FORMAT:
             legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
-        document = document_of_json(raw, instance, path)
-    context, preemptive = CheckContext(instance, document), preemptive and document.preemptive is not False
-    forking, sharing, elastic = (
-        (forking and document.forking is True),
-        document.sharing is True,
-        document.elastic is True,
-    )
-    found = _judge(context, tasks, preemptive, forking, sharing=sharing, elastic=elastic)
+        context = CheckContext(instance, document_of_json(raw, instance, path))
+    document = context.document
+    preemptive = preemptive and document.preemptive is not False
+    stated = document.stated - {CLASSES.get(name).stated for name in refused}
+    kind = class_stated(instance, stated, preemptive)
+    found = RULES.of(kind.name).judge(context, preemptive)
     try:
         name = known_objective(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
     violations = _violations(context, found, name, document.value)
     if not violations and instance.n:
-        kind = _class_of(context, preemptive, forking)
-        message = below_bound(context, name, kind, _value(context, name))
+        kind = kind if kind.has(instance) else class_stated(instance, stated - {kind.stated}, preemptive)
+        message = below_bound(context, name, kind.name, _value(context, name))
         violations += [] if message is None else [Violation("value", message)]
     return Verdict("schedule", tuple(violations))
 
 
-def _class_of(context: CheckContext, preemptive: bool, forking: bool) -> str:
-    """The class of schedules that a file was judged as, as `optsched.bounds.certificate` names them."""
-    if context.instance.at_task_level:
-        return "task-sharing"
-    if context.document.sharing is True and context.instance.interference is not None:
-        return "gpu-sharing"
-    if context.document.elastic is True and context.instance.elastic:
-        return "elastic"
-    if forking:
-        return "forking"
-    return "gang" if preemptive else "gang-nonpreemptive"
-
-
-def _judge(
-    context: CheckContext, tasks: TaskDocument | None, preemptive: bool, forking: bool, *, sharing: bool, elastic: bool
-) -> Violations:
-    """The rules for what a schedule is said to be: tasks, residencies on shared GPUs, or segments on exclusive ones."""
-    if tasks is not None:
-        return judge_tasks(context, tasks)
-    if context.instance.at_task_level:
-        found = judge_residency(context)
-        if not sharing:
-            judge_exclusive(context, found)
-        return found
-    # Without interference jobs cannot share, whatever is said: they are alone on their GPUs.
-    if sharing and context.instance.interference is not None:
-        return judge_sharing(context, preemptive=preemptive)
-    if elastic:
-        return judge_elastic(context, preemptive=preemptive)
-    found = judge(context, preemptive=preemptive, forking=forking)
-    judge_whole_batches(context, found)
-    return found
+def _context_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> CheckContext:
+    # Some classes have a format of their own, which says what the others cannot.
+    for name in class_names():
+        context = RULES.of(name).parquet(content, instance, path)
+        if context is not None:
+            return context
+    return CheckContext(instance, claim_of_parquet(content, instance, path))
 
 
 def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
@@ -310,10 +273,11 @@ def below_bound(context: CheckContext, objective: str, schedule_class: str, valu
     allowed = _allowed(context, objective, value)
     for name in (*ALONE, *(TOGETHER if instance.n <= MOST_JOBS else ())):
         bound = BOUNDS.get(name)
-        if schedule_class not in bound.classes or objective not in bound.objectives:
+        larger = CLASSES.get(schedule_class).bounded_by(bound.classes)
+        if larger is None or objective not in bound.objectives:
             continue
         try:
-            certificate = bound.build(instance, objective, schedule_class)
+            certificate = bound.build(instance, objective, larger)
         except InputError:  # it is not for such instances
             continue
         if certificate is None or sign * (certificate.value - value) <= allowed:

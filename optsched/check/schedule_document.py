@@ -1,4 +1,4 @@
-"""What a schedule, and a log of its tasks, say of themselves, as plain arrays: the evidence that the referee weighs.
+"""What a schedule says of itself, as plain arrays: the evidence that the referee weighs.
 
 Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must be able to hold what
 a loader refuses: an unknown job or a GPU that does not exist is a broken rule with a name, not an unreadable file.
@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
+from optsched.classes import every_class
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.parquet import parquet_metadata, read_parquet
-from optsched.problem.schedule import Schedule, SharedSchedule
-from optsched.problem.task_log import TaskSchedule
+from optsched.problem.parquet import read_parquet
+from optsched.problem.schedule import Schedule
 
 FORMAT = "optsched-schedule/1"
 PARQUET_MAGIC = b"PAR1"
@@ -45,9 +45,9 @@ class ScheduleDocument:
 
     ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
     ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
-    ``objective``, ``value``, ``preemptive``, ``forking``, ``sharing`` and ``elastic`` are what the file states beyond
-    its segments (None: nothing). ``steps`` i64[S]: sub-steps of gradient accumulation, 1 where a segment states none;
-    None: no segment does.
+    ``objective``, ``value`` and ``preemptive`` are what the file states beyond its segments (None: nothing), and ``stated``
+    the fields that say of which class of schedules it is (`optsched.classes`). ``steps`` i64[S]: sub-steps of gradient
+    accumulation, 1 where a segment states none; None: no segment does.
     """
 
     digest: str
@@ -62,9 +62,7 @@ class ScheduleDocument:
     objective: str | None = None
     value: Fraction | float | None = None
     preemptive: bool | None = None
-    forking: bool | None = None
-    sharing: bool | None = None
-    elastic: bool | None = None
+    stated: frozenset[str] = frozenset()
     steps: Ints | None = None
 
 
@@ -88,7 +86,7 @@ def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
     ends = offset[0] == 0 and offset[-1] == node.size == index.size
     if not ends or np.any(np.diff(offset) < 0):
         raise InputError("invalid", field="gpu_offset", legal="ascending from 0 to the number of pairs")
-    steps = np.asarray(schedule.steps, dtype=np.int64) if isinstance(schedule, SharedSchedule) else None
+    steps = None if schedule.sub_steps is None else np.asarray(schedule.sub_steps, dtype=np.int64)
     if steps is not None and steps.shape != job.shape:
         raise InputError("the steps of the schedule are not one a segment", field="steps", legal=f"{job.size} integers")
     made_for = schedule.instance
@@ -99,7 +97,8 @@ def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
         names = [unknown.get(s, "") if j < 0 else made_for.ids[j] for s, j in enumerate(job.tolist())]
         found = _jobs(names, instance)
         job, unknown = found["job"], {**found["unknown"], **unknown}
-    return ScheduleDocument(made_for.digest, job, unknown, start, end, work, offset, node, index, steps=steps)
+    columns = job, unknown, start, end, work, offset, node, index
+    return ScheduleDocument(made_for.digest, *columns, stated=frozenset({schedule.stated}), steps=steps)
 
 
 def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -185,7 +184,8 @@ def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]
     if not isinstance(digest, str):
         raise InputError("missing, or not text", file=path, field="instance", legal="sha256 of the instance")
     objective = raw.get("objective")
-    flags = {field: raw.get(field) for field in ("preemptive", "forking", "sharing", "elastic")}
+    named = [made.stated for made in every_class() if made.stated and not made.only]
+    flags = {field: raw.get(field) for field in ("preemptive", *named)}
     check_legal(objective is None or isinstance(objective, str), "objective", objective, "a name, or none", file=path)
     for field, flag in flags.items():
         check_legal(flag is None or isinstance(flag, bool), field, flag, "true or false", file=path)
@@ -194,7 +194,14 @@ def _header(raw: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]
         value = Fraction(value)
     elif not (value is None or type(value) is float):
         raise InputError("invalid", file=path, field="value", value=value, legal='a number or "p/q"')
-    return {"digest": digest, "objective": objective, "value": value, **flags}
+    stated = frozenset(field for field in named if flags[field])
+    return {
+        "digest": digest,
+        "objective": objective,
+        "value": value,
+        "preemptive": flags["preemptive"],
+        "stated": stated,
+    }
 
 
 def _column(segments: list[Any], field: str, path: str | os.PathLike[str]) -> list[Any]:
@@ -249,99 +256,3 @@ def _numbers(column: list[int | float]) -> Floats:
         return np.array(column, dtype=np.float64)
     except OverflowError:  # an integer beyond the largest float is as good as infinite
         return np.array([x if abs(x) < 2.0**1023 else np.inf for x in column], dtype=np.float64)
-
-
-# --- with a log of tasks -------------------------------------------------------------------------------------------------
-
-TASKS_FORMAT = "optsched-tasks/1"
-_TASKS_HEADER = "optsched-tasks"
-_GANG = ("job", "gpus", "start", "end", "work")
-NO_JOB = -1
-LARGEST = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class TaskDocument:
-    """R tasks exactly as claimed, beside the ``gangs`` on which they ran; nothing in it has been checked.
-
-    ``job`` i64[R] is -1 where the task is of no job of the instance; ``worker`` i64[R] (-1: an all-reduce); ``start`` and
-    ``end`` f64[R] seconds.
-    """
-
-    gangs: ScheduleDocument
-    job: Ints
-    worker: Ints
-    start: Floats
-    end: Floats
-
-
-def task_document_of(schedule: TaskSchedule, instance: Instance) -> TaskDocument:
-    """The document of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
-
-    Raises
-    ------
-    InputError
-        When it has no log, or its arrays do not fit together.
-    """
-    log = schedule.tasks
-    if log is None:
-        raise InputError("the schedule was made without a log of its tasks", field="tasks", legal="a TaskLog")
-    job, worker = (np.asarray(column, dtype=np.int64) for column in (log.job, log.worker))
-    start, end = (np.asarray(column, dtype=np.float64) for column in (log.start, log.end))
-    if not (job.ndim == 1 and job.shape == worker.shape == start.shape == end.shape):
-        raise InputError("the arrays of the log have different lengths", field="tasks", legal="R, R, R and R")
-    made_for = schedule.instance
-    job = np.where((job < 0) | (job >= made_for.n), NO_JOB, job)
-    if made_for.digest != instance.digest:  # its job 3 may be our job 5
-        position = {name: j for j, name in enumerate(instance.ids)}
-        job = np.array([*(position.get(name, NO_JOB) for name in made_for.ids), NO_JOB], dtype=np.int64)[job]
-    return TaskDocument(document_of(schedule, instance), job, worker, start, end)
-
-
-def is_task_claim(content: bytes) -> bool:
-    """Does a Parquet file hold tasks? (False too where it is damaged.)"""
-    try:
-        return _TASKS_HEADER in parquet_metadata(content, "", TASKS_FORMAT)
-    except InputError:
-        return False
-
-
-def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> TaskDocument:
-    """The document of a Parquet file of tasks.
-
-    Raises
-    ------
-    InputError
-        Where the file is damaged, or a field is missing or of another type than the format says.
-    """
-    metadata, table = read_parquet(content, path, TASKS_FORMAT)
-    head = parse_json(metadata.get(_TASKS_HEADER, "null").encode(), path, TASKS_FORMAT)
-    if not isinstance(head, dict) or head.get("format") != TASKS_FORMAT:
-        raise InputError("not a file of tasks", file=path, field="format", legal=TASKS_FORMAT)
-    gangs = document_of_json({**head, "segments": _segments(head.get("gangs"), path)}, instance, path)
-    for field in ("job", "worker", "start", "end"):
-        dtype = table.schema.get(field)
-        if dtype is None or not (dtype.is_integer() if field in ("job", "worker") else dtype.is_numeric()):
-            message = "missing" if dtype is None else f"a column of the wrong type {dtype}"
-            raise InputError(
-                message, file=path, field=field, legal="integers" if field in ("job", "worker") else "numbers"
-            )
-        if table[field].null_count():
-            raise InputError("a task without this field", file=path, field=field)
-    job, worker = (_whole_column(table[field]) for field in ("job", "worker"))
-    start, end = (table[field].cast(pl.Float64).to_numpy() for field in ("start", "end"))
-    return TaskDocument(gangs, np.where((job < 0) | (job >= instance.n), NO_JOB, job), worker, start, end)
-
-
-def _segments(gangs: Any, path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    if not isinstance(gangs, list):
-        raise InputError("missing, or not a list", file=path, field="gangs", legal=f"lists of {', '.join(_GANG)}")
-    for g, row in enumerate(gangs):
-        if not isinstance(row, list) or len(row) != len(_GANG):
-            raise InputError("not a gang", file=path, field=f"gangs[{g}]", value=row, legal=", ".join(_GANG))
-    return [dict(zip(_GANG, row, strict=True)) for row in gangs]
-
-
-def _whole_column(column: pl.Series) -> Ints:
-    """Integers of any width as i64; what no 32 bits hold becomes the largest that they do, which names nothing."""
-    return column.cast(pl.Int64, strict=False).fill_null(LARGEST).clip(-LARGEST, LARGEST).to_numpy()

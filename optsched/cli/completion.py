@@ -35,7 +35,7 @@ def names(kind: str) -> list[str]:
     if kind in ("instances", "library-suites"):
         return sorted({row["name" if kind == "instances" else "suite"] for row in _index()})
     folder, line = _REGISTRATIONS[kind]
-    files = (_PACKAGE / folder).rglob("*.py")
+    files = (*(_PACKAGE / folder).rglob("*.py"), *(_PACKAGE / "classes").glob(f"*/{folder}/**/*.py"))
     return sorted({name for file in files for name in line.findall(file.read_text(encoding="utf-8"))})
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Group
 from rich.text import Text
 
+from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
 from optsched.cli.wording import counted, duration, instance_line
 from optsched.errors import printable
@@ -13,6 +16,7 @@ from optsched.evaluation.report import Report
 from optsched.guarantees.judge import Judgement
 from optsched.io.traces.dialect import not_modelled
 from optsched.problem.instance import Instance
+from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
 from optsched.rounding import number, ratio, significant
 from optsched.simulation.run import Run
@@ -74,7 +78,7 @@ def report_view(report: Report) -> Group:
             number(line.queued_avoided),
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
-    notes = [instance_line(report.instance, report.skipped_rows), *_interference_notes(report.instance)]
+    notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, not_modelled(report.instance))
     notes += [*_bound_notes(report, letters), *_metric_notes(report), *_unfinished_notes(report)]
     return Group(sheet, *(Text(note) for note in notes))
@@ -114,16 +118,19 @@ def judged(judgement: Judgement, objective: str) -> str:
     return f"{judgement.id}: <= {significant(judgement.ratio, 4, 'up')} x optimum {judgement.verdict}"
 
 
-def _interference_notes(instance: Instance) -> list[str]:
-    # Every result under sharing depends on it.
-    interference = instance.interference
-    if interference is None:
-        return []
-    if interference.kinds:
-        text = f"slow-downs from a table of {len(interference.kinds)} kinds of jobs; {interference.ratio:g} for others"
-    else:
-        text = f"a job that shares a GPU with another one runs {interference.ratio:g} x as long"
-    return [f"interference: {text}" + (f" ({interference.source})" if interference.source else "")]
+# by class of schedules: notes on an instance on which its results depend
+NOTES: PartsByClass[Callable[[Instance], list[str]]] = PartsByClass("optsched.cli", lambda _: [])
+
+
+def notes_of(instance: Instance) -> list[str]:
+    """Return the notes on an instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    return NOTES.of(usual_class(instance).name)(instance)
 
 
 def _bound_notes(report: Report, letters: list[str]) -> list[str]:

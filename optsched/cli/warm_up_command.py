@@ -98,7 +98,7 @@ def _attempt(attempt: Callable[[], Any]) -> None:
 
 
 def _bound(instance: Any) -> None:
-    from optsched.bounds.certificate import classes_of
+    from optsched.classes import classes_of
     from optsched.problem.objectives import OBJECTIVES
 
     for schedule_class in classes_of(instance):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from optsched.check.referee import check_schedule
+from optsched.classes import usual_class
 from optsched.contract.instances import real_instance
 from optsched.contract.levels import FASTER, ROUNDED, SHIFT, Rows, Subject, changed, faster, later, renamed
 from optsched.errors import KnowledgeError
@@ -107,8 +108,8 @@ def feasible(subject: Subject) -> Iterator[Broken]:
     """
     for run in subject.base:
         value = None if run.unfinished else run.value()
-        forking = run.schedule_class == "forking"
-        violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, value=value)
+        kind, preemptive = run.schedule_class, run.preemptive
+        violations = check_schedule(run.instance, run.schedule, schedule_class=kind, preemptive=preemptive, value=value)
         for violation in violations:
             if not (run.unfinished and violation.rule in ("completeness", "work")):
                 yield Broken(f"{violation.rule}: {violation.message}", (run.instance,))
@@ -209,7 +210,7 @@ def _begun(subject: Subject, made: Run, time: float) -> Rows:
     # The duration of what has begun may depend on later events. Rows are rounded: a start at exactly this time, when the
     # policy is asked again, may be rounded to a time before it.
     first = time - ROUNDED
-    if made.instance.at_task_level:
+    if not usual_class(made.instance).whole:
         return [row[:3] for row in subject.level.rows(made) if row[2] < first]
     return [(row[0], row[1], row[3]) for row in subject.level.rows(made) if row[1] < first]
 

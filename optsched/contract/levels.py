@@ -11,18 +11,14 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
-from optsched.contract.instances import (
-    MIXED,
-    random_instance,
-    random_sharing_instance,
-    random_task_instance,
-    real_instance,
-)
+from optsched.classes import class_names, usual_class
+from optsched.contract.instances import MIXED, random_instance, real_instance
 from optsched.errors import InputError
-from optsched.policies.simulate import Specification, at_task_level, form_on, resizes, shares_gpus, simulate, specify
+from optsched.policies.simulate import Specification, form_on, simulate, specify
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import BasePolicy, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Wake
+from optsched.registry import PartsByClass
+from optsched.simulation.policy import BasePolicy, Knowledge, KnownJobs, Order, OrderedPolicy, Policy, Wake, class_of
 from optsched.simulation.run import Run
 
 Rows = list[tuple[Any, ...]]
@@ -43,34 +39,6 @@ def whole_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
     """
     every = run.schedule.segments()
     return sorted((s.job, time(s.start), time(s.end), s.work, tuple(sorted(s.gpus))) for s in every)
-
-
-def shared_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Return every segment, sorted, to 1e-8 s, because slow-downs are not powers of two.
-
-    Parameters
-    ----------
-    run
-        The run.
-    time
-        Applied to every time.
-    """
-    return sorted((s.job, round(time(s.start), 8), round(time(s.end), 8), s.gpus) for s in run.schedule.segments())
-
-
-def task_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Return every task, sorted, to 1e-9 s.
-
-    Parameters
-    ----------
-    run
-        The run.
-    time
-        Applied to every time.
-    """
-    log: Any = getattr(run.schedule, "tasks")  # noqa: B009 - a schedule of the task level has one
-    found = zip(log.job.tolist(), log.worker.tolist(), log.start.tolist(), log.end.tolist(), strict=True)
-    return sorted((j, w, round(time(s), 9), round(time(e), 9)) for j, w, s, e in found)
 
 
 def changed(instance: Instance, change: Callable[[Job], Job]) -> Instance:
@@ -119,7 +87,7 @@ def faster(instance: Instance) -> Instance:
         due = None if job.due is None else job.due * FASTER
         return dataclasses.replace(job, arrival=job.arrival * FASTER, duration=lasts, due=due)
 
-    if not instance.at_task_level:
+    if usual_class(instance).whole:
         return changed(instance, scaled)
     cost = instance.contention
     assert cost is not None
@@ -140,7 +108,7 @@ def renamed(instance: Instance) -> Instance:
     instance
         The instance.
     """
-    free: dict[str, Any] = {} if instance.at_task_level or instance.interference is not None else {"model": "m"}
+    free: dict[str, Any] = {"model": "m"} if usual_class(instance).alone else {}
     names = {job.id: f"{97 * j % 101}-{j}" for j, job in enumerate(instance.jobs)}
     return changed(
         instance, lambda job: dataclasses.replace(job, id=names[job.id], user=f"u-{job.id}", group="g", **free)
@@ -169,6 +137,8 @@ class Level:
         Job -> another job, for one that has yet to arrive.
     gangs
         True for whole jobs, which queue orders know as `KnownJobs`.
+    preferred
+        True to check a policy that takes another form on these instances in that form.
     """
 
     name: str
@@ -180,6 +150,7 @@ class Level:
     rows: Callable[..., Rows]
     late: Callable[[Job], Job]
     gangs: bool = False
+    preferred: bool = False
 
 
 @cache
@@ -187,17 +158,6 @@ def _whole() -> tuple[Instance, ...]:
     # Small ones with ties, larger ones without, homogeneous and mixed.
     mixed = random_instance(800, MIXED, jobs=30)
     return random_instance(16, "2x4", jobs=14), mixed, real_instance(820, "2x2", jobs=14), real_instance(803, MIXED)
-
-
-@cache
-def _sharing() -> tuple[Instance, ...]:
-    return tuple(map(random_sharing_instance, range(3)))
-
-
-@cache
-def _tasks() -> tuple[Instance, ...]:
-    # Every kind of cluster and of cost with eta >= 0, with and without latency.
-    return tuple(map(random_task_instance, (0, 1, 2, 6, 9, 10)))
 
 
 WHOLE = Level(
@@ -211,26 +171,8 @@ WHOLE = Level(
     lambda job: job,
     gangs=True,
 )
-SHARING = Level(
-    "jobs that may share GPUs",
-    _sharing,
-    cache(lambda: (random_sharing_instance(5),)),
-    cache(lambda: (random_sharing_instance(5),)),
-    random_sharing_instance,
-    (4,),
-    shared_rows,
-    lambda job: dataclasses.replace(job, gpus=1, duration=0.5),
-)
-TASKS = Level(
-    "jobs with tasks",
-    _tasks,
-    _tasks,
-    _tasks,
-    random_task_instance,
-    (0, 1, 2, 6, 9, 10),
-    task_rows,
-    lambda job: dataclasses.replace(job, iterations=9, profile="odd"),
-)
+# By class of schedules.
+LEVELS: PartsByClass[Level] = PartsByClass("optsched.contract", WHOLE)
 
 
 def level_of(policy: BasePolicy) -> Level:
@@ -246,15 +188,15 @@ def level_of(policy: BasePolicy) -> Level:
     InputError
         The policy changes the number of GPUs of jobs; nothing is checked of such policies.
     """
-    policy = form_on(policy, SHARING.instances()[0])  # one that may share GPUs is examined where it does
-    if at_task_level(policy):
-        return TASKS
-    if shares_gpus(policy):
-        return SHARING
-    if resizes(policy):
+    levels = [LEVELS.of(name) for name in class_names()]
+    for level in levels:
+        if level.preferred:
+            policy = form_on(policy, level.instances()[0])
+    kind = class_of(policy)
+    if kind.widths:
         legal = "a policy for whole jobs, for jobs that share GPUs, or for tasks"
         raise InputError("policies that resize jobs cannot be checked", field="policy", value=policy, legal=legal)
-    return WHOLE
+    return LEVELS.of(kind.name)
 
 
 class Subject:

@@ -45,8 +45,8 @@ def accepted(run: Run) -> Run:
     SimulationError
         The referee rejects the schedule; the message names the rule.
     """
-    forking, elastic = run.schedule_class == "forking", run.schedule_class == "elastic"
-    violations = check_schedule(run.instance, run.schedule, preemptive=run.preemptive, forking=forking, elastic=elastic)
+    kind = run.schedule_class
+    violations = check_schedule(run.instance, run.schedule, schedule_class=kind, preemptive=run.preemptive)
     # Jobs that never finished are named in the report; what they miss is not the schedule's fault.
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:

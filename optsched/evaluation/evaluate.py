@@ -8,6 +8,7 @@ from functools import partial
 from typing import cast
 
 from optsched.bounds import Certificate
+from optsched.classes import usual_class
 from optsched.evaluation.accepted_run import accepted, refereed
 from optsched.evaluation.measured_ratio import MeasuredRatio
 from optsched.evaluation.optimum_bounds import KNOWN, OptimumBounds
@@ -20,10 +21,6 @@ from optsched.problem.objectives import objective_of
 from optsched.problem.table import Table
 from optsched.simulation.engine import Advance
 from optsched.simulation.run import Run
-
-DEFAULT_POLICIES = ("fifo", "sjf", "srtf")
-SHARING_POLICIES = ("sjf", "sjf-ffs", "sjf-bsbf")  # where two jobs may be on a GPU
-TASK_POLICIES = ("srsf:k=1", "srsf:k=2", "ada-srsf", "leader-first")  # where jobs have tasks
 
 
 def evaluate(
@@ -204,11 +201,7 @@ def default_policies(instance: Instance) -> tuple[str, ...]:
     instance
         Its jobs decide: whole jobs, jobs that may share GPUs, or jobs with tasks.
     """
-    if not instance.at_task_level:
-        return DEFAULT_POLICIES if instance.interference is None else SHARING_POLICIES
-    cost = instance.contention
-    adadual = cost is None or not (cost.measured or cost.penalty < 0)  # else its theorem does not hold
-    return tuple(name for name in TASK_POLICIES if adadual or name != "ada-srsf")
+    return usual_class(instance).policies(instance)
 
 
 def several(policies: PolicyLike | Iterable[PolicyLike]) -> list[PolicyLike]:

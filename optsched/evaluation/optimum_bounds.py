@@ -8,9 +8,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from optsched.bounds import Certificate, NoBoundError, bound
-from optsched.bounds.certificate import GANG_CLASSES, classes_of, rounded_down
-from optsched.check.certain_times import CertainTimes
+from optsched.bounds.certificate import rounded_down
+from optsched.check.certain_times import CertainTimes, certain_times
 from optsched.check.referee import schedule_value
+from optsched.classes import CLASSES, usual_class
 from optsched.errors import InputError
 from optsched.evaluation.measured_ratio import BoundShown
 from optsched.evaluation.stored_certificates import StoredCertificates, stored_certificates_of
@@ -21,15 +22,6 @@ from optsched.problem.schedule import Schedule
 from optsched.simulation.run import Run
 
 KNOWN = "known-optimum"  # the kind of bound: an optimum that the instance states and this installation proved
-# the classes whose schedules all belong to a class
-WITHIN = {
-    "gang-nonpreemptive": ("gang-nonpreemptive",),
-    "gang": ("gang", "gang-nonpreemptive"),
-    "forking": ("forking", "gang", "gang-nonpreemptive"),
-    "gpu-sharing": ("gpu-sharing", "gang", "gang-nonpreemptive"),
-    "task-sharing": ("task-sharing",),
-    "elastic": ("elastic", "gang", "gang-nonpreemptive"),
-}
 
 
 class OptimumBounds:
@@ -147,20 +139,19 @@ class OptimumBounds:
         # (class, instance on whose clock it counts, schedule)
         yield from ((run.schedule_class, self._local, run.schedule) for run in self._finished(schedule_class))
         beside = self.stored.schedules
-        yield from ((own, self.instance, schedule) for own, schedule in beside if own in WITHIN[schedule_class])
+        yield from (
+            (own, self.instance, schedule) for own, schedule in beside if own in CLASSES.get(schedule_class).within
+        )
 
     def _certain_times(self, own: str, instance: Instance, schedule: Schedule) -> CertainTimes:
         if id(schedule) not in self._certain:
-            flags = {
-                "preemptive": own != "gang-nonpreemptive",
-                "forking": own == "forking",
-                "elastic": own == "elastic",
-            }
-            self._certain[id(schedule)] = CertainTimes(instance, schedule, **flags)
+            self._certain[id(schedule)] = certain_times(instance, schedule, schedule_class=own)
         return self._certain[id(schedule)]
 
     def _finished(self, schedule_class: str) -> list[Run]:
-        return [run for run in self._runs if run.schedule_class in WITHIN[schedule_class] and not run.unfinished]
+        return [
+            run for run in self._runs if run.schedule_class in CLASSES.get(schedule_class).within and not run.unfinished
+        ]
 
     def _known(self, objective: str) -> tuple[Fraction, str] | None:
         # (value, class of schedules) of the optimum that the instance states and that this installation proved
@@ -188,10 +179,8 @@ class OptimumBounds:
 
     def _proved_for(self, schedule_class: str | None) -> str:
         # The class of the certificate that serves schedules of a class.
-        meant = classes_of(self.instance)[0]
-        if schedule_class is None or self.instance.at_task_level:
-            return meant
-        return "gang" if schedule_class in GANG_CLASSES else schedule_class
+        meant = usual_class(self.instance)
+        return meant.name if schedule_class is None or meant.only else CLASSES.get(schedule_class).certified
 
     def upper(self, objective: str, schedule_class: str, beyond: Fraction | None = None) -> Fraction | None:
         """Return the best value that a schedule of the class certainly reaches; None if no schedule is known.
@@ -210,7 +199,7 @@ class OptimumBounds:
         part = self.clock_part(objective)
         found = list(self._reaches(objective, schedule_class, None if beyond is None else beyond - part))
         known = self._known(objective)
-        if known is not None and known[1] in WITHIN[schedule_class]:
+        if known is not None and known[1] in CLASSES.get(schedule_class).within:
             found.append(known[0])
         best = (max if get_objective(objective).gain else min)(found, default=None)
         return None if best is None else best + part

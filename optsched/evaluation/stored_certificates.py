@@ -11,10 +11,12 @@ from pathlib import Path
 
 from optsched.bounds import Certificate
 from optsched.check.referee import check_file
+from optsched.classes import NONPREEMPTIVE, PREEMPTIVE, offered
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 
+NO_COPIES = ("forking",)  # classes of which no schedule is stored
 CERTIFICATE, SCHEDULES = ".certificate.json", (".schedule.json", ".schedule.parquet")
 
 
@@ -53,7 +55,7 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
         if not path.is_file():
             continue
         try:
-            verdict = check_file(path, instance, forking=False)
+            verdict = check_file(path, instance, refused=NO_COPIES)
             if not verdict.holds:
                 refused.append(f"{path}: {verdict.violations[0].rule}: {verdict.violations[0].message}")
             elif verdict.kind == "certificate":
@@ -67,10 +69,7 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
 
 def _class_of(path: Path, instance: Instance) -> str:
     # Without preemption if it passes as such; schedules that share GPUs or resize gangs are of their own class.
-    if instance.at_task_level:
-        return "task-sharing"
-    if instance.interference is not None:
-        return "gpu-sharing"
-    if instance.elastic:
-        return "elastic"
-    return "gang-nonpreemptive" if check_file(path, instance, preemptive=False, forking=False).holds else "gang"
+    larger = [made for made in offered(instance) if made.usual or made.widths]
+    if larger:
+        return larger[0].name
+    return NONPREEMPTIVE if check_file(path, instance, preemptive=False, refused=NO_COPIES).holds else PREEMPTIVE

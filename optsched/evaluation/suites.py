@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optsched.classes import class_names
 from optsched.errors import InputError, check_legal
-from optsched.evaluation.made_suites import SHARING, TRANSFERS, small_sharing, small_transfers
+from optsched.evaluation.made_suites import TRANSFERS, small_transfers
 from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import RECIPES, generate
 from optsched.problem.atomic_files import note_source
 from optsched.problem.instance import Instance
-from optsched.registry import near_matches
+from optsched.registry import PartsByClass, near_matches
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,15 @@ _TRANSFERS = Suite(
     f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
     make=small_transfers,
 )
-_SHARING = Suite(
-    "sharing-small",
-    SHARING,
-    f"{len(SHARING)} instances: three or four jobs that may share one GPU, r_j | sum C_j - r_j",
-    make=small_sharing,
-)
 _RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
 _RIGID = Suite(
     "rigid-small",
     _RIGID_MEMBERS,
     f"{len(_RIGID_MEMBERS)} instances of six and eight jobs with a proven optimum, quick to measure: P8|r_j,size_j|sum C_j",
 )
-MADE = {suite.name: suite for suite in (_TRANSFERS, _SHARING)}
+# by class of schedules: suites of instances that are made when they are asked for
+MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.evaluation", ())
+MADE.register("task-sharing", (_TRANSFERS,))
 
 
 def suites_outside_baseline() -> dict[str, Suite]:
@@ -75,7 +72,8 @@ def suites_outside_baseline() -> dict[str, Suite]:
 
     They are `MADE`, the suites of the library whose instances are not files, and a quick part of one suite.
     """
-    return {**MADE, _RIGID.name: _RIGID, **_by_suite([entry for entry in entries() if not entry.file])}
+    made = {suite.name: suite for name in class_names() for suite in MADE.of(name)}
+    return {**made, _RIGID.name: _RIGID, **_by_suite([entry for entry in entries() if not entry.file])}
 
 
 def suites() -> dict[str, Suite]:

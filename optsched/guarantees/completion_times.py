@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import CLASSES
 from optsched.errors import check_legal
 from optsched.guarantees.a_srpt_theorem import TIE, virtual_srpt
 from optsched.guarantees.assumptions import (
@@ -358,7 +359,7 @@ def _after_its_start(watch: Watch, n: int, long: int, objective: str) -> Challen
 
 
 def _may_preempt(policy: Specification, run: Run) -> str | None:
-    return None if run.schedule_class == "gang-nonpreemptive" else "it may preempt"
+    return "it may preempt" if CLASSES.get(run.schedule_class).preemptive else None
 
 
 ONLINE_COMPLETION = lower_bound(

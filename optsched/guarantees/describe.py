@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from optsched.classes import CLASSES, PREEMPTIVE
 from optsched.guarantees.family import FAMILIES, Family
 from optsched.guarantees.guarantee import GUARANTEES, LOWER_BOUNDS, Guarantee, TightFamily
 from optsched.guarantees.judge import METHOD_THEOREMS, MethodTheorem
@@ -16,13 +17,6 @@ STATUS = {
     "proved": "proved here",
     "published": "published; the proof is not repeated here",
     "recollected": "recollected: the source was not at hand",
-}
-AGAINST = {
-    "gang": "the best schedule, which may preempt",
-    "gang-nonpreemptive": "the best schedule without preemption",
-    "forking": "the best schedule, which may run a job in several copies",
-    "gpu-sharing": "the best schedule, in which two jobs may share a GPU",
-    "task-sharing": "the best order of the tasks",
 }
 AT_SPEED_1 = "the best schedule on machines of speed 1, which may preempt"
 
@@ -38,11 +32,11 @@ def theorems() -> dict[str, Theorem]:
 def facts_of(theorem: Theorem) -> tuple[tuple[str, str], ...]:
     """(heading, fact) in order; the statement and the proof are not among them."""
     if isinstance(theorem, MethodTheorem):
-        against, about = AGAINST["gang"], ("method", f"optsched solve ... --model {theorem.method}")
+        against, about = CLASSES.get(PREEMPTIVE).optimum, ("method", f"optsched solve ... --model {theorem.method}")
     else:
         against, about = AT_SPEED_1, ("policies", ", ".join(theorem.policies))
     if isinstance(theorem, Guarantee):
-        against = AGAINST.get(theorem.schedule_class, theorem.schedule_class)
+        against = CLASSES.get(theorem.schedule_class).optimum
     tight = theorem.tight if isinstance(theorem, Guarantee) else None
     return (
         ("problem", theorem.notation),

@@ -16,7 +16,8 @@ from optsched.bounds.certificate import Certificate, rounded_down
 from optsched.check.certain_times import certain_value
 from optsched.check.context import Violation
 from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.check.schedule_document import PARQUET_MAGIC, is_task_claim
+from optsched.check.schedule_document import PARQUET_MAGIC
+from optsched.classes import CLASSES, ScheduleClass, every_class
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, entry, extracted, index
 from optsched.io.sources import load
@@ -30,15 +31,44 @@ from optsched.problem.table import Table
 from optsched.problem.task_log import TaskSchedule
 from optsched.registry import known_name
 
-ALONE_TOO = ("gang-nonpreemptive", "gpu-sharing-nonpreemptive")  # classes without preemption
-# For each class of the library the classes that contain it: a bound for one of them is a bound for it.
-LARGER = {
-    "gang-nonpreemptive": ("gang", "forking", "gpu-sharing", "elastic"),
-    "gang": ("forking", "gpu-sharing", "elastic"),
-    "gpu-sharing-nonpreemptive": ("gpu-sharing",),
-}
+WITHOUT_PREEMPTION = "-nonpreemptive"
+REFUSED = ("forking",)  # classes of which the library has no schedules
 ROUNDING, ROUNDED = Fraction(1, 10**12), " up to rounding"  # relative; and the words for a proof that depends on it
 LEGAL = "a schedule (.json, .parquet) or a certificate (.json) of an instance of the library"
+
+
+def class_for(name: str) -> ScheduleClass:
+    """Return the class of schedules of the library's class; one that ends with ``-nonpreemptive`` may be a part of one.
+
+    Parameters
+    ----------
+    name
+        Name of the class in the index.
+    """
+    return CLASSES.get(name if name in CLASSES else name.removesuffix(WITHOUT_PREEMPTION))
+
+
+def may_preempt(name: str) -> bool:
+    """Tell if the schedules of the library's class may be preempted.
+
+    Parameters
+    ----------
+    name
+        Name of the class in the index.
+    """
+    return not name.endswith(WITHOUT_PREEMPTION)
+
+
+def classes_for(name: str) -> tuple[str, ...]:
+    """Return the classes whose bounds are valid for the library's class: itself and those that contain it.
+
+    Parameters
+    ----------
+    name
+        Name of the class in the index.
+    """
+    kind = class_for(name)
+    return tuple(dict.fromkeys((name, kind.name, *(made.name for made in every_class() if kind.name in made.contains))))
 
 
 def library(suite: str | None = None, solved: bool | None = None) -> Table:
@@ -93,7 +123,7 @@ class BestKnown:
     def __init__(self, entry: LibraryEntry, instance: Instance) -> None:
         self.entry, self.instance = entry, instance
         self.goal = get_objective(str(instance.objective))
-        self.classes = (entry.schedule_class, *LARGER.get(entry.schedule_class, ()))
+        self.classes = classes_for(entry.schedule_class)
         self.schedule: Schedule | None = None
         self.certificate: Certificate | None = None
         self.value: Fraction | None = None
@@ -126,7 +156,7 @@ class BestKnown:
         who
             Method that found it.
         """
-        preemptive = self.entry.schedule_class not in ALONE_TOO
+        preemptive = may_preempt(self.entry.schedule_class)
         if schedule is not None and not check_schedule(self.instance, schedule, preemptive=preemptive):
             value = self.worth(schedule)
             if self.value is None or (self.better(value, self.value) and self.certainly(schedule, self.value)):
@@ -158,7 +188,7 @@ class BestKnown:
         schedule
             The schedule.
         """
-        preemptive = self.entry.schedule_class not in ALONE_TOO
+        preemptive = may_preempt(self.entry.schedule_class)
         return certain_value(self.instance, schedule, self.goal.name, preemptive=preemptive)
 
     def certainly(self, schedule: Schedule, than: Fraction) -> bool:
@@ -295,7 +325,7 @@ class BestKnown:
         if isinstance(self.schedule, TaskSchedule):
             self.schedule.save_tasks(folder / f"{self.entry.name}.schedule.parquet")
         elif self.schedule is not None:
-            stated = {"objective": self.goal.name, "preemptive": self.entry.schedule_class not in ALONE_TOO}
+            stated = {"objective": self.goal.name, "preemptive": may_preempt(self.entry.schedule_class)}
             self.schedule.save(folder / f"{self.entry.name}.schedule.json", **stated)
         if self.certificate is not None:
             self.certificate.save(folder / f"{self.entry.name}.certificate.json")
@@ -359,7 +389,7 @@ def read_proof(each: LibraryEntry, instance: Instance, files: Iterable[Path]) ->
     """
     found = BestKnown(each, instance)
     for path in files:
-        verdict = check_file(path, instance, preemptive=each.schedule_class not in ALONE_TOO, forking=False)
+        verdict = check_file(path, instance, preemptive=may_preempt(each.schedule_class), refused=REFUSED)
         if not verdict.holds:
             raise OptschedError(f"{path.name}: {verdict.violations[0].rule}: {verdict.violations[0].message}")
         if verdict.kind == "certificate":
@@ -395,8 +425,10 @@ def read_schedule(path: Path, instance: Instance) -> Schedule:
     instance
         Jobs and cluster.
     """
-    if path.suffix.lower() == ".parquet" and is_task_claim(read_bytes(path)):
-        return TaskSchedule.load_tasks(path, instance)
+    for made in every_class():
+        schedule = made.read(path, instance)
+        if schedule is not None:
+            return schedule
     return Schedule.load(path, instance)
 
 
@@ -447,10 +479,10 @@ def check_submission(path: str | os.PathLike[str]) -> Submission:
     if found is None:
         why = "the library has no such instance"
         raise InputError(why, file=path, field="instance", value=head["instance"], legal=LEGAL)
-    known, preemptive = best_known(found.name), found.schedule_class not in ALONE_TOO
+    known, preemptive = best_known(found.name), may_preempt(found.schedule_class)
     kind = "certificate" if str(head.get("format")).startswith("optsched-certificate/") else "schedule"
     wrong = _not_for(found, head, kind)
-    violations = wrong or check_file(path, known.instance, preemptive=preemptive, forking=False).violations
+    violations = wrong or check_file(path, known.instance, preemptive=preemptive, refused=REFUSED).violations
     if violations:
         return Submission(found, kind, tuple(violations))
     if kind == "certificate":
@@ -465,13 +497,15 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
     if kind == "certificate":
         if head.get("objective") != known.objective:
             return [Violation("objective", f"it bounds {head.get('objective')} (expected: {known.objective})")]
-        fits = stated in (wanted, *LARGER.get(wanted, ()))
+        fits = stated in classes_for(wanted)
         return [] if fits else [Violation("class", f"it is for {stated}, which does not contain {wanted}")]
-    if wanted == "task-sharing":
+    asked = class_for(wanted)
+    if not asked.whole:
         fits = "tasks" in str(head.get("format"))
         why = "it is no file of tasks, which has the seconds of each job (run -o writes tasks-*.parquet next to schedules)"
         return [] if fits else [Violation("class", why)]
-    flags = [flag for flag in ("sharing", "elastic", "forking") if head.get(flag) is True and flag not in wanted]
+    others = [made.stated for made in every_class() if made.stated and made is not asked]
+    flags = [flag for flag in others if head.get(flag) is True]
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []
 
 

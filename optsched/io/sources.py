@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from optsched.bounds.certificate import SCHEDULE_CLASSES
+from optsched.classes import CLASSES, usual_class
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
@@ -200,7 +200,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if limit is not None and limit < instance.n:
         recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
         instance = instance.head(limit).replace(recipe=recipe)
-    shares = instance.at_task_level or instance.interference is not None or interference is not None
+    shares = not usual_class(instance).alone or interference is not None
     if where is not None and where != instance.cluster and shares:
         where = _with_memory(where, instance, say)
     if table is not None:  # an instance file whose models get the speeds of another table
@@ -307,7 +307,7 @@ def _instance_of(text: str) -> Instance:
     if instance.digest != known.digest:
         why = f"the recipe {known.recipe} makes another instance here than the one of the library"
         raise OptschedError(f"{text}: {why}")
-    if not (known.solved and known.schedule_class in SCHEDULE_CLASSES):
+    if not (known.solved and known.schedule_class in CLASSES):
         return instance
     about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
     return instance.replace(optimum=about | {"proved_by": list(known.proved_by)})

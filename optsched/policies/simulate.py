@@ -10,10 +10,10 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from optsched.classes import usual_class
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
@@ -21,11 +21,9 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.registry import Registry, made, near_matches, parameters_of
 from optsched.simulation.adopted import METHODS, PlainOrder, PlainPolicy, PlainTasks, adopt
 from optsched.simulation.engine import Advance, run_policy
-from optsched.simulation.iterations import run_iterations
 from optsched.simulation.placement import Placement
-from optsched.simulation.policy import PLACES, BasePolicy, Knowledge, Use, uses_of
-from optsched.simulation.run import Run
-from optsched.simulation.task_policy import TaskPolicy
+from optsched.simulation.policy import PLACES, BasePolicy, Knowledge, class_of, uses_of
+from optsched.simulation.run import RUNS, Run
 
 _WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*))?", re.DOTALL)
 
@@ -87,12 +85,12 @@ def simulate(
     if there is not chosen.policy:  # it brings its own placement
         place = made(PLACEMENTS.get, "placement", default_placement(there))
         chosen = Specification(chosen.text, there, place)
-    run: Callable[..., Run] = run_policy
-    if at_task_level(chosen.policy):
-        run = run_iterations
-    elif instance.at_task_level:
-        legal = f"a policy of the task level: {', '.join(task_policies())}; or --job-level, optsched.at_job_level"
+    kind, meant = class_of(chosen.policy), usual_class(instance)
+    if kind.whole and not meant.whole:
+        names = ", ".join(policies_of(meant.name))
+        legal = f"a policy of the task level: {names}; or --job-level, optsched.at_job_level"
         raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
+    run = RUNS.of(kind.name).engine or run_policy
     done = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
     return done.on_clock(instance)
 
@@ -243,35 +241,24 @@ def form_on(policy: BasePolicy, instance: Instance) -> BasePolicy:
     return adopt(policy.form(instance))
 
 
-def at_task_level(policy: BasePolicy | type[BasePolicy]) -> bool:
-    """Is it (or does the class make) a policy for jobs that have tasks? The others schedule whole jobs."""
-    return issubclass(policy if isinstance(policy, type) else type(policy), TaskPolicy)
-
-
-def shares_gpus(policy: BasePolicy | type[BasePolicy]) -> bool:
-    """Is it (or does the class make) a policy under which two jobs may be on a GPU? Its instances state interference."""
-    return Use.SHARING in uses_of(policy)
-
-
 def serves(policy: BasePolicy, instance: Instance) -> bool:
     """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
     policy = form_on(policy, instance)
-    if at_task_level(policy) or instance.at_task_level:
-        return at_task_level(policy) and instance.at_task_level
-    if shares_gpus(policy):
-        return instance.interference is not None
-    rigid = not resizes(policy) or policy.rigid
-    return rigid or all(speeds.elastic for speeds in instance.speeds)
+    kind, meant = class_of(policy), usual_class(instance)
+    if kind.only or meant.only:
+        return kind is meant
+    return policy.rigid or kind.suits(instance)
 
 
-def resizes(policy: BasePolicy | type[BasePolicy]) -> bool:
-    """Is it (or does the class make) a policy that changes the gangs of jobs? Its jobs have scaling profiles."""
-    return Use.WIDTHS in uses_of(policy)
+def policies_of(schedule_class: str) -> list[str]:
+    """Return the names of the registered policies that make schedules of a class.
 
-
-def task_policies() -> list[str]:
-    """Names of the registered policies for jobs that have tasks."""
-    return [name for name, each in POLICIES.items() if at_task_level(each)]
+    Parameters
+    ----------
+    schedule_class
+        Name of the class.
+    """
+    return [name for name, policy in POLICIES.items() if class_of(policy).name == schedule_class]
 
 
 def names_nodes(policy: BasePolicy) -> bool:

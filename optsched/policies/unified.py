@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.classes import offered, usual_class
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
@@ -22,7 +23,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View
+from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View, class_of
 from optsched.simulation.predictor import Predictor
 
 BITS = 30  # of values in the knapsack
@@ -98,7 +99,7 @@ class Unified(Policy):
     def begin(self, view: View) -> None:
         """Forget the last run."""
         self._widths: dict[int, Widths] = {}
-        self._guests = Guests(view) if "sharing" in self.uses else None
+        self._guests = None if class_of(self).alone else Guests(view)
         self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
 
     def form(self, instance: Instance) -> Unified | LeaderFirst:
@@ -106,11 +107,13 @@ class Unified(Policy):
 
         For jobs with tasks `LeaderFirst`, which knows how many iterations are left; with a predictor there is none.
         """
-        if instance.at_task_level and self.predictor == "perfect":
+        kind = usual_class(instance)
+        if not kind.whole and self.predictor == "perfect":
             return LeaderFirst()
         if self.fork:
             return Forking(restart=self.restart, fork=True)
-        shares = self.share and instance.interference is not None and not (self.resize and instance.elastic)
+        resized = self.resize and any(made.widths for made in offered(instance))
+        shares = self.share and kind.whole and not kind.alone and not resized
         if not shares:
             return self
         sharing = replace(self, resize=False)

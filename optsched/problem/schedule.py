@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,12 @@ class Schedule:
     gpu_node: Ints
     gpu_index: Ints
     policy: str = ""
+    stated: ClassVar[str] = ""  # field of its file that says of which class of schedules it is; empty: rigid gangs
+
+    @property
+    def sub_steps(self) -> Ints | None:
+        """Sub-steps of every segment, i64[S]; None where all batches are whole."""
+        return None
 
     @classmethod
     def from_segments(cls, instance: Source, segments: Iterable[Segment], policy: str = "") -> Self:
@@ -318,6 +324,12 @@ class SharedSchedule(Schedule):
     """
 
     steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    stated: ClassVar[str] = "sharing"
+
+    @property
+    def sub_steps(self) -> Ints:
+        """``steps``."""
+        return self.steps
 
     def save(self, path: str | os.PathLike[str], **stated: Any) -> None:
         """Write a schedule file with ``"sharing": true``, so that the referee checks it as a shared schedule.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,7 @@ class TaskSchedule(Schedule):
     """
 
     tasks: TaskLog | None = None
+    stated: ClassVar[str] = "tasks"
 
     def _shifted(self, instance: Instance, seconds: float) -> Self:
         shifted, log = super()._shifted(instance, seconds), self.tasks

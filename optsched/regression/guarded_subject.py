@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from optsched.classes import class_stated, usual_class
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.evaluation.accepted_run import accepted, refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds
@@ -31,10 +32,10 @@ from optsched.policies.simulate import Specification, is_policy, serves, specify
 from optsched.problem.atomic_files import file_name, read_bytes, write_atomic
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule, SharedSchedule
+from optsched.problem.schedule import Schedule
 from optsched.problem.schedule_file import FORMAT
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.run import Run, SharedRun
+from optsched.simulation.run import RUNS, Run
 
 INSTANCE, MADE = "{instance}", "{schedule}"  # stand for files in a command line
 NO_POLICY = re.compile(r"[\s/\\{]")  # in no name of a policy, but in command lines
@@ -164,10 +165,10 @@ def _foreign(
         made = schedule(instance)
         # Whoever stops no job is compared with the best of those that stop none.
         preempts = len(made) > len(set(made.job.tolist()))
-        kind: Callable[..., Run] = SharedRun if isinstance(made, SharedSchedule) else Run
+        kind = RUNS.of(class_stated(instance, {made.stated}).name).run
         return accepted(kind(made, text, Knowledge.CLAIRVOYANT, preempts, 0, 0, 0.0))
 
-    return GuardedSubject(text, lambda instance: not instance.at_task_level, run, lambda *_: (), repeated)
+    return GuardedSubject(text, lambda instance: usual_class(instance).whole, run, lambda *_: (), repeated)
 
 
 @dataclass(frozen=True)

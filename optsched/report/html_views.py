@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from optsched.classes import usual_class
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
 from optsched.report.classes import UNLIKE, report_marks
@@ -177,7 +178,7 @@ def picture(schedule: Schedule) -> str:
     """
     instance = schedule.instance
     small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
-    if not small or instance.at_task_level:
+    if not (small and usual_class(instance).whole):
         return ""
     from optsched.plot.canvas import png_of  # and with it matplotlib
     from optsched.plot.gantt import gantt

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.evaluation.report import Report
 from optsched.problem.atomic_files import file_name, sources, write_atomic
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 PARQUET_ABOVE = 10_000  # jobs
 # the flag by which a schedule file states its class; the instance decides between task-sharing and gpu-sharing
-FLAGS = {"forking": "forking", "gpu-sharing": "sharing", "task-sharing": "sharing", "elastic": "elastic"}
 _OURS = re.compile(r"(result\.json|certificate[^/]*\.json|(schedule|tasks)-\d\d+-[^/]*\.(json|parquet))")
 _RATIOS = re.compile(r"(ratios\.json|robustness\.json|worst-[^/]*\.json)")
 # a folder with such a suffix is a mistake: a picture, a page or a table was meant
@@ -221,7 +221,8 @@ def _write_run(report: Report, place: Path) -> list[str]:
         stem = _stem(position, line.run.policy)
         path = place / f"schedule-{stem}.{suffix}"
         stated = {"objective": report.objective, "value": line.value, "preemptive": line.run.preemptive}
-        kind = {FLAGS[name]: True for name in [line.run.schedule_class] if name in FLAGS}
+        flag = CLASSES.get(line.run.schedule_class).flag
+        kind = {flag: True} if flag else {}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
         if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:

@@ -100,6 +100,7 @@ class AdoptedTasks(TaskPolicy):
     def __init__(self, own: Any) -> None:
         self.own = own
         _take_over(self, own, "tasks")
+        self.uses = TaskPolicy.uses
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
         """Ask the object."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import class_of_means
 from optsched.errors import SimulationError
 from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.instance import Instance
@@ -38,15 +39,16 @@ class Decisions:
         name: str,
         beside: Neighbourhood | None,
         view: EngineView,
-        uses: frozenset[Use] = frozenset(),
+        uses: frozenset[str] = frozenset(),
         copies: int = 1,
     ) -> None:
         self._placement, self._instance, self._name = placement, instance, name
         self._engine, self._beside, self._view = engine, beside, view
         self._uses, self._copies = uses, copies
         self._names_nodes = bool(uses & {Use.NODES, Use.WIDTHS, Use.COPIES})
-        self._copying = Use.COPIES in uses
-        self._moves_at_once = self._names_nodes and Use.WIDTHS not in uses and beside is None
+        self._kind = class_of_means(uses)
+        self._copying = self._kind.copies
+        self._moves_at_once = self._names_nodes and not self._kind.widths and beside is None
         self._status, self._free = engine.state.jobs["status"], engine.state.engine["free"]
         self._now, self._out = engine.state.engine["now"], engine.state.out
         self.wakes, self.planned = Wakes(name), PlannedStops(engine, instance.n)
@@ -173,7 +175,7 @@ class Decisions:
             return
         if self._status[j] != WAITING:
             raise self._wrong(f"job {job!r} is started but does not wait")
-        if Use.WIDTHS in self._uses and decision.on is not None:
+        if self._kind.widths and decision.on is not None:
             self._resize(decision, decision.on)
             return
         if decision.gpus is not None or decision.option != 0:
@@ -217,7 +219,7 @@ class Decisions:
 
     def _start_copy(self, decision: Start, work: float) -> None:
         j, job, on = decision.job, self._instance.ids[decision.job], decision.on
-        if Use.COPIES not in self._uses:
+        if not self._copying:
             raise self._wrong(
                 f"job {job!r} is to do a part of its work; a policy that forks jobs says so (uses = copies)"
             )
@@ -256,7 +258,7 @@ class Decisions:
                 raise self._wrong(f"{where}, {given} in all: {free[node]} are free")
             self._out[POOL, k], self._out[COUNT, k] = node, count
             total += count
-        if total != self._instance.gpus[j] and Use.WIDTHS not in self._uses:
+        if total != self._instance.gpus[j] and not self._kind.widths:
             raise self._wrong(f"job {job!r} is started on {total} GPUs; its gang has {self._instance.gpus[j]}")
         return len(on)
 

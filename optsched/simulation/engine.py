@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,9 +13,10 @@ from typing import Any, cast
 import numba
 import numpy as np
 
+from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
 from optsched.compiled import Function, Stopwatch, slice_of, worked
-from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError, check_legal
-from optsched.problem.arrays import Floats, is_whole
+from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
+from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.simulation.adopted import adopt
@@ -37,26 +37,16 @@ from optsched.simulation.policy import (
     Policy,
     Use,
     View,
+    most_copies,
     uses_of,
 )
 from optsched.simulation.predictor import JobFacts, Predictor
 from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
-from optsched.simulation.run import (
-    ElasticRun,
-    ForkedRun,
-    Run,
-    SharedRun,
-    result,
-    run_log,
-    schedule_of,
-    shared_schedule_of,
-)
-from optsched.simulation.state import RunContext, Sharing, State, grown, new_state
+from optsched.simulation.run import RUNS, Run, result, run_log, schedule_of, shared_schedule_of
+from optsched.simulation.state import Residents, RunContext, State, grown, new_state
 from optsched.simulation.view import EngineView, News
 from optsched.simulation.wakes import Rounds, require_rounds_of
 from optsched.speeds.duration import seconds_alone
-from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
-from optsched.speeds.interference_sources import unmeasured_note
 
 Advance = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress
@@ -102,7 +92,11 @@ def run_policy(
     knowledge = Knowledge(policy.knowledge)
     clock, alone = Stopwatch(), seconds_alone(instance)  # says what is wrong with speeds
     hooks, uses = PolicyHooks(policy, instance), uses_of(policy)
-    rates = _rates_of(instance, name) if Use.SHARING in uses else None
+    kind = class_of_means(uses)
+    if not (isinstance(policy, Policy) or (isinstance(policy, OrderedPolicy) and not kind.alone)):
+        kind = CLASSES.get(PREEMPTIVE)  # a queue order neither resizes jobs nor runs them in copies
+    made = RUNS.of(kind.name)
+    rates = made.rates(instance, name)
     jobs = KnownJobs(instance, knowledge, alone if rates is None else rates.alone)
     with _Blaming(policy.name, instance.zero):
         given: Any = hooks.order(jobs)
@@ -110,9 +104,9 @@ def run_policy(
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None:
         order = _legal(given, name, instance.n)
-        sharing = None if rates is None else Sharing(rates, _legal_rule(order, name).numbers)
-        state, context = new_state(instance, order, placement, sharing=sharing)
-        if sharing is None:
+        residents = Residents() if rates is None else Residents(rates, _legal_rule(order, name).numbers, listed=True)
+        state, context = new_state(instance, order, placement, residents)
+        if rates is None:
             _leave_out_hopeless(state, context, placement)
         state = _run_order(state, context, order, placement, name, progress)
         waits = np.flatnonzero(state.jobs["status"] == WAITING)
@@ -124,52 +118,21 @@ def run_policy(
         order = _legal(Order(key=instance.arrival, restart=float(policy.restart)), name, instance.n)
         first_start = float(policy.first_start)
         _require_seconds(first_start, f"{name}: first_start")
-        sharing = None if rates is None else Sharing(rates, listed=False)
-        state, context = new_state(instance, order, placement, sharing=sharing, uses=uses)
+        state, context = new_state(instance, order, placement, Residents(rates), uses=uses)
         state.engine[0].first_start = first_start
         if not uses & PLACES:
             _leave_out_hopeless(state, context, placement)
         state = _run_python(state, context, placement, hooks, name, progress)
         preemptive = False
-    kept, (kind, costs) = hooks.results(), _kind_of_run(policy, instance, uses)
+    kept, facts = hooks.results(), made.facts(policy, instance)
     log = run_log(state)
     del state  # before the schedule is built
     if rates is not None:
         schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
     else:
         schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
-    run = result(log, schedule, knowledge, preemptive and rates is None, kind, **kept, **costs)
+    run = result(log, schedule, knowledge, preemptive and rates is None, made.run, **kept, **facts)
     return replace(run, seconds=clock.seconds)
-
-
-def _rates_of(instance: Instance, name: str) -> SharingRates:
-    """What sharing costs the jobs of an instance; a warning says, once, which jobs nobody measured.
-
-    `InputError` where the instance does not say what sharing costs; ``name``: the policy that asks.
-    """
-    if instance.interference is None:
-        legal = "Instance(interference=...), or --interference XI|TABLE"
-        raise InputError(f"{name} shares GPUs, and nothing says what that costs", field="interference", legal=legal)
-    note = unmeasured_note(instance)
-    if note:
-        warnings.warn(note, UserWarning, stacklevel=4)
-    return sharing_rates(instance)
-
-
-def _kind_of_run(policy: BasePolicy, instance: Instance, uses: frozenset[Use]) -> tuple[type[Run], dict[str, Any]]:
-    # Who shares GPUs, resizes or forks jobs makes schedules of a class of their own; and what that costs.
-    if isinstance(policy, Policy) and Use.WIDTHS in uses:
-        return ElasticRun, {"restart": float(policy.restart), "elastic": instance.elastic}
-    if isinstance(policy, Policy) and Use.COPIES in uses:
-        costs = {"round": float(policy.round), "overhead": float(policy.first_start)}
-        return ForkedRun, {"copies": _copies(policy, instance), **costs}
-    return SharedRun if Use.SHARING in uses else Run, {}
-
-
-def _copies(policy: Policy, instance: Instance) -> int:
-    nodes, copies = instance.cluster.node_count, policy.copies
-    check_legal(is_whole(copies) and copies >= 0, f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
-    return min(int(copies), nodes) if copies else nodes
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -257,14 +220,14 @@ def _run_python(
     state: State, context: RunContext, placement: Placement, hooks: PolicyHooks, name: str, progress: Advance | None
 ) -> State:
     policy, instance, uses = hooks.deciding, hooks.instance, uses_of(hooks.policy)
-    beside = None
-    if context.colocation is not None and Use.SHARING in uses:
+    beside, kind = None, class_of_means(uses)
+    if context.colocation is not None and not kind.alone:
         beside = Neighbourhood(state, context.colocation.neighbours, instance)
     engine, news, knowledge = EntryPoints(state, context), News(), Knowledge(policy.knowledge)
     view = EngineView(
         engine, placement, instance, knowledge, news, hooks.predicted, beside, knows_rates=policy.knows_rates
     )
-    copies = _copies(policy, instance) if Use.COPIES in uses else 1
+    copies = most_copies(policy, instance) if kind.copies else 1
     decisions = Decisions(engine, placement, instance, policy.name, beside, view, uses, copies)
     rounds = Rounds(policy, name, instance, uses) if Use.ROUNDS in uses else None
     require_rounds_of(instance, policy, name)

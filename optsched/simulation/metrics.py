@@ -14,9 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.problem.arrays import Floats
-from optsched.problem.schedule import Schedule, SharedSchedule, node_first
+from optsched.problem.schedule import Schedule, node_first
 from optsched.problem.table import Table
-from optsched.speeds.duration import segment_paces, segment_sub_steps, solo_times
+from optsched.speeds.duration import segment_paces, solo_times
 
 HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
@@ -51,7 +51,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
     weight = instance.weight[done]
     found = {
-        "mean_jct": _mean(jct),
+        "mean_jct": mean_of(jct),
         "p50_jct": p50,
         "p95_jct": p95,
         "p99_jct": p99,
@@ -60,10 +60,10 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "total_weighted_completion_time": float((weight * completion).sum() + logged.epoch * weight.sum()),
         "total_flow_time": float(jct.sum()),
         "max_flow_time": float(jct.max(initial=0.0)),
-        "mean_queueing": _mean(queueing),
+        "mean_queueing": mean_of(queueing),
         "utilization": busy / total if total > 0 else 0.0,
         "max_ftf": float(fairness.max()) if fairness.size else 0.0,
-        "mean_ftf": _mean(fairness),
+        "mean_ftf": mean_of(fairness),
         "gpu_hours": {
             "busy": busy,
             "overhead": held - busy,
@@ -92,43 +92,14 @@ def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
     compute = instance.iterations * (instance.forward + instance.backward)
     stay = (schedule.completion - instance.arrival)[done]
     waiting = float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR
-    queueing = {"mean_queueing": _mean((placed - instance.arrival)[done])}
-    return {**found, **queueing, **_without_overhead(schedule, float(gpu_busy.sum()) / HOUR, waiting)}
+    queueing = {"mean_queueing": mean_of((placed - instance.arrival)[done])}
+    return {**found, **queueing, **without_overhead(schedule, float(gpu_busy.sum()) / HOUR, waiting)}
 
 
-def _without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:
+def without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:
     hours = offered_hours(schedule)
     split = {"busy": busy, "overhead": 0.0, "idle": hours - busy, "waiting": waiting}
     return {"utilization": busy / hours if hours > 0 else 0.0, "gpu_hours": split}
-
-
-def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
-    """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
-
-    ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
-    GPU-hours; what partners and restarts cost is in these, so there is no overhead. ``shared_jobs``: the share of jobs
-    that ever had a partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
-    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
-    `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
-    time. O(n log n + K log K).
-    """
-    found = metrics(schedule)
-    schedule = schedule.relative
-    instance = schedule.instance
-    held, partnered = _presence(schedule)
-    hours = offered_hours(schedule)
-    pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
-    placed = schedule.job, schedule.steps, schedule.gpu_offset, schedule.gpu_node
-    alone = schedule.work * pace
-    stretched = alone * segment_sub_steps(instance, *placed).stretch
-    slowdown = np.divide(schedule.end - schedule.start, stretched, out=np.ones_like(alone), where=stretched > 0)
-    return {
-        **found,
-        **_without_overhead(schedule, held / HOUR, found["gpu_hours"]["waiting"]),
-        "effective_utilization": float(np.dot(schedule.gangs, alone)) / HOUR / hours if hours > 0 else 0.0,
-        "shared_jobs": np.unique(schedule.job[partnered]).size / instance.n if instance.n else 0.0,
-        "mean_slowdown": _mean(np.maximum(slowdown, 1.0)),  # below 1 only by the rounding of a large clock
-    }
 
 
 def offered_hours(schedule: Schedule) -> float:
@@ -144,7 +115,7 @@ def offered_seconds(schedule: Schedule) -> float:
     return float(schedule.end.max()) - float(schedule.instance.arrival.min())
 
 
-def _presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
+def presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
     """(GPU-s with a segment on the GPU, which segments ever had another one beside them, bool[S]). O(K log K)."""
     segment = np.repeat(np.arange(len(schedule)), schedule.gangs)
     gpu = node_first(schedule.instance)[schedule.gpu_node] + schedule.gpu_index
@@ -195,8 +166,8 @@ def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
     span = instance.cluster.gpus * offered_seconds(schedule)
     pace = segment_paces(instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
     held = float(np.dot(schedule.gangs, schedule.end - schedule.start))
-    if isinstance(schedule, SharedSchedule):
-        held = _presence(schedule)[0]  # a GPU counts once
+    if schedule.sub_steps is not None:
+        held = presence(schedule)[0]  # a GPU counts once
     return held / span, float(np.dot(schedule.gangs, schedule.work * pace)) / span
 
 
@@ -239,7 +210,7 @@ def _positive_parts(origin: Floats, at: Floats) -> Floats:
     return k * at - sums[k]
 
 
-def _mean(values: Floats) -> float:
+def mean_of(values: Floats) -> float:
     return float(values.mean()) if values.size else 0.0
 
 
@@ -289,8 +260,8 @@ def segments_table(schedule: Schedule) -> Table:
         _lists("node", schedule.gpu_node, schedule.gpu_offset),
         _lists("index", schedule.gpu_index, schedule.gpu_offset),
     ]
-    if isinstance(schedule, SharedSchedule):
-        columns.append(pl.Series("steps", schedule.steps))
+    if schedule.sub_steps is not None:
+        columns.append(pl.Series("steps", schedule.sub_steps))
     return Table(columns)
 
 

@@ -32,7 +32,7 @@ from optsched.simulation.next_event import before, end_of_instant, insert, lower
 from optsched.simulation.placement import SIGNATURE, Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.records import ASKED, COUNT, FINISHED_RUN, FREE, POOL, SIZE, TRIAL, WAITING
-from optsched.simulation.state import RunContext, Sharing, State, new_state
+from optsched.simulation.state import Residents, RunContext, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
 
@@ -43,9 +43,9 @@ def _types() -> list[Any]:
     alone = Instance(
         [Job("a", gpus=2, iterations=1, profile="p")], Cluster((links,)), profiles={"p": profile}, interference=1.0
     )
-    order, none, sharing = Order(key=alone.arrival), Placement("none", lambda *_: 0), Sharing(sharing_rates(alone))
+    order, none, partners = Order(key=alone.arrival), Placement("none", lambda *_: 0), Residents(sharing_rates(alone))
     state, apart = new_state(alone, order, none)
-    _, beside = new_state(alone, order, none, sharing=sharing)
+    _, beside = new_state(alone, order, none, partners)
     return [numba.typeof(each) for each in (state, apart, beside)]
 
 

@@ -22,8 +22,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from optsched.errors import InputError
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.classes import ScheduleClass, class_of_means, every_class
+from optsched.errors import InputError, check_legal
+from optsched.problem.arrays import Bools, Floats, Ints, is_whole
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.simulation.knowledge import Knowledge as Knowledge
@@ -403,18 +404,45 @@ class OrderedPolicy(BasePolicy, ABC):
         """Return keys and rules for these jobs."""
 
 
-def uses_of(policy: BasePolicy | type[BasePolicy]) -> frozenset[Use]:
+def uses_of(policy: BasePolicy | type[BasePolicy]) -> frozenset[str]:
     """Return the means that a policy declares.
 
     `InputError` for one that does not exist, and for several that no class of schedules with bounds allows together.
     """
     said, kind = policy.uses, policy if isinstance(policy, type) else type(policy)
-    legal = ", ".join(Use)
-    if isinstance(said, str) or not all(each in list(Use) for each in said):
-        raise InputError("invalid", field=f"{kind.__name__}.uses", value=said, legal=f"some of {legal}")
-    uses = frozenset(map(Use, said))
-    apart = sorted(uses & {Use.SHARING, Use.WIDTHS, Use.COPIES})
-    if len(apart) > 1:
+    of_classes = {made.means for made in every_class() if made.means}
+    known = dict.fromkeys((*map(str, Use), *sorted(of_classes)))
+    if isinstance(said, str) or not all(each in known for each in said):
+        legal = f"some of {', '.join(known)}"
+        raise InputError("invalid", field=f"{kind.__name__}.uses", value=said, legal=legal)
+    uses = frozenset(map(str, said))
+    if len(uses & of_classes) > 1:
         legal = "one of them: schedules with several are of no class that has bounds"
         raise InputError("not possible together", field=f"{kind.__name__}.uses", value=said, legal=legal)
     return uses
+
+
+def class_of(policy: BasePolicy | type[BasePolicy]) -> ScheduleClass:
+    """Return the class of schedules that a policy makes, as far as what it declares says.
+
+    Parameters
+    ----------
+    policy
+        A policy, or a class of policies.
+    """
+    return class_of_means(uses_of(policy))
+
+
+def most_copies(policy: Policy, instance: Instance) -> int:
+    """Return the most copies of a job that a policy may run at once.
+
+    Parameters
+    ----------
+    policy
+        The policy; its ``copies`` is 0 for one a node.
+    instance
+        Jobs and a cluster.
+    """
+    nodes, copies = instance.cluster.node_count, policy.copies
+    check_legal(is_whole(copies) and copies >= 0, f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")
+    return min(int(copies), nodes) if copies else nodes

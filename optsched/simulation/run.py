@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -17,23 +16,15 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.problem.schedule import Schedule, SharedSchedule, node_first
 from optsched.problem.table import Table
+from optsched.registry import PartsByClass
 from optsched.simulation.colocation import ColocationContext
-from optsched.simulation.metrics import (
-    HOUR,
-    first_starts,
-    jobs_table,
-    metrics,
-    offered_hours,
-    segments_table,
-    sharing_metrics,
-)
+from optsched.simulation.metrics import jobs_table, metrics, segments_table
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import FREE, NOBODY, SIZE
 from optsched.simulation.state import State, pools
 from optsched.speeds.gpu_sharing import SharingRates
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
-ROUNDING = 1e-9  # relative: copies that end together may differ by so much
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +46,7 @@ class Run:
     predicted: Floats | None = None
     notes: Mapping[str, Floats] = field(default_factory=dict)
     noted_times: tuple[str, ...] = ()
+    always_preempts: ClassVar[bool] = False  # whatever the policy did?
 
     def __repr__(self) -> str:
         done, n = int(self.schedule.finished.sum()), self.instance.n
@@ -103,6 +95,10 @@ class Run:
         goal, local = objective_of(self.instance, objective), self.schedule.relative
         return goal.of(local.instance, local.completion) + float(goal.clock_part(self.instance))
 
+    def counted(self) -> Self:
+        """Return the same run with ``preemptions`` as its class of schedules counts them."""
+        return self
+
     @cached_property
     def relative(self) -> Self:
         """This run of `Instance.relative`, as the engine made it: times from the first arrival."""
@@ -120,111 +116,6 @@ class Run:
 
     def _notes_moved(self, seconds: float) -> Mapping[str, Floats]:
         return {name: each + seconds if name in self.noted_times else each for name, each in self.notes.items()}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SharedRun(Run):
-    """A `Run` in which two jobs may be on a GPU; its schedule is a `SharedSchedule`."""
-
-    @property
-    def schedule_class(self) -> str:
-        """``gpu-sharing``."""
-        return "gpu-sharing"
-
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """See `optsched.simulation.metrics.sharing_metrics`."""
-        return sharing_metrics(cast(SharedSchedule, self.schedule))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ElasticRun(Run):
-    """A `Run` in which jobs may change their number of GPUs, at the cost of ``restart`` seconds, or of its own.
-
-    ``preemptions`` counts how often the GPUs of a job that had started changed, or were taken away.
-    """
-
-    restart: float = 0.0
-    elastic: bool = True
-
-    @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """See `optsched.simulation.metrics.metrics`; busy GPU-hours are those at work, overhead those of restarts."""
-        found, schedule = metrics(self.schedule), self.schedule.relative
-        held = schedule.end - schedule.start
-        hours = float(np.dot(schedule.gangs, held)) / HOUR
-        own = self.instance.restart[schedule.job]
-        # first starts pay as the policy's do
-        pays = (self.restart > 0) | (schedule.start > first_starts(schedule)[schedule.job])
-        work = held - np.where(np.isnan(own), self.restart, own) * pays
-        busy = float(np.dot(schedule.gangs, np.maximum(work, 0.0))) / HOUR
-        total = offered_hours(schedule)
-        split = {**found["gpu_hours"], "busy": busy, "overhead": hours - busy}
-        return {**found, "utilization": busy / total if total > 0 else 0.0, "gpu_hours": split}
-
-    @property
-    def schedule_class(self) -> str:
-        """``elastic``; ``gang`` where no job of the instance is."""
-        return "elastic" if self.elastic else "gang"
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One round: ``active`` jobs when it began, and its ``segments`` in the schedule (one a copy)."""
-
-    start: float
-    end: float
-    active: tuple[int, ...]
-    segments: range
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ForkedRun(Run):
-    """A `Run` in rounds with up to ``copies`` copies of a job at once (at most the number of nodes; 1: no forking).
-
-    A copy pays ``overhead`` seconds whenever it begins: parameters are brought together and sent out again. ``round`` 0:
-    copies begin at any event. ``preemptions`` counts how often a job loses nodes before it is done.
-    """
-
-    copies: int = 1
-    round: float = 0.0
-    overhead: float = 0.0
-
-    @cached_property
-    def rounds(self) -> tuple[Round, ...]:
-        """Those in which anything ran: copies that begin together. O(rounds x jobs)."""
-        instance, start = self.instance, self.schedule.start
-        order = np.lexsort((np.arange(instance.n), instance.arrival))
-        arrival, completion = instance.arrival[order], self.schedule.completion[order]
-        first = np.flatnonzero(np.diff(start, prepend=-np.inf) > 0).tolist()
-        found = []
-        for a, b in pairwise([*first, start.size] if first else []):
-            now = float(start[a])
-            active = order[(arrival <= now) & ~(completion <= now)]
-            found.append(Round(now, now + self.round, tuple(active.tolist()), range(a, b)))
-        return tuple(found)
-
-    @property
-    def schedule_class(self) -> str:
-        """``forking`` where a job could have several copies at once, else ``gang``."""
-        return "forking" if self.copies > 1 else "gang"
-
-
-def nodes_lost(run: ForkedRun) -> int:
-    """How often a job that is not done loses nodes: for as long as a round none of its copies begins there again.
-
-    Without rounds, if none begins at once. Nodes that it loses at the same time count once. O(S log S) for S copies.
-    """
-    schedule = run.schedule
-    part = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
-    places = np.unique(np.stack([schedule.gpu_node, part], axis=1), axis=0)  # (node, segment)
-    node, segment = places[:, 0], places[:, 1]
-    order = np.lexsort((schedule.start[segment], schedule.job[segment], node))
-    node, segment = node[order], segment[order]
-    job, start, end = schedule.job[segment], schedule.start[segment], schedule.end[segment]
-    again = (node[1:] == node[:-1]) & (job[1:] == job[:-1]) & (start[1:] - end[:-1] <= run.round * (1 - ROUNDING))
-    lost = ~np.append(again, False)[: job.size] & (end < schedule.completion[job] * (1 - ROUNDING))
-    return len(np.unique(np.stack([job[lost], end[lost]], axis=1), axis=0))
 
 
 class RunLog(NamedTuple):
@@ -305,6 +196,33 @@ def result(
     """The `Run` of a run that has ended, after its conservation checks; ``kept``: its ``predicted``, ``notes`` and so on."""
     check_conservation(log, schedule)
     events, stops = int(log.engine[0].events), int(log.engine[0].stops)
-    preemptive = preemptive or stops > 0 or issubclass(kind, ElasticRun | ForkedRun)
-    run = kind(schedule, schedule.policy, knowledge, preemptive, events, stops, 0.0, **kept)
-    return replace(run, preemptions=nodes_lost(run)) if isinstance(run, ForkedRun) else run
+    preemptive = preemptive or stops > 0 or kind.always_preempts
+    return kind(schedule, schedule.policy, knowledge, preemptive, events, stops, 0.0, **kept).counted()
+
+
+# --- what classes of schedules add ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKind:
+    """How runs whose schedules are of a class come about; the folder of the class registers its own.
+
+    Attributes
+    ----------
+    run
+        The type of its runs.
+    facts
+        (policy, instance) to further fields of such a run.
+    rates
+        (instance, name of the policy) to what sharing GPUs costs jobs; None where they hold their GPUs alone.
+    engine
+        What replays an instance, called as `optsched.simulation.engine.run_policy`; None: that.
+    """
+
+    run: type[Run] = Run
+    facts: Callable[[Any, Instance], dict[str, Any]] = lambda policy, instance: {}
+    rates: Callable[[Instance, str], SharingRates | None] = lambda instance, name: None
+    engine: Callable[..., Run] | None = None
+
+
+RUNS: PartsByClass[RunKind] = PartsByClass("optsched.simulation", RunKind())

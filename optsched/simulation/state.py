@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from optsched.classes import class_of_means
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.colocation import ColocationContext, new_colocation
 from optsched.simulation.next_event import ENTRY, new_clocks, shortened_keys
 from optsched.simulation.placement import Placement
-from optsched.simulation.policy import PLACES, Order, Use
+from optsched.simulation.policy import PLACES, Order
 from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT, State as State
 from optsched.speeds.duration import communicating, seconds_alone
 from optsched.speeds.gpu_sharing import SharingRates
@@ -34,15 +35,20 @@ class RunContext(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """What a run needs in which jobs share GPUs: their ``rates``; where a rule chooses its ``numbers``.
+class Residents:
+    """Who may be on a GPU: one job, or two where ``rates`` say what that costs them; where a rule chooses its ``numbers``.
 
     ``listed``: everybody who waits is asked about, in order.
     """
 
-    rates: SharingRates
-    numbers: tuple[float, ...] = ()
-    listed: bool = True
+    rates: SharingRates | None = None
+    numbers: tuple[float, ...] | None = None
+    listed: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Does every job hold its GPUs alone?"""
+        return self.rates is None
 
 
 def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
@@ -72,29 +78,29 @@ def new_state(
     instance: Instance,
     order: Order,
     placement: Placement,
+    residents: Residents = Residents(),
     *,
-    sharing: Sharing | None = None,
-    uses: frozenset[Use] = frozenset(),
+    uses: frozenset[str] = frozenset(),
 ) -> tuple[State, RunContext]:
     """State and context before the first event.
 
-    ``sharing``: two jobs may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
+    ``residents``: who may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
     """
-    n, total = instance.n, instance.cluster.gpus
-    first, node = pools(instance, sharing is None and placement.pooled and not uses & PLACES)
+    n, total, kind = instance.n, instance.cluster.gpus, class_of_means(uses)
+    first, node = pools(instance, residents.alone and placement.pooled and not uses & PLACES)
     size = np.diff(first)
     widest = int(instance.gpus.max(initial=1))
     # an entry holds replicas of one stage, or one GPU
     is_ordered = any(speeds.is_ordered for speeds in instance.speeds)
-    width = widest if sharing is not None or is_ordered else min(widest, size.size)
-    if Use.WIDTHS in uses:
+    width = min(widest, size.size) if residents.alone and not is_ordered else widest
+    if kind.widths:
         width = max(width, size.size)
-    at_once = total if Use.COPIES in uses else min(n, total if sharing is None else 2 * total)
+    at_once = total if kind.copies else min(n, total if residents.alone else 2 * total)
     capacity = log_reserve(total) + n
     jobs, engine = _jobs(instance, order), _engine_record(instance, order)
     w = engine[0]
-    w.listed = sharing is not None and sharing.listed
-    if Use.COPIES in uses:
+    w.listed = residents.listed
+    if kind.copies:
         w.copies, jobs["least"] = 1, SAME * instance.work
     w.width, w.promotion_queue, w.livelock_limit = width, n, LIVELOCK_LIMIT * max(at_once, 1)
     w.runner = n + (n if order.starvation > 0 else 0)
@@ -106,8 +112,8 @@ def new_state(
     executions["vacant"] = np.arange(executions.size)
     w.logged = at_once * width
     eligible = instance.class_eligible[:, node] if n else np.zeros((1, size.size), dtype=bool)
-    tables, colocation, rates = speed_tables(instance, node), None, None if sharing is None else sharing.rates
-    contended = instance.contention is not None and bool(communicating(instance, elastic=Use.WIDTHS in uses).any())
+    tables, colocation, rates = speed_tables(instance, node), None, residents.rates
+    contended = instance.contention is not None and bool(communicating(instance, elastic=kind.widths).any())
     if contended or rates is not None:
         colocation = new_colocation(instance, tables, rates, contended, at_once, width)
     state = State(
@@ -121,7 +127,7 @@ def new_state(
         clocks=new_clocks(at_once),
         pools=np.array([size, size, size], dtype=np.int64),
         out=np.zeros((3, width), dtype=np.int64),
-        numbers=np.array(order.thresholds if sharing is None else sharing.numbers, dtype=np.float64),
+        numbers=np.array(order.thresholds if residents.numbers is None else residents.numbers, dtype=np.float64),
     )
     return state, RunContext(np.ascontiguousarray(eligible), placement.random_state(), tables, colocation)
 

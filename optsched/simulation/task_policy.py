@@ -9,7 +9,7 @@ is an admission rule: compiled (`admission`), or ``communicate(view)`` in plain 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,6 +193,8 @@ _bytes_left = getattr(bytes_left, "py_func", bytes_left)
 
 class TaskPolicy(BasePolicy, ABC):
     """An online algorithm at the task level."""
+
+    uses: Sequence[str] = ("tasks",)
 
     @abstractmethod
     def tasks(self, jobs: TaskJobs) -> TaskOrder:

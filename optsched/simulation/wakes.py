@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import class_of_means
 from optsched.compiled import njit
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.next_event import next_tick
-from optsched.simulation.policy import Policy, Use
+from optsched.simulation.policy import Policy
 from optsched.simulation.records import RUNNING
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput_rates import Goodputs
@@ -89,12 +90,12 @@ class Rounds:
     next one is taken when another job has come. ``length``: seconds; ``restart``: of a job that changes its GPUs.
     """
 
-    def __init__(self, policy: Policy, name: str, instance: Instance, uses: frozenset[Use]) -> None:
+    def __init__(self, policy: Policy, name: str, instance: Instance, uses: frozenset[str]) -> None:
         self.name, self.length = name, float(policy.round)
         self.restart = float(np.fmax(instance.restart, policy.restart).max(initial=0.0))
         legal = "a finite number of seconds > 0"
         check_legal(0 < self.length < math.inf, f"{self.name}: round", policy.round, legal)
-        longest, job = _longest(instance, Use.WIDTHS in uses)
+        longest, job = _longest(instance, class_of_means(uses).widths)
         require_rounds(self.name, self.length, longest + self.restart, job)
         self._first = float(instance.arrival.min(initial=math.inf))
         self._next = math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from optsched.registry import Registry
+from optsched.registry import PartsByClass, Registry
 from optsched.solvers.linear_program import Size
 from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 
@@ -46,3 +46,18 @@ class Method:
 
 METHODS: Registry[Method] = Registry("model", package="optsched.solvers.methods")
 add_method = METHODS.maker(Method, lambda method: method.name)
+# By class of schedules: methods in the order in which they are tried; the first that applies is taken.
+PREFERRED: PartsByClass[tuple[str, ...]] = PartsByClass(
+    "optsched.solvers",
+    (
+        "mode-branching",
+        "sequence-branching",
+        "machine-schedules",
+        "partial-schedules",
+        "reduced-cost-fixing",
+        "rigid-time-indexed",
+        "rigid-placed",
+        "gang-modes",
+        "disjunctive",
+    ),
+)

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from optsched.bounds.regular import exact_costs
+from optsched.classes import usual_class
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
@@ -19,7 +20,7 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.method import METHODS, Method, MethodReport
+from optsched.solvers.method import METHODS, PREFERRED, Method, MethodReport
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
@@ -42,19 +43,6 @@ CONTENTION = "jobs contend for the network, which no method models"
 _LOG = logging.getLogger(__name__)  # the message of a failed method, for developers
 # largest formulation that is chosen without being named; nonzeros built in a second
 NONZEROS, BUILT = 5_000_000, 300_000
-# In the order in which they are tried; the first that applies is taken.
-PREFERRED = (
-    "mode-branching",
-    "sequence-branching",
-    "machine-schedules",
-    "partial-schedules",
-    "reduced-cost-fixing",
-    "rigid-time-indexed",
-    "rigid-placed",
-    "gang-modes",
-    "disjunctive",
-)
-PREFERRED_SHARING = ("gpu-sharing", "sharing-orders", "sharing-branching")  # fallbacks if a named one of them fails
 
 
 def model_names() -> list[str]:
@@ -227,13 +215,13 @@ def _run(state: SolveState, named: Method | None) -> Solution:
             _LOG.info("before any method: %s", error)
     if state.instance.n == 0:
         return _solution(state, "none", MethodReport("none"))
-    if state.schedule is None and state.schedule_class == EXCLUSIVE and state.horizon is None:
+    if state.schedule is None and state.kind.alone and state.horizon is None:
         contend = bool(communicating(state.instance).any())
         why = CONTENTION if contend else "the numbers of the instance are too far apart to compute a schedule"
         return _solution(state, "list", MethodReport("list schedule", note=why))
     if state.late and state.schedule is not None:
         return _solution(state, "list", MethodReport("list schedule", note=EARLY))
-    method = named or _choose(state, PREFERRED)
+    method = named or _choose(state, PREFERRED.of(state.schedule_class))
     if method is None:
         # no exact method fits: search longer for schedules and bounds
         state.search(LIST_BUDGET)
@@ -258,7 +246,7 @@ def _with_fallbacks(state: SolveState, method: Method) -> Solution:
     bounds that are in the state by then stay: each has been checked.
     """
     failed = [method.name]
-    following = PREFERRED if state.schedule_class == EXCLUSIVE else PREFERRED_SHARING
+    following = PREFERRED.of(state.schedule_class)
     left = [name for name in following if name != method.name]
     open_: tuple[str, MethodReport] | None = None  # the first method that tolerances left open
     while True:
@@ -316,8 +304,7 @@ def _solution(state: SolveState, model: str, report: MethodReport, failed: Seque
         status = "optimal"
     bound, note = state.value if status == "optimal" else state.bound, report.note
     if status == "optimal":  # the optimum is one of a class; if jobs may share, the usual class is not the largest
-        usual = state.instance.interference is not None and state.schedule_class == EXCLUSIVE
-        note = ALONE if usual else ""
+        note = ALONE if state.kind.alone and not usual_class(state.instance).alone else ""
     if failed:
         why = "".join(f" ({each})" for name, each in state.refuted.items() if name in failed)
         names = " and ".join(failed)

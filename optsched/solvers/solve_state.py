@@ -20,6 +20,7 @@ from optsched.bounds import bound as combinatorial_bound
 from optsched.bounds.certificate import Certificate, CertificateError
 from optsched.bounds.regular import ExactCost, exact_costs
 from optsched.check.referee import check_schedule
+from optsched.classes import CLASSES
 from optsched.compiled import waiting_of_this_thread
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, OptschedError
@@ -82,6 +83,7 @@ class SolveState:
     ) -> None:
         self.instance, self.goal, self.horizon = instance, goal, horizon
         self.schedule_class, self.epoch = schedule_class, epoch
+        self.kind = CLASSES.get(schedule_class)
         self.began, self._waited = time.perf_counter(), waiting_of_this_thread()
         self._compiled, self.deadline = self._waited(), deadline
         self.method = "list"  # the method that runs
@@ -401,7 +403,7 @@ class SolveState:
 
         If speed depends on the placement: that of all modes, with the longest duration of every job.
         """
-        if self.instance.n == 0 or self.schedule_class == SHARING:
+        if self.instance.n == 0 or not self.kind.alone:
             return None  # a job that shares GPUs ends on no grid
         try:
             if not self.placed:
@@ -461,7 +463,7 @@ class SolveState:
         part
             Largest part of the remaining time to use.
         """
-        if self.schedule_class == SHARING and self.instance.n:
+        if not self.kind.alone and self.instance.n:
             return False
         if self.placed:
             if self.schedule is not None:

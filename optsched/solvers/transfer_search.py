@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.sharing_least import srpt_stay
 from optsched.problem.transfers import TransferProblem

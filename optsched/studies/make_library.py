@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds import bound
-from optsched.bounds.certificate import GANG_CLASSES, SCHEDULE_CLASSES
+from optsched.classes import CLASSES
 from optsched.deadline import Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
 from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
-from optsched.io.library import ROUNDED, BestKnown, check_submission, in_library, read_proof
+from optsched.io.library import ROUNDED, BestKnown, check_submission, class_for, in_library, read_proof
 from optsched.io.sources import load, made
 from optsched.policies.simulate import simulate
 from optsched.problem.atomic_files import write_atomic
@@ -37,7 +37,8 @@ from optsched.problem.instance import Instance
 from optsched.progress import bars
 from optsched.registry import written
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.solve import PREFERRED_SHARING, solve
+from optsched.solvers.method import PREFERRED
+from optsched.solvers.solve import solve
 
 RECIPES, WORK, RESULT = "recipes.toml", Path("build/library"), ".result.json"
 LP_CLASS, MOST_LP, LP_SECONDS = "gang-nonpreemptive", 200, 3.0  # jobs and time of an LP whose prices are a certificate
@@ -97,7 +98,7 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
         solution = solve(instance, goal, model=None if method == BEST else method, time_limit=asked.seconds)
         found.offer(solution.schedule, solution.model)
         found.offer_certificate(solution.certificate)
-        if "sharing" in wanted and method not in PREFERRED_SHARING:
+        if not class_for(wanted).alone and method not in PREFERRED.of(class_for(wanted).name):
             continue  # it minimised over a smaller class: a schedule, and no bound
         found.raise_bound(solution.bound_exact, solution.model)
         who, low = solution.model, solution.certificate
@@ -109,11 +110,16 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
     for policy in asked.policies:
         found.offer(simulate(instance, policy).schedule, policy)
     if found.certificate is None:
-        found.offer_certificate(bound(instance, goal, next(each for each in found.classes if each in SCHEDULE_CLASSES)))
+        found.offer_certificate(bound(instance, goal, next(each for each in found.classes if each in CLASSES)))
     elif wanted == LP_CLASS and found.certificate.value != found.value and instance.n <= MOST_LP:
         deadline = Deadline.after(LP_SECONDS)
         found.offer_certificate(lp_bound(instance, goal, schedule=found.schedule, deadline=deadline))
-    if wanted in GANG_CLASSES and found.certificate is not None and found.certificate.value != found.value:
+    if (
+        wanted in CLASSES
+        and CLASSES.get(wanted).rigid
+        and found.certificate is not None
+        and found.certificate.value != found.value
+    ):
         found.offer_certificate(bound(instance, goal, wanted, strong=True))
     return found.settled(optima)
 

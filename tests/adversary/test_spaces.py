@@ -11,12 +11,12 @@ from hypothesis import given, strategies as st
 import optsched as osd
 from optsched.adversary.evaluation import Evaluation, confirmed
 from optsched.adversary.space import SPACES, space_of
+from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.guarantees.adadual import ADADUAL
 from optsched.guarantees.optimum import exact_optimum
 from optsched.policies.simulate import specify
 from optsched.problem.transfers import transfers_of
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
-from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.solvers.transfer_search import best_event_order
 
 USUAL = {

@@ -13,8 +13,9 @@ from hypothesis import given, settings, strategies as st
 from srpt import mean_busy_times
 
 from bounds.cases import OBJECTIVES, certificates, instance_of, instances, many, random_gangs
-from optsched.bounds import BOUNDS, SCHEDULE_CLASSES, NoBoundError, bound
+from optsched.bounds import BOUNDS, NoBoundError, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
+from optsched.classes import class_names
 from optsched.errors import InputError
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
@@ -37,7 +38,7 @@ def test_the_bounds_are_found_by_themselves() -> None:
     for name in NAMES:
         candidate = BOUNDS.get(name)
         assert candidate.statement
-        assert set(candidate.classes) <= set(SCHEDULE_CLASSES)
+        assert set(candidate.classes) <= set(class_names())
         for schedule_class in candidate.classes:  # and the verifier that stands alone knows them
             assert all(
                 name in CLASSES[schedule_class].theorems.get(objective, ()) for objective in candidate.objectives

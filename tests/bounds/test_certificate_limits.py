@@ -13,8 +13,9 @@ from invariance.examples import examples
 from bounds.cases import instance_of
 from bounds.tampering import Document, one_priced_row
 from optsched.bounds import BOUNDS
-from optsched.bounds.certificate import Certificate, classes_of
+from optsched.bounds.certificate import Certificate
 from optsched.check.referee import check_file
+from optsched.classes import classes_of
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job

@@ -14,7 +14,7 @@ from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError,
 from optsched.bounds.certificate import rounded_down
 from optsched.bounds.integer_grid import on_grid
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
-from optsched.bounds.priced_machine import elastic
+from optsched.classes.elastic.bounds.modes_of_elastic import elastic
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling

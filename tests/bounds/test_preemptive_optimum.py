@@ -14,10 +14,10 @@ from verifier.certified_cases import Optima
 
 from bounds.cases import OBJECTIVES
 from bounds.preemptive_optimum import PreemptiveOptimum, counted_mixes, mixes_of, sharing_mixes, undominated
+from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
-from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
 
 ROUNDING = 1e-9
 

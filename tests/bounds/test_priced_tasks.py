@@ -12,7 +12,7 @@ import optsched as osd
 from optsched.bounds import BOUNDS
 from optsched.bounds.priced_time_search import PricedTime, responses
 from optsched.bounds.sum_costs import sum_costs
-from optsched.bounds.task_times import modes_of_tasks
+from optsched.classes.task_sharing.bounds.task_times import modes_of_tasks
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.verifier.priced_cells import LeastCost, PricedCells, RoundMinima, TaskRound

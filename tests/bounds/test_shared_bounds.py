@@ -19,9 +19,10 @@ from bounds.cases import OBJECTIVES, busy_pieces, proved
 from bounds.shared_cases import NAMES, best_at_events, small_shared
 from bounds.task_cases import task_instance
 from optsched.bounds import BOUNDS, Certificate, CertificateError, NoBoundError, bound
-from optsched.bounds.certificate import EXCLUSIVE_CLASSES, classes_of
-from optsched.bounds.shared_machine import UNIT, charged_by_load, modes_of_shared
-from optsched.bounds.shared_pairs import PairRows, SharedPairs
+from optsched.bounds.certificate import EXCLUSIVE_CLASSES
+from optsched.classes import classes_of
+from optsched.classes.gpu_sharing.bounds.shared_machine import UNIT, charged_by_load, modes_of_shared
+from optsched.classes.gpu_sharing.bounds.shared_pairs import PairRows, SharedPairs
 from optsched.errors import InputError
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import simulate

@@ -45,7 +45,7 @@ from bounds.tampering import (
     without_flow,
 )
 from optsched.bounds import BOUNDS, Certificate, CertificateError
-from optsched.bounds.shared_machine import UNIT
+from optsched.classes.gpu_sharing.bounds.shared_machine import UNIT
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance
 from optsched.problem.interference import Interference

@@ -17,7 +17,7 @@ from bounds.task_optimum import TaskOptimum
 from bounds.typed_cases import objective_value
 from optsched.bounds import bound
 from optsched.bounds.mean_busy_time import onto_simplex
-from optsched.bounds.task_times import task_times
+from optsched.classes.task_sharing.bounds.task_times import task_times
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate

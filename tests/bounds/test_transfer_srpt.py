@@ -14,7 +14,7 @@ from random_transfers import random_transfers
 
 from bounds.cases import instance_of
 from optsched.bounds.certificate import CertificateError
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.problem.contention import Contention
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers.transfer_search import transfer_optimum

@@ -18,9 +18,10 @@ from bounds.typed_cases import objective_value, random_completions, typed_instan
 from optsched.bounds import BOUNDS, bound
 from optsched.bounds.certificate import EXCLUSIVE_CLASSES
 from optsched.bounds.mean_busy_time import gain_with, weights_on_grid
-from optsched.bounds.modes import modes_of_copies, modes_of_gangs, type_paces
+from optsched.bounds.modes import modes_of_gangs, type_paces
 from optsched.bounds.one_machine import layered, levels_of
 from optsched.bounds.priced_machine import Priced, first_prices, whole_prices
+from optsched.classes.forking.bounds.modes_of_forked import modes_of_copies
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs

@@ -1,8 +1,8 @@
 """What a log of tasks is, by the definitions alone and in fractions: legal, illegal, or within rounding of either.
 
-For `test_forged`. Nothing is shared with `optsched.check.tasks` and the modules it is made of: an instance
-comes as plain numbers (`Facts`), every rule is written here anew, the transfers are replayed second by second of their
-events (the linear model and measured ratios), and nothing is fast.
+For `test_forged`. Nothing is shared with `optsched.classes.task_sharing.check.task_rules` and the modules it is made of: an
+instance comes as plain numbers (`Facts`), every rule is written here anew, the transfers are replayed second by second of
+their events (the linear model and measured ratios), and nothing is fast.
 
 A document (of `forged_task_logs`) has a ``head`` with its ``gangs``, and ``rows``: the tasks, or None for the residencies
 alone. Of these only necessary conditions are known: what breaks one is ``illegal``; ``legal`` is what a log in hand shows

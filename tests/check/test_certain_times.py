@@ -16,6 +16,7 @@ import optsched as osd
 from check import exact_referee, forged_schedules
 from optsched.check.certain_times import certain_value
 from optsched.check.referee import check_file, check_schedule, schedule_value
+from optsched.classes import class_stated
 from optsched.contract.instances import random_sharing_instance, random_task_instance
 from optsched.evaluation.measured_ratio import BoundShown
 from optsched.evaluation.optimum_bounds import OptimumBounds
@@ -113,9 +114,11 @@ def test_forged_schedules_of_every_class_are_certain_of_no_less_than_they_add_up
             if not check_file(path, case.instance).holds:
                 continue
             schedule = Schedule.load(path, case.instance)
-            forms = {name: document.get(name) is True for name in ("forking", "elastic")}
-            forms["preemptive"] = document.get("preemptive") is not False
-            value, certain = schedule_value(case.instance, schedule), certain_value(case.instance, schedule, **forms)
+            preemptive = document.get("preemptive") is not False
+            stated = {schedule.stated, *(name for name, fact in document.items() if fact is True)}
+            kind = class_stated(case.instance, stated, preemptive).name
+            value = schedule_value(case.instance, schedule)
+            certain = certain_value(case.instance, schedule, schedule_class=kind, preemptive=preemptive)
             accepted += 1
             assert certain is None or value <= certain
             if exact_referee.verdict(forged_schedules.ENGINE, case.jobs, case.models, document) == "legal":

@@ -154,7 +154,7 @@ def test_one_change_is_judged_as_the_slow_referee_judges_it(
     forks = data.draw(st.booleans())
     segments = mutated(data, instance, forked_once(data, instance, segments) if forks else segments)
     schedule = Schedule.from_segments(instance, segments)
-    found = check_schedule(instance, schedule, preemptive=preemptive, forking=forking)
+    found = check_schedule(instance, schedule, schedule_class="forking" if forking else None, preemptive=preemptive)
     assert rules_of(found) == slowly_broken(instance, segments, preemptive, forking)
     order = [RULES.index(violation.rule) for violation in found]
     assert order == sorted(order)
@@ -195,7 +195,7 @@ def two_copies() -> tuple[Instance, list[Segment]]:
 def test_a_forking_schedule_keeps_every_other_rule(changes: dict[str, Any], rules: set[str]) -> None:
     instance, (first, second) = two_copies()
     schedule = Schedule.from_segments(instance, [first, dataclasses.replace(second, **changes)])
-    assert rules_of(check_schedule(instance, schedule, forking=True)) == rules
+    assert rules_of(check_schedule(instance, schedule, schedule_class="forking")) == rules
 
 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
@@ -204,7 +204,7 @@ def test_a_file_says_that_its_schedule_forks(tmp_path: Path, suffix: str) -> Non
     schedule, path = Schedule.from_segments(instance, rows), tmp_path / f"s{suffix}"
     schedule.save(path, forking=True, objective="makespan", value=3)
     assert check_file(path, instance).holds
-    assert rules_of(check_file(path, instance, forking=False).violations) == {"gang"}
+    assert rules_of(check_file(path, instance, refused=("forking",)).violations) == {"gang"}
     for stated in ({}, {"forking": False}):
         schedule.save(path, **stated)
         assert rules_of(check_file(path, instance).violations) == {"gang"}

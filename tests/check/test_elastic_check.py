@@ -44,14 +44,15 @@ def valid() -> Rows:
     ]
 
 
-def found(rows: Rows, **options: bool) -> set[str]:
-    options = {"elastic": True, **options}
-    return {v.rule for v in check_schedule(INSTANCE, Schedule.from_segments(INSTANCE, rows), **options)}
+def found(rows: Rows, schedule_class: str = "elastic", preemptive: bool = True) -> set[str]:
+    schedule = Schedule.from_segments(INSTANCE, rows)
+    broken = check_schedule(INSTANCE, schedule, schedule_class=schedule_class, preemptive=preemptive)
+    return {violation.rule for violation in broken}
 
 
 def test_the_valid_one_is_valid_and_only_as_an_elastic_schedule() -> None:
     assert found(valid()) == set()
-    assert found(valid(), elastic=False) == {"gang"}
+    assert found(valid(), "gang") == {"gang"}
 
 
 def edit(s: int, **changes: object) -> Callable[[Rows], Rows]:
@@ -125,7 +126,7 @@ def test_files_say_that_they_are_elastic(tmp_path: Path) -> None:
 def test_runs_pass_and_faster_ones_do_not(seed: int) -> None:
     instance = elastic_instance(seed, memory=seed % 3 == 1, measured=seed % 3 == 2)
     run = simulate(instance, "goodput:round=7,restart=2")
-    assert check_schedule(instance, run.schedule, elastic=True) == []
+    assert check_schedule(instance, run.schedule, schedule_class="elastic") == []
     rows, goodputs = list(run.schedule.segments()), Goodputs(instance)
     for s in range(len(rows)):
         if rows[s].work == 0:
@@ -133,5 +134,7 @@ def test_runs_pass_and_faster_ones_do_not(seed: int) -> None:
         on = tuple(Counter(node for node, _ in rows[s].gpus).items())
         needed = rows[s].work / goodputs.rate(rows[s].job, on)
         forged = edit(s, end=rows[s].start + needed * (1 - 1e-6))(rows)
-        rules = {v.rule for v in check_schedule(instance, Schedule.from_segments(instance, forged), elastic=True)}
+        rules = {
+            v.rule for v in check_schedule(instance, Schedule.from_segments(instance, forged), schedule_class="elastic")
+        }
         assert rules == {"rate"}

@@ -111,11 +111,13 @@ def test_resized_jobs_are_accepted_beside_others_and_refused_where_they_forget_t
             run_elastic(each, Dice(seed, round=1.0, restart=0.0)).schedule
             for each in (made, made.replace(contention=None))
         )
-        assert {each.rule for each in check_schedule(made, beside, elastic=True)} == set()
+        assert {each.rule for each in check_schedule(made, beside, schedule_class="elastic")} == set()
         forged = dataclasses.replace(alone, instance=made)
         work, done = worth(made, forged, ElasticWorld)
         slowed = any(x > y * (1 + 1e-7) for x, y in zip(work, done, strict=True))
-        assert {each.rule for each in check_schedule(made, forged, elastic=True)} == ({"rate"} if slowed else set())
+        assert {each.rule for each in check_schedule(made, forged, schedule_class="elastic")} == (
+            {"rate"} if slowed else set()
+        )
         refused += slowed
     assert refused > len(seeds) // 2
 

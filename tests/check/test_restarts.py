@@ -27,11 +27,12 @@ from optsched.simulation.run import Run
 
 ONE, TWO = ((0, 0),), ((0, 1),)
 LONG, SHORT = Job("long", duration=10, restart=4), Job("short", arrival=3, duration=5)
+FORKING = "forking"
 
 
-def found(instance: Instance, *rows: tuple[int, Any, float, float, float], **flags: bool) -> list[Violation]:
+def found(instance: Instance, *rows: tuple[int, Any, float, float, float], **options: Any) -> list[Violation]:
     schedule = Schedule.from_segments(instance, [Segment(*row) for row in rows])
-    return check_schedule(instance, schedule, **flags)
+    return check_schedule(instance, schedule, **options)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,13 @@ def test_a_checkpoint_is_paid_as_it_is_read() -> None:
 def test_copies_that_begin_later_pay() -> None:
     instance = Instance([LONG], "2x1")
     first, second = ((0, 0),), ((1, 0),)
-    assert found(instance, (0, first, 0, 5, 5), (0, second, 0, 5, 5), forking=True) == []  # it starts in two copies
-    assert found(instance, (0, first, 0, 7, 7), (0, second, 0.5, 7.5, 3), forking=True) == []
-    assert [each.rule for each in found(instance, (0, first, 0, 7, 7), (0, second, 0.5, 4, 3), forking=True)] == [
-        "rate"
-    ]
+    assert (
+        found(instance, (0, first, 0, 5, 5), (0, second, 0, 5, 5), schedule_class=FORKING) == []
+    )  # it starts in two copies
+    assert found(instance, (0, first, 0, 7, 7), (0, second, 0.5, 7.5, 3), schedule_class=FORKING) == []
+    assert [
+        each.rule for each in found(instance, (0, first, 0, 7, 7), (0, second, 0.5, 4, 3), schedule_class=FORKING)
+    ] == ["rate"]
 
 
 @pytest.mark.parametrize(("restart", "serves"), [(None, True), (10, True), (11, False)])
@@ -102,8 +105,8 @@ def test_a_job_that_is_resized_pays() -> None:
     job = Job("a", gpus=1, iterations=3, profile="s", batch_size=8, restart=5)
     instance = Instance([job], "1x2", scalings={"s": scaling})
     before, both = (0, ONE, 0, 8, 1), ONE + TWO  # r GPUs do r / 8 iterations a second
-    assert found(instance, before, (0, both, 8, 21, 2), elastic=True) == []
-    assert [each.rule for each in found(instance, before, (0, both, 8, 16, 2), elastic=True)] == ["rate"]
+    assert found(instance, before, (0, both, 8, 21, 2), schedule_class="elastic") == []
+    assert [each.rule for each in found(instance, before, (0, both, 8, 16, 2), schedule_class="elastic")] == ["rate"]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +141,8 @@ POLICIES = (
 )
 
 
-def flags(run: Run) -> dict[str, bool]:
-    forms = {name: run.schedule_class == name for name in ("forking", "elastic")}
-    return {"preemptive": run.preemptive, **forms}
+def flags(run: Run) -> dict[str, Any]:
+    return {"preemptive": run.preemptive, "schedule_class": run.schedule_class}
 
 
 def costly(instance: Instance, seed: int, unit: float) -> Instance:

@@ -226,7 +226,7 @@ def test_a_file_is_read_as_it_was_written(document: Document, tmp_path: Path) ->
         again = tmp_path / f"again.{suffix}"
         schedule.save(again, objective="total_flow_time", value=FLOW, preemptive=False)
         assert check_file(again, INSTANCE).violations == ()
-        assert check_file(again, INSTANCE, forking=False, preemptive=False).holds
+        assert check_file(again, INSTANCE, refused=("forking",), preemptive=False).holds
         back = Schedule.load(again, INSTANCE)
         assert isinstance(back, SharedSchedule)
         assert back.steps.tolist() == schedule.steps.tolist()

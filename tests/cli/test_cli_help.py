@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from optsched.bounds.certificate import KINDS as CERTIFICATES
+from optsched.classes import CLASSES
 from optsched.cli.catalogue import catalogue
 from optsched.cli.completion import names
 from optsched.cli.listed_kinds import KINDS
 from optsched.cli.options import DEFAULT_POLICIES
-from optsched.evaluation.evaluate import DEFAULT_POLICIES as EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES
+from optsched.io.sources import load
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ def test_options_have_types_as_people_write_them(out: Any) -> None:
 def test_the_default_policies_are_those_that_the_help_names(out: Any) -> None:
     shown = " ".join(out("run", "--help").split())
     assert DEFAULT_POLICIES in shown
-    for policies in (EXCLUSIVE, SHARING_POLICIES, TASK_POLICIES):
-        assert ", ".join(policies) in DEFAULT_POLICIES
+    for kind in ("gang", "gpu-sharing", "task-sharing"):
+        assert ", ".join(CLASSES.get(kind).policies(load("rigid-06-1"))) in DEFAULT_POLICIES
 
 
 def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:

@@ -19,7 +19,7 @@ from invariance.examples import examples
 
 import optsched
 from optsched import Instance
-from optsched.bounds import SCHEDULE_CLASSES
+from optsched.classes import class_names
 from optsched.errors import InputError, OptschedError
 from optsched.io.index import shipped
 from optsched.io.traces.generate import RECIPES, generate
@@ -165,7 +165,7 @@ def bounds_of(name: str, known: Mapping[str, str] = MappingProxyType({})) -> Ite
     """(objective and class, kind and value) of every best bound of an instance; of known ones what is known."""
     instance = frozen_instance(name)
     for objective in OBJECTIVES.names():
-        for schedule_class in SCHEDULE_CLASSES:
+        for schedule_class in class_names():
             if f"{objective} {schedule_class}" in known:
                 yield f"{objective} {schedule_class}", known[f"{objective} {schedule_class}"]
                 continue

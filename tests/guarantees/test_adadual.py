@@ -13,7 +13,7 @@ from events import contended, played
 from examples import studied
 from simulation.transfer_reference import completions
 
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds, verified_bound

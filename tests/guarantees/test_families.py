@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optsched.classes.gpu_sharing.guarantees.shared_suite import SHARING, small_sharing
 from policies.test_alpha_points import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
 from optsched.errors import InputError
 from optsched.evaluation.made_suites import SHARING, small_sharing
 from optsched.evaluation.optimum_bounds import OptimumBounds
@@ -28,7 +30,6 @@ from optsched.guarantees.weighted_completion_times import FACTOR_APART, FACTOR_C
 from optsched.policies.alpha_points import APART, COMMON
 from optsched.policies.simulate import serves, simulate, specify
 from optsched.problem.objectives import OBJECTIVES, get_objective
-from optsched.solvers.sharing_orders import best_shared_order
 
 
 def about(family: str) -> list[Guarantee]:

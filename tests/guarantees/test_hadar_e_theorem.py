@@ -14,12 +14,12 @@ from hypothesis import assume, given, settings, strategies as st
 from simulation.forked_instances import forked, gang_instance, table_instance
 
 from optsched.check.referee import schedule_value
+from optsched.classes.forking.guarantees.rounds_of_copies import HADAR_E, most_copies, node_rounds, utilisation_audit
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.evaluation.optimum_bounds import OptimumBounds
-from optsched.guarantees.hadar_e_theorem import HADAR_E, most_copies, node_rounds, utilisation_audit
 from optsched.guarantees.judge import judge
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
-from optsched.simulation.run import ForkedRun
 
 # -- time -----------------------------------------------------------------------------------------------------------------
 

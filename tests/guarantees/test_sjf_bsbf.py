@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from events import played, shared
 
-from optsched.guarantees.guarantee import Guarantee
-from optsched.guarantees.sjf_bsbf import (
+from optsched.classes.gpu_sharing.guarantees.sjf_bsbf import (
     NEVER_SHARED,
     SJF_BSBF,
     SJF_FFS,
@@ -24,6 +23,7 @@ from optsched.guarantees.sjf_bsbf import (
     two_job_ratio,
     two_sharers,
 )
+from optsched.guarantees.guarantee import Guarantee
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from examples import studied
 
+from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.judge import Judgement, judgements
@@ -18,7 +19,6 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Schedule
 from optsched.problem.transfers import TransferProblem, transfer_instance
-from optsched.simulation.run import SharedRun
 
 Draw = np.random.Generator
 WHOLE = [

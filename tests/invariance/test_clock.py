@@ -12,8 +12,8 @@ import pytest
 from examples import few
 
 from optsched.bounds import BOUNDS, Certificate, NoBoundError, bound
-from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_schedule
+from optsched.classes import classes_of
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judgements
 from optsched.io.sources import load

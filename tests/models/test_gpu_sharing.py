@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from loaded_optimum import loaded_optimum
 
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.models.event_slots import latest_completions, one_at_a_time
@@ -17,7 +18,6 @@ from optsched.models.sharing_least import least_total, work_rate
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
-from optsched.solvers.sharing_search import sharing_optimum
 
 CLOSE = 1e-9  # relative; HiGHS takes integers that are 1e-9 off
 Solve = Callable[[Any], float]

@@ -83,9 +83,7 @@ def test_the_referee_accepts_every_run_and_a_bound_of_its_class_holds(policy: st
     found = run(policy)
     kind = found.schedule_class
     assert found.unfinished == []
-    said = check_schedule(
-        instance(), found, preemptive=found.preemptive, forking=kind == "forking", elastic=kind == "elastic"
-    )
+    said = check_schedule(instance(), found, schedule_class=kind, preemptive=found.preemptive)
     assert said == []
     proof = bound(instance(), OBJECTIVE, kind)
     proof.verify(instance())

@@ -17,16 +17,8 @@ from optsched.contract.examine import CHECKS, unknown_jobs
 from optsched.contract.levels import WHOLE, Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.simulate import (
-    at_task_level,
-    default_placement,
-    names_nodes,
-    resizes,
-    shares_gpus,
-    specify,
-    task_policies,
-)
-from optsched.simulation.policy import Knowledge, Use, uses_of
+from optsched.policies.simulate import default_placement, names_nodes, policies_of, specify
+from optsched.simulation.policy import Knowledge, Use, class_of, uses_of
 from policies.levels import sharing_policies, whole_job_policies
 
 # Parameters that show more of a policy than its defaults do; policies that are not named here run with the defaults.
@@ -88,7 +80,7 @@ DEFAULT_PAIRS = [spec for spec, default in MADE if default]
 
 
 # -- jobs with tasks, with every placement that knows shared GPUs, and whole jobs that share GPUs
-WITH_TASKS, SHARING = (list(chain(*map(telling, names))) for names in (task_policies(), sharing_policies()))
+WITH_TASKS, SHARING = (list(chain(*map(telling, names))) for names in (policies_of("task-sharing"), sharing_policies()))
 SHARING += ["unified", "unified:restart=0"]  # one of its forms
 SHARED = [name for name in PLACEMENTS.names() if PLACEMENTS.get(name)().shared is not None]
 PLACED = [*SHARED, "lwf:kappa=2"]
@@ -171,7 +163,7 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
 def test_the_docstring_has_its_sections(name: str) -> None:
     kind = POLICIES.get(name)
     text = inspect.getdoc(kind) or ""
-    cited = ("Reference",) if name in (*task_policies(), *sharing_policies()) else ()
+    cited = ("Reference",) if name in (*policies_of("task-sharing"), *sharing_policies()) else ()
     for section in ("Problem", "Knowledge", "Guarantee", "Complexity", *cited):
         assert f"**{section}**" in text
     assert str(kind().knowledge) in text.lower()
@@ -194,12 +186,12 @@ def test_one_policy_a_file_that_is_no_table(file: Path) -> None:
 
 
 def test_policies_are_of_one_level() -> None:
-    others = {name for name, each in POLICIES.items() if shares_gpus(each) or resizes(each)}
-    levels = [set(task_policies()), set(whole_job_policies()), others]
+    others = {*policies_of("gpu-sharing"), *policies_of("elastic")}
+    levels = [set(policies_of("task-sharing")), set(whole_job_policies()), others]
     assert sum(map(len, levels)) == len(set.union(*levels)) == len(POLICIES.names())
     assert {"sjf-bsbf", "sjf-ffs", "goodput"} <= others
-    assert {"ada-srsf", "adadual", "k-way", "srsf"} <= set(task_policies())
+    assert {"ada-srsf", "adadual", "k-way", "srsf"} <= set(policies_of("task-sharing"))
     assert {"first-fit", "list", "lwf", "random"} <= set(SHARED)
-    for name in task_policies():
+    for name in policies_of("task-sharing"):
         assert PLACEMENTS.get(default_placement(POLICIES.get(name)()).partition(":")[0])().shared is not None
-        assert at_task_level(POLICIES.get(name))
+        assert not class_of(POLICIES.get(name)).whole

@@ -134,7 +134,7 @@ def test_runs_are_legal_complete_and_above_the_bound(spec: str, seed: int) -> No
     run = simulate(instance, spec.format(5 + seed, seed % 4, 1 - seed % 3))
     assert run.unfinished == []
     assert run.schedule_class == "elastic"
-    assert check_schedule(instance, run.schedule, elastic=True) == []
+    assert check_schedule(instance, run.schedule, schedule_class="elastic") == []
     proven = OptimumBounds(instance, [run])
     for objective in ("total_flow_time", "total_weighted_completion_time", "makespan", "total_weighted_tardiness"):
         shown = proven.bound_for(proven.runs[0], objective)

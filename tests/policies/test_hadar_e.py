@@ -189,7 +189,7 @@ def test_its_total_time_is_close_to_the_program_and_below_that_of_gavel(cluster:
     for seed in few((201, 202, 203), 1):  # the rule was made on seeds 1 to 10
         instance = generate("hadar-mix", seed, jobs=jobs, cluster=cluster)
         run, gavel = forked(instance), simulate(instance, "gavel:policy=min_total_duration_perf,restart=10")
-        assert check_schedule(instance, run.schedule, forking=True) == []
+        assert check_schedule(instance, run.schedule, schedule_class="forking") == []
         least = makespan_lp(group_rates(instance)[:, instance.cluster.node_group], instance.work, fork=True)
         assert least <= run.schedule.end.max() * (1 + 1e-9) <= 1.05 * least
         assert run.schedule.end.max() < gavel.schedule.end.max()
@@ -203,7 +203,7 @@ def test_jobs_that_come_later_and_speeds_that_are_not_known_lose_no_work() -> No
         instance = whole.replace(jobs=jobs)
         for estimate in ("true", "noisy"):
             run = forked(instance, f"hadar-e:estimate={estimate}")
-            assert check_schedule(instance, run.schedule, forking=True) == []
+            assert check_schedule(instance, run.schedule, schedule_class="forking") == []
             assert run.unfinished == []
             assert run.schedule.received == pytest.approx(steps)
 
@@ -246,7 +246,7 @@ def test_wrong_estimates_lose_no_work_and_correct_themselves(error: float) -> No
     policy = HadarE(estimate="noisy", error=error, seed=4)
     run = forked(instance, policy)
     assert run.unfinished == []
-    assert check_schedule(instance, run.schedule, forking=True) == []
+    assert check_schedule(instance, run.schedule, schedule_class="forking") == []
     assert run.schedule.received == pytest.approx(instance.work, rel=1e-12)
     wrong = np.exp(error * np.random.default_rng(4).standard_normal((3, 5)))
     ran = np.zeros((3, 5), dtype=int)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from examples import few
 
+from optsched.classes.gpu_sharing.policies.sharing_choice import select, to_come
+from optsched.classes.gpu_sharing.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.policies.placements import PLACEMENTS
-from optsched.policies.sharing_choice import select, to_come
-from optsched.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -16,8 +17,7 @@ from optsched.problem.scaling import Scaling
 from optsched.simulation.colocation import Neighbours
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE, FREE, NUMBER
-from optsched.simulation.state import RunContext, Sharing, State, new_state
-from optsched.solvers.sharing_search import sharing_optimum
+from optsched.simulation.state import Residents, RunContext, State, new_state
 from optsched.speeds.gpu_sharing import sharing_rates
 
 
@@ -73,7 +73,7 @@ def test_no_more_than_the_last_hundred_arrivals_are_looked_at(seconds: float, ex
     """One came every second until 149 s, the last is asked about at 149.5 s; the hundred before it came in 100.5 s."""
     instance = Instance([Job(f"j{k}", arrival=k, duration=1) for k in range(150)], "1x1", interference=1.0)
     order, placement = Order(np.zeros(150)), PLACEMENTS.get("count")()
-    state, _ = new_state(instance, order, placement, sharing=Sharing(sharing_rates(instance)))
+    state, _ = new_state(instance, order, placement, Residents(sharing_rates(instance), (), listed=True))
     state.engine["next"], state.engine["now"] = 150, 149.5
     assert to_come(state, 149, seconds) == pytest.approx(expected)
 
@@ -100,7 +100,7 @@ def with_room(nodes: int) -> tuple[State, RunContext, Neighbours]:
     """A cluster of nodes of eight GPUs before the only job starts."""
     instance = Instance([Job("a", gpus=5, duration=1)], f"{nodes}x8", interference=1.0)
     order, placement = Order(np.zeros(1)), PLACEMENTS.get("count")()
-    state, site = new_state(instance, order, placement, sharing=Sharing(sharing_rates(instance)))
+    state, site = new_state(instance, order, placement, Residents(sharing_rates(instance), (), listed=True))
     assert site.colocation is not None
     return state, site, site.colocation.neighbours
 

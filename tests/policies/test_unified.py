@@ -12,6 +12,7 @@ from simulation.forked_instances import gang_instance, table_instance
 
 from optsched.bounds import bound
 from optsched.check.referee import check_schedule
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
@@ -22,7 +23,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.policy import View
-from optsched.simulation.run import ForkedRun, Run
+from optsched.simulation.run import Run
 from policies.test_goodput import by_milp
 
 SPEC = "unified:fork=true"
@@ -293,7 +294,7 @@ def test_on_alike_nodes_of_one_gpu_it_is_srpt_which_is_optimal(seed: int, cluste
 def test_the_referee_accepts_copies_of_all_gangs_and_types(seed: int, restart: float) -> None:
     run = forked(gang_instance(seed), f"{SPEC},restart={restart}")
     assert run.unfinished == []
-    assert check_schedule(run.instance, run.schedule, forking=True, value=run.value()) == []
+    assert check_schedule(run.instance, run.schedule, schedule_class="forking", value=run.value()) == []
     assert run.value("total_flow_time") >= float(bound(run.instance, "total_flow_time", schedule_class="forking").value)
 
 

@@ -14,8 +14,8 @@ import pytest
 from refusals import one_line
 
 from optsched.bounds.certificate import Certificate
-from optsched.bounds.modes import modes_of_elastic
 from optsched.check.referee import check_file
+from optsched.classes.elastic.bounds.modes_of_elastic import modes_of_elastic
 from optsched.errors import InputError
 from optsched.plot.plot_file import plot_file
 from optsched.policies.simulate import simulate

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.simulation.run import ForkedRun
 
 
 def table_instance(

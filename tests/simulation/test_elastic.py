@@ -141,7 +141,7 @@ def test_against_a_replay_in_fractions(seed: int) -> None:
     expected, changes = replayed(instance, policy)
     assert run.schedule.completion.tolist() == pytest.approx([float(c or -1) for c in expected], rel=1e-11)
     assert run.preemptions == changes
-    assert check_schedule(instance, run.schedule, elastic=True) == []
+    assert check_schedule(instance, run.schedule, schedule_class="elastic") == []
     hours = run.metrics["gpu_hours"]
     total = instance.cluster.gpus * (run.metrics["makespan"] - instance.arrival.min()) / 3600
     assert hours["busy"] + hours["overhead"] + hours["idle"] == pytest.approx(total, rel=1e-9)

@@ -15,6 +15,7 @@ from examples import examples
 from hypothesis import given, settings, strategies as st
 
 from optsched.check.referee import check_schedule
+from optsched.classes.forking.simulation.forked_run import ForkedRun
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.io.sources import load
 from optsched.policies.hadar_e import HadarE
@@ -27,7 +28,6 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Decision, Ended, Knowledge, Start, Stop, View, Wake
-from optsched.simulation.run import ForkedRun
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import iteration_time
 from optsched.speeds.type_speeds import group_rates
@@ -137,7 +137,7 @@ def test_a_gang_larger_than_a_node_runs_in_one_copy_over_several() -> None:
     run = forked(Instance(jobs, "2x4"))
     assert run.unfinished == []
     assert run.notes["copies"].tolist() == [1, 1]  # the wide one leaves room on one node only
-    assert check_schedule(run.instance, run.schedule, forking=True) == []
+    assert check_schedule(run.instance, run.schedule, schedule_class="forking") == []
 
 
 def test_a_gang_over_several_nodes_takes_one_fast_type() -> None:
@@ -193,7 +193,7 @@ def test_the_replay_in_fractions_agrees(case: Any) -> None:
     assert run.schedule.completion.tolist() == pytest.approx([float(c) for c in exact.completion], rel=1e-9)
     forking = run.schedule_class == "forking"
     assert forking == (min(copies, len(rate[0])) > 1)
-    assert check_schedule(instance, run.schedule, forking=forking) == []
+    assert check_schedule(instance, run.schedule, schedule_class=run.schedule_class) == []
     assert run.metrics["gpu_hours"]["busy"] * 3600 + run.metrics["gpu_hours"]["overhead"] * 3600 == pytest.approx(
         float((run.schedule.end - run.schedule.start).sum())
     )
@@ -207,7 +207,7 @@ def test_gangs_on_nodes_of_several_sizes_and_types(spec: str, seed: int) -> None
     instance = gang_instance(seed)
     run, again = forked(instance, spec), forked(instance, spec)
     assert run.unfinished == []
-    assert check_schedule(instance, run.schedule, forking=run.schedule_class == "forking") == []
+    assert check_schedule(instance, run.schedule, schedule_class=run.schedule_class) == []
     assert (run.schedule.start >= instance.arrival[run.schedule.job]).all()
     for name in ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index"):
         assert np.array_equal(getattr(run.schedule, name), getattr(again.schedule, name)), name
@@ -226,7 +226,7 @@ def test_jobs_with_stage_profiles_run_at_the_speed_of_one_node() -> None:
     instance = load("ddl-cluster").head(12)
     run = forked(instance)
     assert run.unfinished == []
-    assert check_schedule(instance, run.schedule, forking=True) == []
+    assert check_schedule(instance, run.schedule, schedule_class="forking") == []
     rates, network = group_rates(instance), Network.of(instance.cluster)
     for j, job in enumerate(instance.jobs):
         profile = instance.profiles[str(job.profile)]
@@ -243,9 +243,9 @@ def test_gangs_that_span_nodes_contend_for_the_network() -> None:
     alone, beside = forked(quiet), forked(busy)
     assert [sorted({v for v, _ in s.gpus}) for s in beside.schedule.segments()] == [[0, 1], [1, 2]]
     assert beside.value() > 1.1 * alone.value()
-    assert check_schedule(busy, beside.schedule, forking=True) == []
+    assert check_schedule(busy, beside.schedule, schedule_class="forking") == []
     forged = dataclasses.replace(alone.schedule, instance=busy)
-    assert {each.rule for each in check_schedule(busy, forged, forking=True)} == {"rate"}
+    assert {each.rule for each in check_schedule(busy, forged, schedule_class="forking")} == {"rate"}
 
 
 # -- what a policy may not do ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from examples import few
 from random_transfers import random_transfers
 
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup

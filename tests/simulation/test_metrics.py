@@ -13,6 +13,7 @@ import pytest
 from examples import few
 
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.classes.gpu_sharing.simulation.shared_run import sharing_metrics
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
@@ -20,7 +21,7 @@ from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment, SharedSchedule
 from optsched.simulation.engine import run_policy
-from optsched.simulation.metrics import cluster_utilization, metrics, seconds_running, sharing_metrics
+from optsched.simulation.metrics import cluster_utilization, metrics, seconds_running
 from simulation.instances import HOMOGENEOUS, MIXED, random_instance
 from simulation.shared_world import SharedWorld, random_shared_instance
 

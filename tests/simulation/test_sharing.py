@@ -13,9 +13,10 @@ import pytest
 from examples import few, studied
 
 from optsched.check.referee import check_schedule
+from optsched.classes.gpu_sharing.policies.sharing_choice import best_sharing
+from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun
 from optsched.compiled import without_interpreting
 from optsched.errors import InputError, KnowledgeError, SimulationError
-from optsched.policies.sharing_choice import best_sharing
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -23,7 +24,6 @@ from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 from optsched.simulation.ordered import sharing_rule
 from optsched.simulation.policy import Order, Start
-from optsched.simulation.run import SharedRun
 from simulation.exact_sharing import ExactSharing, Rules
 from simulation.plain_policies import OneByOne, Ordered
 

@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 from examples import few
 
+from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
+from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.errors import InputError
 from optsched.models import gpu_sharing, link_contention
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -25,9 +28,6 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.transfers import TransferProblem
 from optsched.solvers import Progress, Session, best_list_schedule, compile, list_schedule, lp_bound, model_names, solve
-from optsched.solvers.sharing_orders import best_shared_order
-from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 from solvers.rigid_instances import OBJECTIVES
 

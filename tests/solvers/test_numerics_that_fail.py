@@ -62,7 +62,7 @@ def test_jobs_that_share_have_a_schedule_whatever_fails(monkeypatch: pytest.Monk
     solution = solve(instance, "total_flow_time", model="gpu-sharing")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model, solution.value_exact) == ("optimal", "sharing-branching", Fraction(10))
-    monkeypatch.setattr("optsched.solvers.methods.gpu_sharing.sharing_optimum", fails)
+    monkeypatch.setattr("optsched.classes.gpu_sharing.solvers.methods.sharing_methods.sharing_optimum", fails)
     solution = solve(instance, "total_flow_time", model="sharing-orders")
     assert told_in_words(instance, solution)
     assert (solution.status, solution.model, solution.value_exact) == ("limit", "list", Fraction(12))

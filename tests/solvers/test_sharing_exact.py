@@ -16,6 +16,8 @@ from events import least, shared
 from examples import few, studied
 from hypothesis import given, settings, strategies as st
 
+from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
+from optsched.classes.gpu_sharing.solvers.sharing_search import SharingOptimum, sharing_optimum
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.models.shared_jobs import SharedJobs, on_events, one_gang_set, shared_completions
@@ -23,8 +25,6 @@ from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 from optsched.solvers.event_search import EventOrder, EventOrders
-from optsched.solvers.sharing_orders import best_shared_order
-from optsched.solvers.sharing_search import SharingOptimum, sharing_optimum
 from optsched.speeds.sharing_pair import sharing_pair
 
 SLOWDOWNS = ("1.1", "1.5", "1.8", "exp")

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from optsched.check.referee import check_schedule
+from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
+from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import SharedSchedule
-from optsched.solvers.sharing_orders import best_shared_order
-from optsched.solvers.sharing_preemptive import preemptive_sharing_optimum
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.solvers.solve import model_names, solve
 from optsched.speeds.sharing_pair import sharing_pair
 

@@ -22,7 +22,7 @@ from random_transfers import random_transfers
 from scipy.optimize import linprog
 from simulation.transfer_reference import RULES, completions
 
-from optsched.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
 from optsched.errors import InputError
 from optsched.models.event_completions import transfer_completions
 from optsched.models.link_contention import build, starts

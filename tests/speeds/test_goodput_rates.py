@@ -9,8 +9,8 @@ import pytest
 from simulation.elastic_instances import elastic_instance, every_place, scaling
 
 from optsched.check.context import CheckContext
-from optsched.check.elastic import judge_elastic
 from optsched.check.schedule_document import document_of
+from optsched.classes.elastic.check.elastic_rules import judge_elastic
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment

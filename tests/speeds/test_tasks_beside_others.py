@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import optsched as osd
-from optsched.bounds.certificate import classes_of
 from optsched.check.referee import check_schedule
+from optsched.classes import classes_of
 from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.speeds.kinds.tasks import TaskSpeeds, WholeIterations
@@ -72,8 +72,7 @@ def test_all_five_kinds_of_speeds_run_together(policy: str) -> None:
     assert all(made.jobs_at(kind).size for kind in kinds)
     run = osd.simulate(made, policy)
     assert run.unfinished == []
-    elastic = run.schedule_class == "elastic"
-    assert check_schedule(made, run, preemptive=run.preemptive, elastic=elastic) == []
+    assert check_schedule(made, run, schedule_class=run.schedule_class, preemptive=run.preemptive) == []
     rigid = {len(row.gpus) for row in run.schedule.segments() if row.job == made.n - 1}
     assert rigid == {int(made.gpus[-1])}
 

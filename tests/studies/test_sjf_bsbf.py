@@ -10,17 +10,24 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
+from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
+from optsched.classes.gpu_sharing.sweeps.measures.sharing_measures import (
+    MEASURES,
+    SHARING,
+    SMALL_MEASURES,
+    held_gpus,
+    measure,
+    measure_small,
+)
 from optsched.errors import SimulationError
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate, specify
-from optsched.solvers.sharing_search import sharing_optimum
 from optsched.speeds.duration import seconds_alone
 from optsched.studies.experiment import Experiment, RunOutcome, Workload
 from optsched.studies.findings import against, by_workload, findings, worst
 from optsched.studies.study_file import STUDIES
 from optsched.sweeps.measurement import certified_mean
-from optsched.sweeps.measures.sharing import MEASURES, SHARING, SMALL_MEASURES, held_gpus, measure, measure_small
 from studies.documents import cells
 
 pytestmark = pytest.mark.release
@@ -173,7 +180,7 @@ def test_an_incomplete_search_is_no_optimum(monkeypatch: pytest.MonkeyPatch) -> 
     instance = generate("sharing-small", 1, jobs=5, gpus=1, xi=1.4)
     cut = sharing_optimum(instance, node_limit=1)
     assert not cut.complete
-    monkeypatch.setattr("optsched.sweeps.measures.sharing.sharing_optimum", lambda _: cut)
+    monkeypatch.setattr("optsched.classes.gpu_sharing.sweeps.measures.sharing_measures.sharing_optimum", lambda _: cut)
     with pytest.raises(SimulationError, match="not complete"):
         measure_small("sjf-ffs", OptimumBounds(instance))
 

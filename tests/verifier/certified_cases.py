@@ -26,10 +26,11 @@ from examples import explored
 from simulation.elastic_instances import elastic_instance
 
 from optsched.bounds import BOUNDS, Certificate
-from optsched.bounds.certificate import classes_of
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate
-from optsched.bounds.priced_time import modes_for, priced_certificate
+from optsched.bounds.modes import modes_for
+from optsched.bounds.priced_time import priced_certificate
 from optsched.bounds.priced_time_search import PricedTime
+from optsched.classes import classes_of
 from optsched.errors import InputError, OptschedError, RowErrors
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention

@@ -12,11 +12,10 @@ from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, Searc
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
-from optsched.policies.simulate import at_task_level
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
 from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
-from optsched.simulation.policy import BasePolicy
+from optsched.simulation.policy import BasePolicy, class_of
 from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum
@@ -51,7 +50,7 @@ class Transfers(SearchSpace):
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
         """Policies for jobs that have tasks."""
-        return at_task_level(policy)
+        return class_of(policy).name == "task-sharing"
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
         """Transfers are asked about in the order of their rows, where a policy does not know better."""

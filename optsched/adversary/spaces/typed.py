@@ -7,10 +7,10 @@ from functools import cached_property
 
 from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
 from optsched.errors import check_legal
-from optsched.policies.simulate import at_task_level, names_nodes, resizes, shares_gpus, simulate
+from optsched.policies.simulate import names_nodes, simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Key, Throughput, Throughputs
-from optsched.simulation.policy import BasePolicy
+from optsched.simulation.policy import BasePolicy, class_of
 
 TYPES = ("V100", "K80")
 MINUTE = 60.0
@@ -52,7 +52,7 @@ class Typed(SearchSpace):
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
         """Policies that name the nodes of a gang."""
-        return names_nodes(policy) and not (at_task_level(policy) or shares_gpus(policy) or resizes(policy))
+        return names_nodes(policy) and class_of(policy).keeps_gangs
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
         """Job j is named ``j`` + 1, and its speeds are those of the job type ``job-``j."""

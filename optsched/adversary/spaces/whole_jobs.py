@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
-from optsched.policies.simulate import Specification, at_task_level, resizes, shares_gpus, simulate, specify
+from optsched.policies.simulate import Specification, simulate, specify
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.policy import BasePolicy
+from optsched.simulation.policy import BasePolicy, class_of
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 
 WEIGHTED = ("total_weighted_completion_time", "total_weighted_flow_time")
@@ -42,7 +42,7 @@ class WholeJobs(SearchSpace):
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
         """Policies that give whole gangs to whole jobs."""
-        return not (at_task_level(policy) or shares_gpus(policy) or resizes(policy))
+        return class_of(policy).keeps_gangs
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
         """Job j is named ``j`` + 1."""

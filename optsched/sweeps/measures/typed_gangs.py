@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from optsched.classes import CLASSES
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import judgements
@@ -106,7 +107,7 @@ def measure_mix(policy: str, proven: OptimumBounds) -> dict[str, float]:
         "mean_jct": float(run.metrics["mean_jct"]),
         **dict(zip(("occupied", "productive"), cluster_utilization(run.schedule), strict=True)),
         "fork_ratio": total / fork,
-        "total_time_ratio": total / (fork if run.schedule_class == "forking" else no_fork),
+        "total_time_ratio": total / (fork if CLASSES.get(run.schedule_class).copies else no_fork),
         "most": no_fork / fork,
         "kept": _kept(policy, run, proven),
     }

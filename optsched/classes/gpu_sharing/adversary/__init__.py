@@ -1,0 +1,1 @@
+"""The search for bad instances of the class ``gpu-sharing``."""

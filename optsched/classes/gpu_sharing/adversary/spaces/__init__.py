@@ -1,0 +1,1 @@
+"""Spaces of instances whose jobs may share GPUs."""

@@ -1,0 +1,1 @@
+"""Policies under which two jobs may be on a GPU."""

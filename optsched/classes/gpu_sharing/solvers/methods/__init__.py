@@ -1,0 +1,1 @@
+"""Methods of the class ``gpu-sharing`` that `optsched.solve` knows."""

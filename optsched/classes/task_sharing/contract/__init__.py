@@ -1,0 +1,1 @@
+"""The policy contract on the class ``task-sharing``."""
