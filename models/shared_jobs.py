@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import usual_class
 from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.speeds.duration import segment_paces
-from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.partner_rates import SharingRates, sharing_rates
 
 ROUNDING = 1e-13  # relative
 
@@ -69,7 +70,7 @@ class SharedJobs:
             If the instance has no interference, or a job has tasks or stages or fits on no GPU.
         """
         instance.require_whole_jobs("an exact method for shared GPUs")
-        if instance.interference is None:
+        if usual_class(instance).alone:
             raise InputError("the cost of sharing is unknown", field="interference", legal="Instance(interference=...)")
         for j in instance.jobs_at("profiles")[:1].tolist():
             legal = "jobs with durations, throughputs or scaling profiles"

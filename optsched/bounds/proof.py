@@ -20,7 +20,7 @@ from optsched.bounds.certificate import RULES, Certificate, CertificateError, Pr
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput_rates import Goodputs
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
 from optsched.verifier import judgement
 from optsched.verifier.certified_case import Case

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optsched.classes.gpu_sharing.guarantees.shared_suite import SHARING, small_sharing
 from policies.test_alpha_points import ExponentialDensity
 
 from optsched.check.referee import check_schedule, schedule_value
+from optsched.classes.gpu_sharing.evaluation.shared_suite import SHARING, small_sharing
 from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
 from optsched.errors import InputError
-from optsched.evaluation.made_suites import SHARING, small_sharing
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.evaluation.suite_ratios import ratios
 from optsched.evaluation.suites import suite
