@@ -27,6 +27,10 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     )
     from optsched.check.referee import check_schedule as check_schedule
     from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun as SharedRun
+    from optsched.classes.task_sharing.problem.task_log import TaskSchedule as TaskSchedule
+    from optsched.classes.task_sharing.problem.transfers import TransferProblem as TransferProblem
+    from optsched.classes.task_sharing.simulation.iterations import TaskRun as TaskRun
+    from optsched.classes.task_sharing.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.errors import (
         InfeasibleError as InfeasibleError,
         InputError as InputError,
@@ -49,11 +53,8 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.problem.profile import Profile as Profile, Stage as Stage
     from optsched.problem.scaling import MeasuredSteps as MeasuredSteps, Scaling as Scaling
     from optsched.problem.schedule import Schedule as Schedule, Segment as Segment, SharedSchedule as SharedSchedule
-    from optsched.problem.task_log import TaskSchedule as TaskSchedule
     from optsched.problem.throughputs import Throughput as Throughput, Throughputs as Throughputs
-    from optsched.problem.transfers import TransferProblem as TransferProblem
     from optsched.report.comparison import Report as Report, compare as compare, evaluate as evaluate
-    from optsched.simulation.iterations import TaskRun as TaskRun
     from optsched.simulation.policy import (
         Knowledge as Knowledge,
         Moves as Moves,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         Wake as Wake,
     )
     from optsched.simulation.run import Run as Run
-    from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.program import (
         formulate as formulate,
@@ -103,6 +103,10 @@ _NAMES = {
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
     "classes.gpu_sharing.simulation.shared_run": "SharedRun",
+    "classes.task_sharing.problem.task_log": "TaskSchedule",
+    "classes.task_sharing.problem.transfers": "TransferProblem",
+    "classes.task_sharing.simulation.iterations": "TaskRun",
+    "classes.task_sharing.simulation.task_policy": "Countdown TaskOrder",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
     "guarantees.guarantee": "GuaranteeError",
     "io.library": "BestKnown best_known library",
@@ -117,14 +121,10 @@ _NAMES = {
     "problem.profile": "Profile Stage",
     "problem.scaling": "MeasuredSteps Scaling",
     "problem.schedule": "Schedule Segment SharedSchedule",
-    "problem.task_log": "TaskSchedule",
     "problem.throughputs": "Throughput Throughputs",
-    "problem.transfers": "TransferProblem",
     "report.comparison": "Report compare evaluate",
-    "simulation.iterations": "TaskRun",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
     "simulation.run": "Run",
-    "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.program": "formulate solve_model solve_program",
     "solvers.solve": "Solution solve",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
 from optsched.guarantees.suites import AT_ZERO, LARGEST, SMALLEST, SPAN
 from optsched.problem.contention import Contention
-from optsched.problem.transfers import TransferProblem
 
 
 def random_transfers(

@@ -27,7 +27,7 @@ LAYERS = [
 # The stand-alone verifiers know nothing of the package, and all of it may ask them.
 LAYERS[0] |= {f"check.{path.stem}" for path in (ROOT / "check").glob("verify_*.py")}
 FOLDERS = [path.name for path in (ROOT / "classes").iterdir() if path.is_dir()]
-for packages in LAYERS[2:]:
+for packages in LAYERS[1:]:
     packages |= {f"classes.{name}.{package}" for name in FOLDERS for package in packages}
 LAYER = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 AT_THE_ROOT = 10  # modules, fewer than

@@ -75,6 +75,9 @@ class ScheduleClass:
         Field of a schedule file that is true where its schedule belongs to the class; empty: none.
     means
         The means (`optsched.simulation.policy.Use`) whose policies make schedules of the class; empty: none.
+    method
+        The method by which a policy of such schedules decides, which may be that of a plain object; empty: ``decide`` or
+        ``order``.
     read
         (path, instance) to the schedule in a file of a format that only this class has; None where it is not one.
     verified
@@ -100,6 +103,7 @@ class ScheduleClass:
     whole: bool = True
     stated: str = ""
     means: str = ""
+    method: str = ""
     read: Callable[[Path, Instance], Schedule | None] = _no_format
     verified: bool = False
     policies: Callable[[Instance], tuple[str, ...]] = _usual_policies

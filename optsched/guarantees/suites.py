@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from optsched.classes import class_names
-from optsched.errors import InputError, OptschedError, check_legal
+from optsched.errors import InputError, check_legal
 from optsched.guarantees.family import FAMILIES, family_instance
-from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
 from optsched.io.traces.generate import RECIPES, generate
-from optsched.problem.contention import Contention
 from optsched.problem.files import note_source
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.registry import PartsByClass, near_matches
-from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
 
 @dataclass(frozen=True)
@@ -48,50 +41,8 @@ class Suite:
 
 
 AGREE = 1e-7  # relative: what a linear program may miss
-PENALTIES = (0.0, 0.2745, 1.0)  # eta / b
-SEEDS = {2: 9, 3: 9, 4: 3}  # of every number of transfers
-TRANSFERS = tuple(f"transfers-{n}-{seed}" for n, seeds in SEEDS.items() for seed in range(1, seeds + 1))
 
 
-SMALLEST, LARGEST, AT_ZERO, SPAN = 0.01, 10.0, 0.3, 0.7  # of random transfers
-
-
-def random_transfers(n: int, seed: int, eta: float) -> TransferProblem:
-    """n transfers on one link with b = 1, on which rules are compared with the exact optimum. Own design of this project.
-
-    Sizes are log-uniform on [0.01, 10]; each release is 0 with probability 0.3, else uniform on [0, 0.7 W] with W = sum M_j,
-    the seconds of all transfers one after the other.
-    """
-    rng = np.random.default_rng(seed)
-    size = np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), n))
-    late = rng.random(n) >= AT_ZERO
-    return TransferProblem(late * rng.uniform(0.0, SPAN * float(size.sum()), n), size, Contention(1.0, eta))
-
-
-@cache
-def small_transfers(member: str) -> Instance:
-    """``transfers-N-S``: `random_transfers` of N with seed S, and their optimum; about a second for four of them.
-
-    The optimum of sum C_j is what branch and bound over events finds, provided that the linear programs of all event orders,
-    in which starts may lie anywhere, agree. Policies that go by service or by size ask the smallest transfer first. Raises
-    `OptschedError` when the two methods disagree.
-    """
-    n, seed = (int(part) for part in member.split("-")[1:])
-    problem = random_transfers(n, seed, PENALTIES[seed % len(PENALTIES)])
-    found = transfer_optimum(problem)
-    value = float(found.value)
-    if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
-        raise OptschedError(f"{member}: branch and bound and the event orders disagree")
-    optimum = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
-    return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))
-
-
-_TRANSFERS = Suite(
-    "transfers-small",
-    TRANSFERS,
-    f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
-    make=small_transfers,
-)
 _RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
 _RIGID = Suite(
     "rigid-small",
@@ -100,7 +51,6 @@ _RIGID = Suite(
 )
 # By class of schedules, suites of instances that are made when they are asked for.
 MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.guarantees", ())
-MADE.register("task-sharing", (_TRANSFERS,))
 
 
 def beside() -> dict[str, Suite]:

@@ -1,7 +1,7 @@
 """Depth-first branch and bound over events, for jobs whose speed depends on who else runs; in floats or in fractions.
 
 **Problem**: n jobs, released at r_j, with e_j seconds of work alone; minimise sum C_j. What may start together, and how fast
-each job is beside the others, a subclass says: of transfers on links (`optsched.solvers.transfer_search`), of jobs that
+each job is beside the others, a subclass says: of transfers on links (`transfer_search`), of jobs that
 share GPUs (`sharing_search`). **Method**: at every release and completion any of the waiting jobs may
 start, also none where something will still happen; then time moves to the next event. The child with the least bound goes
 next; it is cut when the flow times so far plus a bound for the rest reach the incumbent. Times count from the first

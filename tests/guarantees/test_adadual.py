@@ -14,8 +14,16 @@ from examples import studied
 from simulation.transfer_reference import completions
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.guarantees.adadual import (
+    ADADUAL,
+    SRSF,
+    blocked_transfers,
+    equal_pair,
+    long_one_first,
+)
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance, transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import two_transfer_optimum
 from optsched.errors import InputError
-from optsched.guarantees.adadual import ADADUAL, SRSF, blocked_transfers, equal_pair, long_one_first
 from optsched.guarantees.evaluate import ratios
 from optsched.guarantees.judge import judge
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed, verified_bound
@@ -23,8 +31,6 @@ from optsched.guarantees.suites import suite
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
-from optsched.solvers.transfer_search import two_transfer_optimum
 from optsched.speeds.sharing_pair import adadual_ratio
 
 PENALTIES = (Fraction(0), Fraction(2745, 10000), Fraction(1))

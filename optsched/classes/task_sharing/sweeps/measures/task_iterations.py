@@ -7,9 +7,9 @@ from typing import cast
 
 import numpy as np
 
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
 from optsched.guarantees.optimum_bounds import OptimumBounds, refereed
 from optsched.policies.simulate import specify
-from optsched.simulation.iterations import TaskRun
 from optsched.speeds.duration import solo_times
 from optsched.sweeps.measurement import Measure, certified_mean, measurement, over
 

@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from optsched.classes.task_sharing.problem.task_log import FORMAT, TRANSFER, TaskLog, TaskSchedule
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
-from optsched.plot.files import PLOTS, Plot, Window
+from optsched.plot.files import CHARTS, PLOTS, Plot, Window
 from optsched.plot.gantt import WIDTH, settle
 from optsched.plot.rows import (
     INTERFACE,
@@ -36,7 +37,6 @@ from optsched.plot.timeline import heading, node_names
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.problem.task_log import FORMAT, TRANSFER, TaskLog, TaskSchedule
 
 if TYPE_CHECKING:
     from optsched.problem.schedule import Schedule
@@ -50,6 +50,7 @@ MARGIN = 0.06  # of a row, above and below its blocks
 MOST_ROWS = 160
 
 
+@CHARTS.register("tasks")
 def tasks(
     run: Run | Schedule,
     *,

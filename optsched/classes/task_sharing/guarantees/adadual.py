@@ -42,15 +42,16 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.task_sharing.guarantees.transfer_assumptions import two_transfers
+from optsched.classes.task_sharing.models.transfer_completions import transfer_completions
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
+from optsched.guarantees.assumptions import all_of, policy_is
 from optsched.guarantees.family import Challenge, family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import stating
-from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.simulation.run import Run
 from optsched.speeds.sharing_pair import adadual_ratio
 

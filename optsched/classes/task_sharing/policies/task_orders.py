@@ -11,12 +11,12 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
+from optsched.classes.task_sharing.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left, most_running
+from optsched.classes.task_sharing.simulation.task_policy import Countdown, TaskJobs, TaskOrder, TaskPolicy, admission
 from optsched.compiled import njit
 from optsched.errors import check_legal
 from optsched.policies.queue_orders import registering
-from optsched.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder, TaskPolicy, admission
 
 P = ParamSpec("P")
 
@@ -67,7 +67,7 @@ def srsf(jobs: TaskJobs, k: int = 1, service_includes_comm: bool = False) -> Tas
 
     **Guarantee** none known for clusters. Two transfers on one link: 2 for k = 1, (4 + 2 eta / b) / 3 for k >= 2, both
     tight; for n transfers SRSF(1) is not constant-competitive (a long one blocks n short ones).
-    **Tight family** `optsched.guarantees.adadual`. **Complexity** O(nodes of the gang) a test.
+    **Tight family** `adadual`. **Complexity** O(nodes of the gang) a test.
     **Reference** the baselines of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """
     return shortest_service(jobs, fewer_than, (float(k),), includes_comm=service_includes_comm)
@@ -113,7 +113,7 @@ def adadual(jobs: TaskJobs, theta: float = 0.0) -> TaskOrder:
     best, and now is better iff M_2 / M_1 < theta (proof in `optsched.speeds.sharing_pair`).
     **Guarantee** two transfers on one link, any releases: (2 + theta) / (1 + 2 theta) on sum C_j and on flow time; that is
     1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
-    **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.guarantees.adadual`.
+    **Tight family** M_2 / M_1 = theta; the unbounded family: `adadual`.
     **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
     """
     limit = threshold("adadual", jobs, theta)
@@ -130,7 +130,7 @@ def ada_srsf(jobs: TaskJobs, theta: float = 0.0, service_includes_comm: bool = F
     transfers). A transfer starts when nothing runs on its nodes, or one transfer a node at most and it is smaller than theta
     times what is left of each of them; ``theta`` = b / (2 (b + eta)) unless given.
 
-    **Guarantee** none known for clusters; on one link see ``adadual``. **Counterexample** `optsched.guarantees.adadual`.
+    **Guarantee** none known for clusters; on one link see ``adadual``. **Counterexample** `adadual`.
     **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020); its gains over
     SRSF(1) and SRSF(2) do not come out of a faithful model: ``optsched reproduce ada-srsf``.
     """

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from optsched.classes.task_sharing.simulation.links import Links, filled, new_links
+from optsched.classes.task_sharing.simulation.task_policy import TaskOrder
 from optsched.compiled import record
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
-from optsched.simulation.links import Links, filled, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placement import Placement
 from optsched.simulation.state import twice
-from optsched.simulation.task_policy import TaskOrder
 
 Int32s = npt.NDArray[np.int32]
 

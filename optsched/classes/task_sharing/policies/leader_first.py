@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.task_sharing.policies.task_orders import shortest_service
+from optsched.classes.task_sharing.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
+from optsched.classes.task_sharing.simulation.task_policy import (
+    ADMIT_SIGNATURE,
+    Countdown,
+    TaskJobs,
+    TaskOrder,
+    TaskPolicy,
+)
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.task_orders import shortest_service
-from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs, TaskOrder, TaskPolicy
 
 # What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
 # which it is more or less important, is its key among the transfers.

@@ -9,14 +9,18 @@ from functools import cached_property
 import numpy as np
 
 from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance, transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import (
+    best_event_order,
+    transfer_optimum,
+    two_transfer_optimum,
+)
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
 from optsched.simulation.policy import BasePolicy, class_of
-from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum
 MOST_PROVED = 4  # transfers: the linear programs of all orders take a second

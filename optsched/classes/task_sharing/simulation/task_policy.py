@@ -1,6 +1,6 @@
 """What a policy of the task level says: who is placed first, whose task a GPU takes, which transfers start.
 
-At the task level every forward, backward and all-reduce is an event (`optsched.simulation.iterations`). Jobs share GPUs as
+At the task level every forward, backward and all-reduce is an event (`iterations`). Jobs share GPUs as
 far as memory goes; a GPU runs one whole task at a time. All choices but one are orders, so that the engine runs them
 compiled: keys that fall as tasks end. The choice that is not an order, whether a transfer that is ready starts now or waits,
 is an admission rule: compiled (`admission`), or ``communicate(view)`` in plain Python.
@@ -17,12 +17,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from optsched.classes.task_sharing.simulation.links import NOW, Links, bytes_left, new_links
 from optsched.compiled import njit, types
 from optsched.errors import KnowledgeError, SimulationError
 from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.simulation.links import NOW, Links, bytes_left, new_links
 from optsched.simulation.policy import BasePolicy, Knowledge
 
 
@@ -221,7 +221,7 @@ def admission(function: Callable[..., bool]) -> Callable[..., bool]:
     ``admit(job, links, numbers) -> bool`` is asked about ready transfers in their order: about each when it becomes ready,
     and again whenever another one has ended on one of its nodes; those admitted before it run already. (At any other moment
     AdaDUAL and SRSF(k) would say no again. The k-way rule could change its mind when another transfer *starts*; it is not
-    asked then.) It may look at everything in `optsched.simulation.links.Links` and change only its scratch, ``senders``. A
+    asked then.) It may look at everything in `links.Links` and change only its scratch, ``senders``. A
     transfer that waits while nothing runs on its nodes is only asked about again when one has ended there. ``numbers`` are
     those of the policy's order, then nan.
     """

@@ -15,11 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
-from optsched.problem.cluster import Cluster
-from optsched.problem.contention import IterationTasks
-from optsched.problem.instance import Instance, Job
-from optsched.simulation.links import (
+from optsched.classes.task_sharing.simulation.links import (
     LATENT,
     NOW,
     begin_moving,
@@ -32,10 +28,8 @@ from optsched.simulation.links import (
     set_key,
     start_transfer,
 )
-from optsched.simulation.next_event import end_of_instant, ringing, set_time
-from optsched.simulation.placement import SHARED_SIGNATURE, Placement, SharedRule
-from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
-from optsched.simulation.task_state import (
+from optsched.classes.task_sharing.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
+from optsched.classes.task_sharing.simulation.task_state import (
     ASK,
     BACKWARD,
     BARRIER,
@@ -55,9 +49,15 @@ from optsched.simulation.task_state import (
     TaskState,
     new_task_state,
 )
+from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.next_event import end_of_instant, ringing, set_time
+from optsched.simulation.placement import SHARED_SIGNATURE, Placement, SharedRule
 
 FINISHED_RUN, LOG_FULL, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
-TRANSFER = -1  # in place of a worker in the log, see `optsched.problem.task_log`
+TRANSFER = -1  # in place of a worker in the log, see `task_log`
 
 
 def _state_type() -> Any:
