@@ -220,7 +220,9 @@ def extensions(package: str) -> list[str]:
         Dotted name, as ``optsched.bounds``.
     """
     root, _, below = package.partition(".")
-    if root != __name__.partition(".")[0] or package == CLASSES:
+    if package == CLASSES:
+        return list(_added_folders)
+    if root != __name__.partition(".")[0]:
         return []
     return [f"{folder}.{below}" for folder in class_folders().values() if _exists(folder, below)]
 

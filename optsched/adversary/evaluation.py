@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from optsched.adversary.space import Candidate, SearchSpace
 from optsched.check.referee import schedule_value
-from optsched.classes import PREEMPTIVE
+from optsched.classes import CLASSES
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import OptschedError
 from optsched.guarantees.judge import Judgement, judgements
@@ -67,13 +67,19 @@ class Evaluation:
         if self.against is not None:
             other = self._run(instance, self.against, candidate).value(self.objective)
         else:
-            other = self.space.reached(candidate, instance, self.objective, run.schedule_class == PREEMPTIVE)
+            other = self.space.reached(candidate, instance, self.objective, _is_preemptive(run))
         if get_objective(self.objective).gain:
             value, other = other, value
         return value / other if other > 0 else 0.0
 
     def _run(self, instance: Instance, specification: Specification, candidate: Candidate) -> Run:
         return simulate(instance, self.space.specification(specification, candidate))
+
+
+def _is_preemptive(run: Run) -> bool:
+    # of rigid gangs
+    kind = CLASSES.get(run.schedule_class)
+    return kind.rigid and kind.preemptive
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
     instance, found = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
-    rivals = ("srtf", "srtf-gpu") if run.schedule_class == PREEMPTIVE else ()  # they preempt, where that is allowed
+    rivals = ("srtf", "srtf-gpu") if _is_preemptive(run) else ()  # they preempt, where that is allowed
     proven = OptimumBounds(instance, [run, *(refereed(instance, specify(text)) for text in rivals)])
     shown = proven.beside(run, objective)
     reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]

@@ -104,15 +104,16 @@ def bound(
 def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline, strong: bool) -> Certificate:
     """The best bound of an instance whose time counts from its first arrival."""
     found: list[Certificate] = []
-    every = [BOUNDS.get(known) for known in BOUNDS.names()]
-    every = [b for b in every if schedule_class in b.classes and (strong or not b.strong)]
-    for candidate in every:
+    kind = CLASSES.get(schedule_class)
+    serving = ((b, kind.bounded_by(b.classes)) for b in map(BOUNDS.get, BOUNDS.names()) if strong or not b.strong)
+    every = [(candidate, larger) for candidate, larger in serving if larger is not None]
+    for candidate, larger in every:
         if name in candidate.objectives and not (found and deadline.passed):
-            certificate = candidate.build(instance, name, schedule_class)
+            certificate = candidate.build(instance, name, larger)
             if certificate is not None:
                 found.append(certificate)
     if not found:
-        served = sorted({o for b in every for o in b.objectives})
+        served = sorted({o for candidate, _ in every for o in candidate.objectives})
         raise NoBoundError(
             f"no lower bound on this objective for the class {schedule_class}",
             field="objective",

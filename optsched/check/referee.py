@@ -142,15 +142,16 @@ def check_file(
     document = context.document
     preemptive = preemptive and document.preemptive is not False
     stated = document.stated - {CLASSES.get(name).stated for name in refused}
-    kind = class_stated(instance, stated, preemptive).name
-    found = RULES.of(kind).judge(context, preemptive)
+    kind = class_stated(instance, stated, preemptive)
+    found = RULES.of(kind.name).judge(context, preemptive)
     try:
         name = known_objective(instance, document.objective)
     except InputError as error:  # the file is readable, but what it states cannot be confirmed
         return Verdict("schedule", (*found.violations(), Violation("value", str(error))))
     violations = _violations(context, found, name, document.value)
     if not violations and instance.n:
-        message = below_bound(context, name, kind, _value(context, name))
+        kind = kind if kind.has(instance) else class_stated(instance, stated - {kind.stated}, preemptive)
+        message = below_bound(context, name, kind.name, _value(context, name))
         violations += [] if message is None else [Violation("value", message)]
     return Verdict("schedule", tuple(violations))
 
@@ -272,10 +273,11 @@ def below_bound(context: CheckContext, objective: str, schedule_class: str, valu
     allowed = _allowed(context, objective, value)
     for name in (*ALONE, *(TOGETHER if instance.n <= MOST_JOBS else ())):
         bound = BOUNDS.get(name)
-        if schedule_class not in bound.classes or objective not in bound.objectives:
+        larger = CLASSES.get(schedule_class).bounded_by(bound.classes)
+        if larger is None or objective not in bound.objectives:
             continue
         try:
-            certificate = bound.build(instance, objective, schedule_class)
+            certificate = bound.build(instance, objective, larger)
         except InputError:  # it is not for such instances
             continue
         if certificate is None or sign * (certificate.value - value) <= allowed:

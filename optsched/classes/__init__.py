@@ -17,6 +17,7 @@ from optsched.classes.schedule_class import (
     classes_of,
     every_class,
     names_where,
+    offered,
     usual_class,
 )
 
@@ -32,5 +33,6 @@ __all__ = [
     "classes_of",
     "every_class",
     "names_where",
+    "offered",
     "usual_class",
 ]

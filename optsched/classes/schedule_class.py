@@ -49,6 +49,8 @@ class ScheduleClass:
         Position in lists of classes.
     contains
         Names of the smaller classes whose schedules all belong to it.
+    inside
+        Names of larger classes, which need not know of it: their bounds are valid for it, too.
     has
         Tells if an instance has schedules of the class.
     suits
@@ -73,6 +75,8 @@ class ScheduleClass:
         A job is a whole, which runs at a rate; False: the engine simulates its tasks one by one.
     stated
         Field of a schedule file that is true where its schedule belongs to the class; empty: none.
+    harmless
+        A schedule may state the class on an instance that has no such schedules: its rules are then those of gangs.
     means
         The means (`optsched.simulation.policy.Use`) whose policies make schedules of the class; empty: none.
     method
@@ -90,6 +94,7 @@ class ScheduleClass:
     optimum: str
     place: int = LAST
     contains: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
     has: Callable[[Instance], bool] = _always
     suits: Callable[[Instance], bool] = _always
     lacking: str = ""
@@ -102,6 +107,7 @@ class ScheduleClass:
     alone: bool = True
     whole: bool = True
     stated: str = ""
+    harmless: bool = False
     means: str = ""
     method: str = ""
     read: Callable[[Path, Instance], Schedule | None] = _no_format
@@ -111,7 +117,18 @@ class ScheduleClass:
     @property
     def within(self) -> tuple[str, ...]:
         """Names of the classes whose schedules all belong to it, its own name first."""
-        return (self.name, *self.contains)
+        smaller = (made.name for made in every_class() if self.name in made.inside)
+        return tuple(dict.fromkeys((self.name, *self.contains, *smaller)))
+
+    def bounded_by(self, classes: Collection[str]) -> str | None:
+        """Return the class as which a bound serves it: itself, or a larger one; None where the bound is not valid for it.
+
+        Parameters
+        ----------
+        classes
+            Names of the classes for which the bound is valid.
+        """
+        return next((name for name in (self.name, *self.inside) if name in classes), None)
 
     @property
     def flag(self) -> str:
@@ -122,6 +139,11 @@ class ScheduleClass:
     def keeps_gangs(self) -> bool:
         """Has a whole job its own gang alone on its GPUs (in every copy)?"""
         return self.alone and self.whole and not self.widths
+
+    @property
+    def rigid(self) -> bool:
+        """Has a whole job its own gang, once, alone on its GPUs?"""
+        return self.keeps_gangs and not self.copies
 
     @property
     def certified(self) -> str:
@@ -164,9 +186,20 @@ def classes_of(instance: Instance) -> tuple[str, ...]:
     instance
         Jobs and a cluster.
     """
-    offered = [made for made in every_class() if made.has(instance)]
-    offered = [made for made in offered if made.only] or offered
-    return tuple(made.name for made in sorted(offered, key=lambda made: not made.usual))
+    return tuple(made.name for made in offered(instance))
+
+
+def offered(instance: Instance) -> list[ScheduleClass]:
+    """Return the classes of which an instance has schedules; the first is meant where none is named.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    found = [made for made in every_class() if made.has(instance)]
+    found = [made for made in found if made.only] or found
+    return sorted(found, key=lambda made: not made.usual)
 
 
 def usual_class(instance: Instance) -> ScheduleClass:
@@ -177,7 +210,7 @@ def usual_class(instance: Instance) -> ScheduleClass:
     instance
         Jobs and a cluster.
     """
-    return CLASSES.get(classes_of(instance)[0])
+    return offered(instance)[0]
 
 
 def class_stated(instance: Instance, stated: Collection[str], preemptive: bool = True) -> ScheduleClass:
@@ -186,7 +219,7 @@ def class_stated(instance: Instance, stated: Collection[str], preemptive: bool =
     Parameters
     ----------
     instance
-        Jobs and a cluster. A statement counts only if the instance has schedules of that class.
+        Jobs and a cluster. A statement counts only if the instance has schedules of that class, or does no harm.
     stated
         Fields of the schedule file that are true (`ScheduleClass.stated`).
     preemptive
@@ -195,7 +228,7 @@ def class_stated(instance: Instance, stated: Collection[str], preemptive: bool =
     for made in sorted(every_class(), key=lambda made: (not made.only, not made.usual, -made.place)):
         if made.only and (made.has(instance) or made.stated in stated):
             return made
-        if made.stated and made.stated in stated and made.has(instance):
+        if made.stated and made.stated in stated and (made.harmless or made.has(instance)):
             return made
     return CLASSES.get(PREEMPTIVE if preemptive else NONPREEMPTIVE)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import offered
 from optsched.problem.instance import Instance
 from optsched.simulation.placement import Placement
 from optsched.speeds.duration import communicating
@@ -62,7 +63,9 @@ known_durations = instance_is(
     lambda instance: not np.isnan(instance.duration).any(), "the time of some jobs depends on their placement"
 )
 speed_by_type = instance_is(
-    lambda instance: not (instance.at_task_level or instance.elastic or instance.jobs_at("profiles").size),
+    lambda instance: (
+        not any(made.widths or not made.whole for made in offered(instance)) and not instance.jobs_at("profiles").size
+    ),
     "the speed of some jobs depends on more than the type of their GPU",
 )
 own_network = instance_is(lambda instance: not communicating(instance).any(), "jobs contend for the network")

@@ -14,7 +14,7 @@ from optsched.bounds import Certificate, NoBoundError, bound
 from optsched.bounds.certificate import rounded_down
 from optsched.check.certain_times import MOST_FORGIVEN, CertainTimes, certain_times
 from optsched.check.referee import check_file, check_schedule, schedule_value
-from optsched.classes import CLASSES, NONPREEMPTIVE, PREEMPTIVE, classes_of, usual_class
+from optsched.classes import CLASSES, NONPREEMPTIVE, PREEMPTIVE, offered, usual_class
 from optsched.errors import InputError, SimulationError
 from optsched.guarantees.optimum import exact_optimum, is_proved, shift
 from optsched.policies.simulate import Specification, simulate
@@ -314,7 +314,7 @@ def stored_certificates_of(instance: Instance) -> StoredCertificates:
 
 def _class_of(path: Path, instance: Instance) -> str:
     # Without preemption if it passes as such; schedules that share GPUs or resize gangs are of their own class.
-    larger = [made for made in map(CLASSES.get, classes_of(instance)) if made.usual or made.widths]
+    larger = [made for made in offered(instance) if made.usual or made.widths]
     if larger:
         return larger[0].name
     return NONPREEMPTIVE if check_file(path, instance, preemptive=False, refused=NO_COPIES).holds else PREEMPTIVE

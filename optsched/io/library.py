@@ -341,12 +341,12 @@ def _not_for(known: LibraryEntry, head: dict[str, Any], kind: str) -> list[Viola
             return [Violation("objective", f"it bounds {head.get('objective')} (expected: {known.objective})")]
         fits = stated in classes_for(wanted)
         return [] if fits else [Violation("class", f"it is for {stated}, which does not contain {wanted}")]
-    kind = class_for(wanted)
-    if not kind.whole:
+    asked = class_for(wanted)
+    if not asked.whole:
         fits = "tasks" in str(head.get("format"))
         why = "no file of tasks, which alone say how long a job takes (run -o writes tasks-*.parquet beside schedules)"
         return [] if fits else [Violation("class", why)]
-    others = [made.stated for made in every_class() if made.stated and made is not kind]
+    others = [made.stated for made in every_class() if made.stated and made is not asked]
     flags = [flag for flag in others if head.get(flag) is True]
     return [Violation("class", f"a {flags[0]} schedule, and no {wanted} one")] if flags else []
 

@@ -94,7 +94,7 @@ def gantt(
         by = "node" if too_large(timeline, shown) else "gpu"
     rows = NodeRows(timeline.node_gpus, timeline.node_names)
     if ax is None:
-        row = 0.42 if timeline.sharing else 0.3  # inches; half of a row holds an id, too
+        row = 0.3 if timeline.lanes == 1 else 0.42  # inches; half of a row holds an id, too
         high = 1.0 + float(np.clip(row * (rows.height + band_height(timeline, rows.height)), 1.2, 8.5))
         ax = new_axes(new_figure(WIDTH, image_height(timeline) if by == "node" else high, width))
     left, right = timeline.span
@@ -143,7 +143,7 @@ class Blocks:
 
 def blocks_of(t: Timeline, rows: NodeRows) -> Blocks:
     """Neighbouring GPUs of a gang are one block; where two jobs are on a GPU, each has half of its row. O(K log K)."""
-    if t.sharing:
+    if t.lanes > 1:
         return _halves(t, rows)
     segment = np.repeat(np.arange(t.job.size), np.diff(t.gpu_offset))
     order = np.lexsort((t.index, t.node, segment))
@@ -211,7 +211,7 @@ def _draw_blocks(
     style = {"edgecolors": "white", "linewidths": edges, "zorder": 2, "rasterized": many, "label": "_blocks"}
     draw_rectangles(ax, left, right, upper, lower, facecolors=colours[job], **style)
     restarts = _draw_overhead(ax, t, segment, upper, lower, colours, many)
-    font = min(LARGEST_FONT, (0.38 if t.sharing else 0.72) * y_points)
+    font = min(LARGEST_FONT, (0.72 if t.lanes == 1 else 0.38) * y_points)
     mine = shown[job]
     wide = (right[mine] - left[mine]) * x_points
     label_blocks(
@@ -225,7 +225,7 @@ def _draw_blocks(
     label_rows(ax, rows, y_points)
     # the key says only what no id or label does: the marks that occur in this picture
     key = [*_draw_arrivals(ax, t, colours, shown), *restarts]
-    if t.sharing and t.cells.shared.any():
+    if t.lanes > 1 and t.cells.shared.any():
         said = "two on a row: a shared GPU" + (", x1.5: slower" if np.isfinite(xi).any() else "")
         key.append(Line2D([], [], marker="_", ls="", ms=7, color=INK, label=said))
     if key:

@@ -96,8 +96,8 @@ def _draw_busy(ax: Axes, t: Timeline, start: float, end: float) -> None:
     begin, finish, _, count = t.held
     exact = 2 * count.size <= EXACT
     when, held, width = _curve(begin, finish, count, start, end, exact)
-    ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="one job" if t.sharing else "working")
-    if t.sharing and t.cells.shared.any():
+    ax.fill_between(when, held, step="post", color=BUSY, lw=0, label="working" if t.lanes == 1 else "one job")
+    if t.lanes > 1 and t.cells.shared.any():
         both = t.cells.shared
         left, right = t.cells.left[both], t.cells.right[both]
         when, shared, _ = _curve(left, right, np.ones(left.size), start, end, exact)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from optsched.classes import usual_class
 from optsched.errors import InputError, check_legal
 from optsched.plot.time_axis import number, unit_for
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import MAX_GPUS, Cluster
-from optsched.problem.schedule import Schedule, Scheduled, SharedSchedule, schedule_in
+from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 from optsched.problem.schedule_file import read_segments
 from optsched.speeds.duration import segment_paces
 
@@ -52,8 +53,8 @@ class Timeline:
 
     S segments, K (segment, GPU) pairs, N nodes, n jobs. ``node`` i64[K] is a position in ``node_gpus`` i64[N];
     ``node_names`` are the labels of the nodes. ``arrival`` f64[n] and ``open`` bool[n] (jobs that did not finish) are
-    None when only the schedule file is at hand. ``sharing``: two jobs may be on a GPU; ``xi``: (kind of every job i64[n],
-    slow-down of each kind beside each f64[C, C]), None where it is not known.
+    None when only the schedule file is at hand. ``lanes``: jobs that may be on a GPU at once; ``xi``: (kind of every job
+    i64[n], slow-down of each kind beside each f64[C, C]), None where it is not known.
     ``window``: what of it is shown, in seconds (None: all of it).
     """
 
@@ -70,7 +71,7 @@ class Timeline:
     arrival: Floats | None
     open: Bools | None
     name: str
-    sharing: bool = False
+    lanes: int = 1
     xi: tuple[Ints, Floats] | None = None
     window: tuple[float, float] | None = None
 
@@ -84,7 +85,7 @@ class Timeline:
             return schedule
         schedule = schedule_in(schedule)
         instance, cluster = schedule.instance, schedule.instance.cluster
-        if instance.at_task_level and not residents:
+        if not (residents or usual_class(instance).whole):
             message = "jobs share GPUs at the task level: a chart of gangs cannot show that"
             raise InputError(message, file=file, legal=TASKS_INSTEAD)
         s = schedule
@@ -92,12 +93,13 @@ class Timeline:
         outside = s.gpu_node >= cluster.node_count
         outside |= s.gpu_index >= cluster.node_gpus[np.where(outside, 0, s.gpu_node)]
         _refuse(np.flatnonzero(outside), s.gpu_offset, f"a GPU that the cluster {cluster.spec} does not have", file)
-        sharing = isinstance(s, SharedSchedule) or instance.at_task_level
+        lanes = 1 if s.sub_steps is None and usual_class(instance).whole else LANES
         # Slowed by a partner is not the same as held without progress.
-        seconds = s.end - s.start if sharing else s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node)
+        alone = lanes == 1
+        seconds = s.work * segment_paces(instance, s.job, s.gpu_offset, s.gpu_node) if alone else s.end - s.start
         still_open = ~s.finished & np.isfinite(instance.work)
         xi = None
-        if sharing and instance.interference is not None:
+        if not alone and instance.interference is not None:
             kinds = list(dict.fromkeys(instance.kinds))
             xi = np.array([kinds.index(kind) for kind in instance.kinds]), instance.interference.table(kinds)
         return cls(
@@ -105,7 +107,7 @@ class Timeline:
             *(s.job, s.start, s.end, seconds, s.gpu_offset, s.gpu_node, s.gpu_index),
             *(cluster.node_gpus, node_names(cluster), instance.arrival, still_open),
             heading(s.policy, instance.name, instance.n, cluster.gpus),
-            *(sharing, xi),
+            *(lanes, xi),
         )
 
     @classmethod
@@ -113,8 +115,8 @@ class Timeline:
         """The timeline of a schedule file alone: the jobs, nodes and GPUs that appear in it, without arrivals."""
         seen: defaultdict[str, int] = defaultdict(itertools.count().__next__)
         job, start, end, work, offset, node, index, policy, steps = read_segments(path, digest, seen)
-        sharing = steps is not None
-        seconds = end - start if sharing else np.minimum(work, end - start)
+        lanes = 1 if steps is None else LANES
+        seconds = np.minimum(work, end - start) if steps is None else end - start
         _check_segments(start, end, work, node, index, offset, path)
         nodes, position = np.unique(node, return_inverse=True)
         node_gpus = np.zeros(nodes.size, dtype=np.int64)
@@ -126,7 +128,7 @@ class Timeline:
             *(job, start, end, seconds, offset, position.astype(np.int64), index),
             *(node_gpus, tuple(f"node {k}" for k in nodes), None, None),
             heading(policy, "", len(seen), int(node_gpus.sum())),
-            sharing=sharing,
+            lanes=lanes,
         )
 
     def within(self, start: float | None, end: float | None) -> Timeline:
@@ -195,7 +197,7 @@ class Timeline:
     @cached_property
     def held(self) -> tuple[Floats, Floats, Ints, Ints]:
         """(from, to, node, GPUs): when GPUs are held, each of them once, however many jobs are on it. O(K log K)."""
-        if not self.sharing:
+        if self.lanes == 1:
             segment, node, count = self.pieces
             return self.start[segment], self.end[segment], node, count
         segment = np.repeat(np.arange(self.job.size), np.diff(self.gpu_offset))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.classes import usual_class
+from optsched.classes import offered, usual_class
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
@@ -112,7 +112,7 @@ class Unified(Policy):
             return POLICIES.get(FOR_TASKS)()
         if self.fork:
             return Forking(restart=self.restart, fork=True)
-        resized = self.resize and any(speeds.elastic for speeds in instance.speeds)
+        resized = self.resize and any(made.widths for made in offered(instance))
         shares = self.share and kind.whole and not kind.alone and not resized
         if not shares:
             return self

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from optsched.classes import NONPREEMPTIVE, usual_class
+from optsched.classes import CLASSES, ScheduleClass, usual_class
 from optsched.problem.html import VIEWS, escaped, number
 from optsched.problem.schedule import Schedule
 from optsched.report.classes import UNLIKE
@@ -178,6 +178,11 @@ def attack_page(found: Attack) -> str:
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
+def _solved(kind: ScheduleClass) -> bool:
+    # Does `optsched.solvers.solve` minimise over this class?
+    return kind.rigid and not kind.preemptive
+
+
 def _schedules(found: Attack) -> Iterator[tuple[str, Schedule]]:
     from optsched.adversary.space import SECONDS  # what a fragment does without, and takes seconds to import
     from optsched.policies.simulate import simulate
@@ -187,7 +192,7 @@ def _schedules(found: Attack) -> Iterator[tuple[str, Schedule]]:
     yield best.policy.text, simulate(instance, best.policy).schedule
     if best.rival is not None:
         yield best.rival.text, simulate(instance, best.rival).schedule
-    elif instance.optimum is not None and instance.optimum["class"] == NONPREEMPTIVE:
+    elif instance.optimum is not None and _solved(CLASSES.get(instance.optimum["class"])):
         optimal = solve(instance, best.objective, time_limit=SECONDS).schedule
         if optimal is not None:
             yield "an optimal schedule", optimal

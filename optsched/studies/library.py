@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.bounds import bound
-from optsched.classes import CLASSES, PREEMPTIVE
+from optsched.classes import CLASSES
 from optsched.deadline import Deadline
 from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
@@ -116,7 +116,7 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
         found.offer_certificate(lp_bound(instance, goal, schedule=found.schedule, deadline=deadline))
     if (
         wanted in CLASSES
-        and CLASSES.get(wanted).certified == PREEMPTIVE
+        and CLASSES.get(wanted).rigid
         and found.certificate is not None
         and found.certificate.value != found.value
     ):

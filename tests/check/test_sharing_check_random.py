@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 from simulation.plain_policies import OneByOne
 from simulation.shared_world import SharedWorld, random_shared_instance
 
-import optsched.simulation.engine as engine
+import optsched.classes.gpu_sharing.simulation.shared_run as shared_run
 from optsched.check.referee import check_schedule
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance
@@ -147,7 +147,7 @@ WRONG_RATES = {
 @pytest.mark.parametrize("wrong", WRONG_RATES)
 def test_the_engine_with_wrong_rates_does_not(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rates, rule = WRONG_RATES[wrong]
-    monkeypatch.setattr(engine, "sharing_rates", rates)
+    monkeypatch.setattr(shared_run, "sharing_rates", rates)
     assert any(
         rule in {v.rule for v in check_schedule(instance, run(instance, 0))}
         for instance in map(random_shared_instance, SEEDS)

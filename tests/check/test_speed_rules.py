@@ -53,8 +53,8 @@ def test_in_memory_as_well() -> None:
     instance = tabled()
     rows = [Segment(job=j, gpus=((1, j),), start=0.0, end=0.001, work=1000.0) for j in range(2)]
     schedule = Schedule.from_segments(instance, rows, "forged")
-    for flags in ({}, {"preemptive": False}, {"forking": True}, {"elastic": True}):
-        assert {"type", "rate"} <= {v.rule for v in check_schedule(instance, schedule, **flags)}
+    for name in ("gang", "gang-nonpreemptive", "forking", "elastic"):
+        assert {"type", "rate"} <= {v.rule for v in check_schedule(instance, schedule, schedule_class=name)}
     columns = {each.name: getattr(schedule, each.name) for each in fields(Schedule)}
     shared = SharedSchedule(**columns, steps=np.ones(2, dtype=np.int64))
     assert {"type", "rate"} <= {v.rule for v in check_schedule(instance, shared)}

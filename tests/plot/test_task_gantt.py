@@ -350,7 +350,7 @@ def test_a_file_alone_is_drawn(pair: SharedSchedule, tmp_path: Path) -> None:
     plot_file(tmp_path / "s.parquet", tmp_path / "whole.svg", pair.instance)
     assert (tmp_path / "alone.png").stat().st_size > 5_000
     timeline = Timeline.read(tmp_path / "s.json", pair.instance.digest)
-    assert timeline.sharing
+    assert timeline.lanes == 2
     assert timeline.cells.shared.sum() == 3
 
 

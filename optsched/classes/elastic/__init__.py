@@ -13,5 +13,6 @@ add_class(
     lacking="scaling profile",
     widths=True,
     stated="elastic",
+    harmless=True,
     means="widths",
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
-from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.errors import OptschedError
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.guarantees.suites import AGREE, MADE, Suite
@@ -31,6 +29,10 @@ def small_sharing(member: str) -> Instance:
     where a schedule without preemption is no worse, both enumerations of orders agree. Objective: sum of flow times, the
     stated sum C_j less sum r_j. Raises `OptschedError` when preemption seems to hurt: one of the two methods is wrong.
     """
+    # Imported here because they come with a solver, which judging a run does without.
+    from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
+    from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
+
     _, xi, n, seed = member.split("-")
     instance = generate("sharing-small", int(seed), jobs=int(n), gpus=1, xi=xi)
     value = preemptive_sharing_optimum(instance).value

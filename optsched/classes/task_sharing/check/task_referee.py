@@ -34,8 +34,9 @@ class TaskContext(CheckContext):
 
 
 def _context(schedule: Schedule, instance: Instance) -> CheckContext:
-    logged = isinstance(schedule, TaskSchedule) and schedule.tasks is not None
-    return TaskContext(instance, task_document_of(schedule, instance) if logged else schedule)
+    if isinstance(schedule, TaskSchedule) and schedule.tasks is not None:
+        return TaskContext(instance, task_document_of(schedule, instance))
+    return TaskContext(instance, schedule)
 
 
 def _parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> CheckContext | None:
