@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from optsched.classes.task_sharing.guarantees.transfer_suite import AT_ZERO, LARGEST, SMALLEST, SPAN
 from optsched.classes.task_sharing.problem.transfers import TransferProblem
-from optsched.guarantees.suites import AT_ZERO, LARGEST, SMALLEST, SPAN
 from optsched.problem.contention import Contention
 
 

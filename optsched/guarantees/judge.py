@@ -20,6 +20,7 @@ import numpy as np
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
+from optsched.classes import classes_of
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
 from optsched.guarantees.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import Specification
@@ -119,7 +120,8 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
 def judgements(specification: Specification, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
     """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
     policy, placement, instance = specification.policy, specification.placement, run.instance.relative
-    applying = (theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance))
+    theorems = GUARANTEES.items(classes_of(instance))
+    applying = (theorem for _, theorem in theorems if theorem.applies(policy, placement, instance))
     promising = (theorem for theorem in applying if math.isfinite(theorem.ratio(policy, run.relative)))
     return tuple(judge(theorem, policy, run, proven) for theorem in promising)
 

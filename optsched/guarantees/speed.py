@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optsched.bounds.certificate import rounded_down
+from optsched.classes import classes_of
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING, PolicyTheorem
@@ -106,7 +107,8 @@ speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
 
 def judgements_at(chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> tuple[Judgement, ...]:
     """Of every theorem that applies, of a run at ``speed``, what it says."""
-    about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
+    theorems = SPEED_THEOREMS.items(classes_of(proven.instance))
+    about = (theorem for _, theorem in theorems if not theorem.lacks(chosen, proven.instance, speed))
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 
 
