@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 
@@ -211,6 +212,29 @@ def usual_class(instance: Instance) -> ScheduleClass:
         Jobs and a cluster.
     """
     return offered(instance)[0]
+
+
+def require_whole_jobs(instance: Instance, what: str) -> None:
+    """Check that the jobs of an instance run as wholes, at a rate.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    what
+        The method that needs such jobs.
+
+    Raises
+    ------
+    InputError
+        The engine simulates the tasks of the jobs one by one.
+    """
+    if not usual_class(instance).whole:
+        raise InputError(
+            f"{what} schedules whole jobs, these have tasks and share GPUs",
+            field="tasks",
+            legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
+        )
 
 
 def class_stated(instance: Instance, stated: Collection[str], preemptive: bool = True) -> ScheduleClass:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optsched.bounds.certificate import rounded_down
-from optsched.classes import classes_of
+from optsched.classes import classes_of, require_whole_jobs
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING, PolicyTheorem
@@ -31,7 +31,7 @@ def faster(instance: Instance, speed: Fraction) -> Instance:
     No optimum is stated. Raises `InputError` for a speed that is not positive, and for jobs with tasks.
     """
     check_legal(speed > 0, "speed", speed, "a number > 0")
-    instance.require_whole_jobs("a faster machine")
+    require_whole_jobs(instance, "a faster machine")
 
     def less(amount: float | None) -> float | None:
         return None if amount is None else float(Fraction(amount) / speed)

@@ -268,15 +268,6 @@ class Instance(JobColumns):
         """Are the jobs, if there are any, simulated task by task? All have tasks then; beside others they are whole jobs."""
         return bool(self.tasks) and self.jobs_at("tasks").size == self.n
 
-    def require_whole_jobs(self, what: str) -> None:
-        """`InputError` where jobs have tasks: ``what`` needs jobs that hold their GPUs alone and run at a rate."""
-        if self.at_task_level:
-            raise InputError(
-                f"{what} schedules whole jobs, these have tasks and share GPUs",
-                field="tasks",
-                legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
-            )
-
     def _of_tasks(self, field: str) -> Floats:
         values = {name: getattr(each, field) or 0.0 for name, each in self.tasks.items()}
         return frozen(np.array([values[name] for name in self.table["profile"].to_list()], dtype=np.float64))
