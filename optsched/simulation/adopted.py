@@ -33,7 +33,7 @@ class PlainPolicy(Protocol):
 
     @property
     def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
+        """Knowledge that it may use of jobs that have not completed."""
 
 
 class Adopted(BasePolicy):

@@ -74,7 +74,13 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     limit="(2 + theta) / (1 + 2 theta)",
 )
 def long_one_first(k: int = 4) -> Instance:
-    """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
+    """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1).
+
+    Parameters
+    ----------
+    k
+        Bytes of the long transfer.
+    """
     check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(k + 2, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
@@ -120,6 +126,15 @@ def blocked_transfers(small: int = 10, eta: float = 0.2745, size: float = 0.0) -
     together are below 5, so that the ratio is at least m / 11. SRSF(1) fares no better: its m transfers wait for a second.
     With a ``size`` that does not fall with m they cost m^2 size / 2 themselves, and the ratio grows only up to about
     (size)^-1/2 of them.
+
+    Parameters
+    ----------
+    small
+        Number of short transfers.
+    eta
+        Penalty of contention, in seconds a byte.
+    size
+        Bytes of a short transfer; 0: 1 / small^2.
     """
     check_legal(small >= 1, "small", small, "an integer >= 1")
     check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
@@ -151,7 +166,13 @@ def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
     limit="(4 + 2 eta / b) / 3",
 )
 def equal_pair(k: int = 4) -> Instance:
-    """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
+    """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k.
+
+    Parameters
+    ----------
+    k
+        Bytes of each transfer.
+    """
     check_legal(k >= 1, "k", k, "an integer >= 1")
     optimum = stating(3 * k, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     return transfer_instance(

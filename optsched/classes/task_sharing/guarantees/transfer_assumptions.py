@@ -1,4 +1,4 @@
-"""What theorems on transfers assume: predicates, each of which says what is broken in words, or None."""
+"""Assumptions of theorems on transfers: predicates, each of which says what is broken in words, or None."""
 
 from __future__ import annotations
 
@@ -27,7 +27,17 @@ _only_two_transfers = all_of(
 
 
 def linear_contention(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    """On a link k transfers at once take k b + (k - 1) eta seconds a byte, eta >= 0, without latency."""
+    """Return what is broken of: k transfers at once on a link take k b + (k - 1) eta seconds a byte, eta >= 0, no latency.
+
+    Parameters
+    ----------
+    policy
+        The policy, which does not matter.
+    placement
+        The placement, which does not matter.
+    instance
+        Jobs and a cluster.
+    """
     contention = instance.contention
     if contention is None:
         return ()
@@ -40,7 +50,17 @@ def linear_contention(policy: Any, placement: Placement, instance: Instance) -> 
 
 
 def two_transfers(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    """Two transfers on one link and nothing else: no compute, one all-reduce each, gangs for which there is no choice."""
+    """Return what is broken of: two transfers on one link, without compute, one all-reduce each, no choice of GPUs.
+
+    Parameters
+    ----------
+    policy
+        The policy, which does not matter.
+    placement
+        The placement, which does not matter.
+    instance
+        Jobs and a cluster.
+    """
     if not instance.at_task_level or instance.n != 2:
         return ("not two jobs with tasks",)
     return all_of(_only_two_transfers, linear_contention)(policy, placement, instance)

@@ -23,10 +23,19 @@ SMALLEST, LARGEST, AT_ZERO, SPAN = 0.01, 10.0, 0.3, 0.7  # of random transfers
 
 
 def random_transfers(n: int, seed: int, eta: float) -> TransferProblem:
-    """n transfers on one link with b = 1, on which rules are compared with the exact optimum. Own design of this project.
+    """Draw n transfers on one link with b = 1, on which rules are compared with the exact optimum.
 
-    Sizes are log-uniform on [0.01, 10]; each release is 0 with probability 0.3, else uniform on [0, 0.7 W] with W = sum M_j,
-    the seconds of all transfers one after the other.
+    Sizes are log-uniform on [0.01, 10]. Each release date is 0 with probability 0.3, else uniform on [0, 0.7 W] with
+    W = sum M_j, the seconds of all transfers one after the other. The law is this project's own design.
+
+    Parameters
+    ----------
+    n
+        Number of transfers.
+    seed
+        Seed of the random numbers.
+    eta
+        Penalty of contention, in seconds a byte.
     """
     rng = np.random.default_rng(seed)
     size = np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST), n))
@@ -36,11 +45,21 @@ def random_transfers(n: int, seed: int, eta: float) -> TransferProblem:
 
 @cache
 def small_transfers(member: str) -> Instance:
-    """``transfers-N-S``: `random_transfers` of N with seed S, and their optimum; about a second for four of them.
+    """Return ``transfers-N-S``: `random_transfers` of N with seed S, with their optimum.
 
-    The optimum of sum C_j is what branch and bound over events finds, provided that the linear programs of all event orders,
-    in which starts may lie anywhere, agree. Policies that go by service or by size ask the smallest transfer first. Raises
-    `OptschedError` when the two methods disagree.
+    Branch and bound over events finds the optimum of sum C_j. The linear programs of all event orders, in which starts may
+    lie anywhere, must agree. Four transfers take about a second. Policies that go by service or by size ask the smallest
+    transfer first.
+
+    Parameters
+    ----------
+    member
+        The name, ``transfers-N-S``.
+
+    Raises
+    ------
+    OptschedError
+        The two methods disagree.
     """
     n, seed = (int(part) for part in member.split("-")[1:])
     problem = random_transfers(n, seed, PENALTIES[seed % len(PENALTIES)])

@@ -17,10 +17,23 @@ from optsched.models.event_completions import event_completions
 
 
 def transfer_completions(problem: TransferProblem, start: Sequence[Any], *, exact: bool = False) -> list[Any]:
-    """C_j of every transfer when transfer j starts at ``start[j]``, seconds; fractions with ``exact``.
+    """Return C_j in seconds of every transfer when transfer j starts at ``start[j]``.
 
-    O(n^2 + n S) for n transfers on S links in all. Every started transfer moves all the time at its rate. Raises
-    `InputError` for a start before its release.
+    Every started transfer moves all the time at its rate. O(n^2 + n S) for n transfers that use S links in total.
+
+    Parameters
+    ----------
+    problem
+        Transfers and links.
+    start
+        Start of every transfer, in seconds.
+    exact
+        Compute in fractions.
+
+    Raises
+    ------
+    InputError
+        A transfer starts before its release.
     """
     number = Fraction if exact else float
     for j, (s, r) in enumerate(zip(start, problem.release.tolist(), strict=True)):

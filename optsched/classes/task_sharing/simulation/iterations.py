@@ -100,10 +100,19 @@ def run_iterations(
 
     Parameters
     ----------
-    placement : a rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``).
-    record : keep a log of all tasks, which the referee needs to judge more than who was resident where. None: unless there
-        are more than `MOST_LOGGED`.
-    progress : called with (finished jobs, all jobs) now and then.
+    instance
+        Jobs with tasks, and a cluster.
+    policy
+        A task policy, or a plain object with ``tasks(jobs)``.
+    placement
+        A rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``, ``buddy``).
+    name
+        Name of the run in reports; None: that of the policy.
+    record
+        Keep a log of all tasks. The referee needs the log to judge more than the residence of jobs. None: keep it unless
+        there are more than `MOST_LOGGED` tasks.
+    progress
+        Called with (finished jobs, all jobs) from time to time.
 
     Raises
     ------
@@ -112,6 +121,8 @@ def run_iterations(
     SimulationError
         The policy lets a transfer wait for ever, or a transfer did not move its message exactly.
 
+    Notes
+    -----
     Complexity: see `task_kernel`.
     """
     adopted = adopt(policy)

@@ -309,7 +309,15 @@ def _next_time(s: Any) -> float:
 
 @njit(types.void(STATE_TYPE, types.int64), **KERNEL)
 def start_waiting(s: Any, j: int) -> None:
-    """Start the transfer of job j, which waits: for policies in plain Python."""
+    """Start the transfer of a job that waits, on the decision of a policy in plain Python.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        Index of the job.
+    """
     i = 0
     while s.links.waiting[i] != j:
         i += 1
@@ -319,11 +327,24 @@ def start_waiting(s: Any, j: int) -> None:
 
 @njit(types.int64(PLACE_TYPE, ADMIT_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
-    """Run for about ``tasks`` tasks.
+    """Run for about a number of tasks.
 
-    Returns `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, `ASKED` (policies in plain Python: transfers are
-    ready; start some, clear ``ASK`` and call again), or `STUCK` (a transfer waits, and nothing will
-    happen any more).
+    Parameters
+    ----------
+    place
+        Compiled placement rule for shared GPUs.
+    admit
+        Compiled admission rule.
+    s
+        State of the run.
+    tasks
+        Number of tasks after which the loop pauses.
+
+    Returns
+    -------
+    int
+        `FINISHED_RUN`; `LOG_FULL`: the log is nearly full; `PAUSED`; `ASKED`, for policies in plain Python: transfers are
+        ready, start some, clear ``ASK`` and call again; or `STUCK`: a transfer waits, and nothing will happen any more.
     """
     # one event time may add a task a GPU and a transfer a job
     log_limit = s.log_job.size - s.head.size - s.arrival.size - 2

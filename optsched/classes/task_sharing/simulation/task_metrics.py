@@ -12,11 +12,18 @@ from optsched.simulation.metrics import HOUR, mean_of, metrics, without_overhead
 
 
 def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
-    """The metrics of a run at the task level, named as those of `metrics`.
+    """Return the metrics of a run at the task level, with the names of `optsched.simulation.metrics.metrics`.
 
-    ``gpu_busy`` f64[G]: seconds in which every GPU computed. Queueing = time until a job is placed; utilization = busy GPU-s
-    / (G x T); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
-    all-reduces; no overhead, since nobody is stopped.
+    Queueing is the time until a job is placed; utilization is busy GPU-seconds / (G x T). Waiting GPU-hours are gang x time
+    arrived and not computing; so they contain queueing, the tasks of other jobs, and all-reduces. There is no overhead,
+    since no job is stopped.
+
+    Parameters
+    ----------
+    schedule
+        Schedule of the run.
+    gpu_busy
+        Seconds in which every GPU computed, f64[G].
     """
     found = metrics(schedule)
     schedule = schedule.relative

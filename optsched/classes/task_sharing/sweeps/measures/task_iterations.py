@@ -29,7 +29,15 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """The numbers of `MEASURES`, and ``kept`` (no theorem applies: nan)."""
+    """Return the numbers of `MEASURES`, and ``kept``, which is nan: no theorem applies.
+
+    Parameters
+    ----------
+    policy
+        Policy to run.
+    proven
+        Instance and its proven bounds.
+    """
     instance = proven.instance
     run = cast(TaskRun, refereed(instance, specify(policy)))
     jct, alone = run.schedule.completion - instance.arrival, solo_times(instance).seconds
