@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes import require_whole_jobs
 from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
@@ -56,7 +57,7 @@ class SharedJobs:
     @classmethod
     def of(cls, instance: Instance) -> SharedJobs:
         """The jobs of an instance. Raises `InputError` without interference, and for jobs with tasks or stages."""
-        instance.require_whole_jobs("an exact method for shared GPUs")
+        require_whole_jobs(instance, "an exact method for shared GPUs")
         if instance.interference is None:
             raise InputError(
                 "nothing says what sharing costs", field="interference", legal="Instance(interference=...)"

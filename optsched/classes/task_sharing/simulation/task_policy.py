@@ -288,8 +288,9 @@ def admission(function: Callable[..., bool]) -> Callable[..., bool]:
 
     The engine asks ``admit(job, links, numbers) -> bool`` about ready transfers in their order: about each when it becomes
     ready, and again whenever another one has ended on one of its nodes. Those admitted before it run already. (At any
-    other moment AdaDUAL and SRSF(k) would refuse again. The k-way rule could change its mind when another transfer *starts*; it is not
-    asked then.) A transfer that waits while nothing runs on its nodes is asked about again only when one has ended there.
+    other moment AdaDUAL and SRSF(k) would refuse again. The k-way rule could change its mind when another transfer
+    *starts*; it is not asked then.) A transfer that waits while nothing runs on its nodes is asked about again only when
+    one has ended there.
 
     Parameters
     ----------
