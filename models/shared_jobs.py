@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from optsched.classes import require_whole_jobs
+from optsched.classes import require_whole_jobs, usual_class
 from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule, node_first
 from optsched.speeds.duration import segment_paces
-from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.partner_rates import SharingRates, sharing_rates
 
 ROUNDING = 1e-13  # relative
 
@@ -58,7 +58,7 @@ class SharedJobs:
     def of(cls, instance: Instance) -> SharedJobs:
         """The jobs of an instance. Raises `InputError` without interference, and for jobs with tasks or stages."""
         require_whole_jobs(instance, "an exact method for shared GPUs")
-        if instance.interference is None:
+        if usual_class(instance).alone:
             raise InputError(
                 "nothing says what sharing costs", field="interference", legal="Instance(interference=...)"
             )

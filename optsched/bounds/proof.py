@@ -31,7 +31,7 @@ from optsched.check.verify_time_prices import Speed
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput import Goodputs
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
 
 MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find more than strangers may send

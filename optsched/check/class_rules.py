@@ -31,7 +31,7 @@ def _no_file(content: bytes, instance: Instance, path: str | os.PathLike[str]) -
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRules:
-    """How schedules of a class are judged.
+    """The rules by which the referee judges schedules of a class.
 
     Attributes
     ----------

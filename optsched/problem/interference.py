@@ -2,7 +2,7 @@
 
 While A shares a GPU with B, an iteration of A takes xi_{A|B} >= 1 times as long, one of B xi_{B|A} times. At most two jobs
 are on a GPU, their memory adds up to no more than it has, and a gang works in step: with several partners on its GPUs the
-slowest rules, xi_A = max over its GPUs. Sources of ratios and closed forms: `optsched.speeds.gpu_sharing`.
+slowest rules, xi_A = max over its GPUs. Sources of ratios and closed forms: `optsched.speeds.partner_rates`.
 """
 
 from __future__ import annotations

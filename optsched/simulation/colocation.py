@@ -19,8 +19,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.next_event import set_change, set_finish
 from optsched.simulation.records import CANDIDATE, COUNT, FREE, GPU, NODE, NUMBER, POOL, SHARER, State
-from optsched.speeds.gpu_sharing import SharingRates
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, communication_tables, fill_met
+from optsched.speeds.partner_rates import SharingRates
 from optsched.speeds.speed_tables import SpeedTables
 
 SENDER = record(

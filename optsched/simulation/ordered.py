@@ -33,7 +33,7 @@ from optsched.simulation.placement import SIGNATURE, Placement
 from optsched.simulation.policy import Order
 from optsched.simulation.records import ASKED, COUNT, FINISHED_RUN, FREE, POOL, SIZE, TRIAL, WAITING
 from optsched.simulation.state import Residents, RunContext, State, new_state
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 
 
 def _types() -> list[Any]:

@@ -22,7 +22,7 @@ from optsched.simulation.metrics import jobs_table, metrics, segments_table
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.records import FREE, NOBODY, SIZE
 from optsched.simulation.state import State, pools
-from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.partner_rates import SharingRates
 
 CONSERVED = 1e-9  # relative: segments of one job add up to its duration except for rounding
 

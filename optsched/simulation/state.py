@@ -17,7 +17,7 @@ from optsched.simulation.placement import Placement
 from optsched.simulation.policy import PLACES, Order
 from optsched.simulation.records import ENGINE, EXECUTION, JOB, PART, QUEUE, SEGMENT, State as State
 from optsched.speeds.duration import communicating, seconds_alone
-from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.partner_rates import SharingRates
 from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done

@@ -20,7 +20,7 @@ from optsched.problem.interference import Interference
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.speeds.duration import paces
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 from optsched.speeds.type_speeds import type_speeds
 
 NAMES = "abcdefgh"

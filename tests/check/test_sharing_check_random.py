@@ -27,7 +27,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.schedule import SharedSchedule
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Start, View
-from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
+from optsched.speeds.partner_rates import SharingRates, sharing_rates
 
 SEEDS = range(12)
 

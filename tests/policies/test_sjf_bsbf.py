@@ -18,7 +18,7 @@ from optsched.simulation.colocation import Neighbours
 from optsched.simulation.policy import Order
 from optsched.simulation.records import CANDIDATE, FREE, NUMBER
 from optsched.simulation.state import Residents, RunContext, State, new_state
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 
 
 def starts(instance: Instance, spec: str) -> dict[str, float]:

@@ -46,7 +46,13 @@ def judge_elastic(context: CheckContext, preemptive: bool = True) -> Violations:
 
 
 def resize(context: CheckContext) -> dict[int, float]:
-    """Give the segments of elastic jobs their own gangs and paces, and return their shares of communication."""
+    """Give the segments of elastic jobs their own gangs and paces, and return their shares of communication.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    """
     widths = np.diff(context.document.offset)
     elastic = np.isin(context.document.job, context.instance.jobs_at("scalings"))
     shares: dict[int, float] = {}

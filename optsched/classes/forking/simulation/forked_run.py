@@ -64,8 +64,15 @@ class ForkedRun(Run):
 
 
 def nodes_lost(run: ForkedRun) -> int:
-    """How often a job that is not done loses nodes: for as long as a round none of its copies begins there again.
+    """Return how often jobs that are not done lose nodes: for as long as a round none of their copies begins there again.
 
+    Parameters
+    ----------
+    run
+        The run.
+
+    Notes
+    -----
     Without rounds, if none begins at once. Nodes that it loses at the same time count once. O(S log S) for S copies.
     """
     schedule = run.schedule

@@ -1,7 +1,7 @@
 """The fast machine of a cluster whose GPUs two jobs may share: a charge for every class of jobs, whoever its partners are.
 
-**Model** (`optsched.problem.interference`, `optsched.speeds.gpu_sharing`; class ``gpu-sharing``): job j has work_j units to
-do on gangs of n_j GPUs and takes at least a_jt seconds a unit with a whole gang on GPUs of type t (infinite where it
+**Model** (`optsched.problem.interference`, `optsched.speeds.partner_rates`; class ``gpu-sharing``): job j has work_j units
+to do on gangs of n_j GPUs and takes at least a_jt seconds a unit with a whole gang on GPUs of type t (infinite where it
 may not run), times s >= 1 with a sub-batch that needs less memory, times xi_{j | partner} >= 1 on every GPU that it
 shares; the slowest GPU rules. At most two jobs are on a GPU; their memory, at the sub-batches they run with, fits
 there.
@@ -62,7 +62,7 @@ from optsched.classes.gpu_sharing.bounds.shared_pairs import FEW, SharedPairs, s
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.speeds.duration import seconds_alone
-from optsched.speeds.gpu_sharing import sharing_rates
+from optsched.speeds.partner_rates import sharing_rates
 
 CHARGE_BITS = 30
 UNIT = 1 << CHARGE_BITS

@@ -20,7 +20,7 @@ import numpy as np
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
-from optsched.speeds.gpu_sharing import SharingRates
+from optsched.speeds.partner_rates import SharingRates
 
 Options = tuple[tuple[float, float], ...]
 

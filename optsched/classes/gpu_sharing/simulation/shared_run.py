@@ -15,8 +15,8 @@ from optsched.problem.schedule import SharedSchedule
 from optsched.simulation.metrics import HOUR, mean_of, metrics, offered_hours, presence, without_overhead
 from optsched.simulation.run import RUNS, Run, RunKind
 from optsched.speeds.duration import segment_paces, segment_sub_steps
-from optsched.speeds.gpu_sharing import SharingRates, sharing_rates
 from optsched.speeds.interference_sources import unmeasured_note
+from optsched.speeds.partner_rates import SharingRates, sharing_rates
 
 
 @dataclass(frozen=True, eq=False, repr=False)

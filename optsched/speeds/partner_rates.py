@@ -8,12 +8,13 @@ duration, profile, table or scaling) times ``stretch`` (what its sub-steps cost,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
+from optsched.problem.interference import Interference
 from optsched.problem.speed_model import JobSpeeds, SubBatch
 from optsched.speeds.duration import seconds_alone
 
@@ -45,7 +46,6 @@ def sharing_rates(instance: Instance) -> SharingRates:
 
     `InputError` as `seconds_alone`.
     """
-    assert instance.interference is not None  # callers look first
     # a row of the tables for all jobs of one model that are alike; 0: nobody knows how their batches may be split
     row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
     for speeds in instance.speeds:
@@ -74,7 +74,7 @@ def sharing_rates(instance: Instance) -> SharingRates:
         np.where(row[:, None] > 0, memory[row], instance.gpu_memory[:, None]),
         stretch[row],
         np.array([position[name] for name in instance.kinds], dtype=np.int64),
-        instance.interference.table(names),
+        cast(Interference, instance.interference).table(names),  # callers look first
         seconds_alone(instance),
         instance.too_wide.astype(np.int64),
     )
