@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.classes import usual_class
+from optsched.classes import require_whole_jobs, usual_class
 from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
 from optsched.problem.instance import Instance
@@ -69,7 +69,7 @@ class SharedJobs:
         InputError
             If the instance has no interference, or a job has tasks or stages or fits on no GPU.
         """
-        instance.require_whole_jobs("an exact method for shared GPUs")
+        require_whole_jobs(instance, "an exact method for shared GPUs")
         if usual_class(instance).alone:
             raise InputError("the cost of sharing is unknown", field="interference", legal="Instance(interference=...)")
         for j in instance.jobs_at("profiles")[:1].tolist():

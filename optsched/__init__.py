@@ -27,6 +27,10 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     )
     from optsched.check.referee import check_schedule as check_schedule
     from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun as SharedRun
+    from optsched.classes.task_sharing.problem.task_log import TaskSchedule as TaskSchedule
+    from optsched.classes.task_sharing.problem.transfers import TransferProblem as TransferProblem
+    from optsched.classes.task_sharing.simulation.iterations import TaskRun as TaskRun
+    from optsched.classes.task_sharing.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.errors import (
         InfeasibleError as InfeasibleError,
         InputError as InputError,
@@ -53,10 +57,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.problem.profile import Profile as Profile, Stage as Stage
     from optsched.problem.scaling import MeasuredSteps as MeasuredSteps, Scaling as Scaling
     from optsched.problem.schedule import Schedule as Schedule, Segment as Segment, SharedSchedule as SharedSchedule
-    from optsched.problem.task_log import TaskSchedule as TaskSchedule
     from optsched.problem.throughputs import Throughput as Throughput, Throughputs as Throughputs
-    from optsched.problem.transfers import TransferProblem as TransferProblem
-    from optsched.simulation.iterations import TaskRun as TaskRun
     from optsched.simulation.policy import (
         Knowledge as Knowledge,
         Moves as Moves,
@@ -70,7 +71,6 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         Wake as Wake,
     )
     from optsched.simulation.run import Run as Run
-    from optsched.simulation.task_policy import Countdown as Countdown, TaskOrder as TaskOrder
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.formulate import formulate as formulate
     from optsched.solvers.solve import Solution as Solution, solve as solve
@@ -104,6 +104,10 @@ _NAMES = {
     "bounds": "Certificate CertificateError NoBoundError bound",
     "check.referee": "check_schedule",
     "classes.gpu_sharing.simulation.shared_run": "SharedRun",
+    "classes.task_sharing.problem.task_log": "TaskSchedule",
+    "classes.task_sharing.problem.transfers": "TransferProblem",
+    "classes.task_sharing.simulation.iterations": "TaskRun",
+    "classes.task_sharing.simulation.task_policy": "Countdown TaskOrder",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
     "evaluation.evaluate": "compare evaluate",
     "evaluation.report": "Report",
@@ -122,13 +126,9 @@ _NAMES = {
     "problem.profile": "Profile Stage",
     "problem.scaling": "MeasuredSteps Scaling",
     "problem.schedule": "Schedule Segment SharedSchedule",
-    "problem.task_log": "TaskSchedule",
     "problem.throughputs": "Throughput Throughputs",
-    "problem.transfers": "TransferProblem",
-    "simulation.iterations": "TaskRun",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
     "simulation.run": "Run",
-    "simulation.task_policy": "Countdown TaskOrder",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.formulate": "formulate",
     "solvers.solve_model": "solve_model",

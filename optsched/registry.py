@@ -189,11 +189,12 @@ class Registry(Generic[T]):
     def _discovered(self) -> bool:
         return self._package is None or self._state == len(_added_folders)
 
-    def _discover(self) -> None:
+    def _discover(self, classes: Collection[str] | None = None) -> None:
         if self._package is None or self._discovered:
             return
-        self._state = len(_added_folders)
-        for package in (self._package, *extensions(self._package)):
+        if classes is None:
+            self._state = len(_added_folders)
+        for package in (self._package, *extensions(self._package, classes)):
             if package not in self._searched:
                 self._searched.add(package)
                 import_modules(package)
@@ -228,14 +229,27 @@ class Registry(Generic[T]):
         lower = str(name).lower()
         return name if name in self._things or lower not in self else lower
 
-    def names(self) -> list[str]:
-        """Return all names, sorted."""
-        self._discover()
+    def names(self, classes: Collection[str] | None = None) -> list[str]:
+        """Return the names, sorted.
+
+        Parameters
+        ----------
+        classes
+            Names of classes of schedules: folders of other classes are not imported for the answer, which may lack what they
+            add. None: all names.
+        """
+        self._discover(classes)
         return sorted(self._things)
 
-    def items(self) -> Iterator[tuple[str, T]]:
-        """Yield (name, object) in the order of the names."""
-        for name in self.names():
+    def items(self, classes: Collection[str] | None = None) -> Iterator[tuple[str, T]]:
+        """Yield (name, object) in the order of the names.
+
+        Parameters
+        ----------
+        classes
+            As for `names`.
+        """
+        for name in self.names(classes):
             yield name, self._things[name]
 
     def __contains__(self, name: str) -> bool:
@@ -296,20 +310,23 @@ def _class_folders(_: int) -> Mapping[str, str]:
     return {package.rpartition(".")[2].replace("_", "-"): package for package in (*own, *_added_folders)}
 
 
-def extensions(package: str) -> list[str]:
+def extensions(package: str, classes: Collection[str] | None = None) -> list[str]:
     """Return the packages in the folders of classes that extend a package of optsched.
 
     Parameters
     ----------
     package
         Dotted name, as ``optsched.bounds``.
+    classes
+        Names of the classes whose folders are searched; None: all.
     """
     root, _, below = package.partition(".")
     if package == CLASSES:
         return list(_added_folders)
     if root != __name__.partition(".")[0]:
         return []
-    return [f"{folder}.{below}" for folder in class_folders().values() if _exists(folder, below)]
+    folders = (folder for name, folder in class_folders().items() if classes is None or name in classes)
+    return [f"{folder}.{below}" for folder in folders if _exists(folder, below)]
 
 
 def _exists(folder: str, below: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.evaluation.made_suites import AT_ZERO, LARGEST, SMALLEST, SPAN
+from optsched.classes.task_sharing.evaluation.transfer_suite import AT_ZERO, LARGEST, SMALLEST, SPAN
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
 from optsched.problem.contention import Contention
-from optsched.problem.transfers import TransferProblem
 
 
 def random_transfers(

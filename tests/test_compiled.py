@@ -23,10 +23,11 @@ from hypothesis import given, strategies as st
 import optsched as osd
 import optsched.compiled.function as compiled
 import optsched.compiled.kept_code as kept_code
+from optsched.classes.task_sharing.simulation import iterations
 from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.compiled.heap import pop, push
 from optsched.policies.ties import leading_of
-from optsched.simulation import engine, iterations
+from optsched.simulation import engine
 
 HERE = Path(__file__).parent
 

@@ -28,7 +28,7 @@ LAYERS = [
     {"cli", "pytest_plugin", "__init__", "__main__"},
 ]
 FOLDERS = [path.name for path in (ROOT / "classes").iterdir() if path.is_dir()]
-for packages in LAYERS[2:]:
+for packages in LAYERS[1:]:
     packages |= {f"classes.{name}.{package}" for name in FOLDERS for package in packages}
 LAYER = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 AT_THE_ROOT = 10  # modules, fewer than

@@ -105,7 +105,8 @@ def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline
     """The best bound of an instance whose time counts from its first arrival."""
     found: list[Certificate] = []
     kind = CLASSES.get(schedule_class)
-    serving = ((b, kind.bounded_by(b.classes)) for b in map(BOUNDS.get, BOUNDS.names()) if strong or not b.strong)
+    bounds = BOUNDS.items((kind.name, *kind.inside))
+    serving = ((b, kind.bounded_by(b.classes)) for _, b in bounds if strong or not b.strong)
     every = [(candidate, larger) for candidate, larger in serving if larger is not None]
     for candidate, larger in every:
         if name in candidate.objectives and not (found and deadline.passed):

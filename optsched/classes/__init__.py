@@ -18,6 +18,7 @@ from optsched.classes.schedule_class import (
     every_class,
     names_where,
     offered,
+    require_whole_jobs,
     usual_class,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "every_class",
     "names_where",
     "offered",
+    "require_whole_jobs",
     "usual_class",
 ]

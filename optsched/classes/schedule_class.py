@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optsched.errors import InputError
 from optsched.problem.instance import Instance
 from optsched.registry import Registry
 
@@ -79,6 +80,9 @@ class ScheduleClass:
         A schedule may state the class on an instance that has no such schedules: its rules are then those of gangs.
     means
         The means (`optsched.simulation.policy.Use`) whose policies make schedules of the class; empty: none.
+    method
+        The method by which a policy of such schedules decides, which may be that of a plain object; empty: ``decide`` or
+        ``order``.
     read
         (path, instance) to the schedule in a file of a format that only this class has; None where it is not one.
     verified
@@ -106,6 +110,7 @@ class ScheduleClass:
     stated: str = ""
     harmless: bool = False
     means: str = ""
+    method: str = ""
     read: Callable[[Path, Instance], Schedule | None] = _no_format
     verified: bool = False
     policies: Callable[[Instance], tuple[str, ...]] = _usual_policies
@@ -207,6 +212,29 @@ def usual_class(instance: Instance) -> ScheduleClass:
         Jobs and a cluster.
     """
     return offered(instance)[0]
+
+
+def require_whole_jobs(instance: Instance, what: str) -> None:
+    """Check that the jobs of an instance run as wholes, at a rate.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    what
+        The method that needs such jobs.
+
+    Raises
+    ------
+    InputError
+        The engine simulates the tasks of the jobs one by one.
+    """
+    if not usual_class(instance).whole:
+        raise InputError(
+            f"{what} schedules whole jobs, these have tasks and share GPUs",
+            field="tasks",
+            legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
+        )
 
 
 def class_stated(instance: Instance, stated: Collection[str], preemptive: bool = True) -> ScheduleClass:

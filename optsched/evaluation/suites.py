@@ -14,7 +14,6 @@ from typing import Any
 
 from optsched.classes import class_names
 from optsched.errors import InputError, check_legal
-from optsched.evaluation.made_suites import TRANSFERS, small_transfers
 from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
@@ -22,6 +21,8 @@ from optsched.io.traces.generate import RECIPES, generate
 from optsched.problem.atomic_files import note_source
 from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass, near_matches
+
+AGREE = 1e-7  # relative: tolerance of a linear program
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,6 @@ class Suite:
         return [(member, (self.make or load)(member)) for member in self.members]
 
 
-_TRANSFERS = Suite(
-    "transfers-small",
-    TRANSFERS,
-    f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
-    make=small_transfers,
-)
 _RIGID_MEMBERS = ("rigid-06-1", "rigid-06-2", "rigid-08-1", "rigid-08-2", "rigid-08-3")
 _RIGID = Suite(
     "rigid-small",
@@ -64,7 +59,6 @@ _RIGID = Suite(
 )
 # by class of schedules: suites of instances that are made when they are asked for
 MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.evaluation", ())
-MADE.register("task-sharing", (_TRANSFERS,))
 
 
 def suites_outside_baseline() -> dict[str, Suite]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from optsched.bounds.certificate import rounded_down
 from optsched.check.referee import schedule_value
+from optsched.classes import classes_of
 from optsched.guarantees.guarantee import GUARANTEES, MISSED, ROUNDING, Guarantee, Statement
 from optsched.policies.simulate import Specification
 from optsched.problem.atomic_files import file_name, is_source
@@ -214,7 +215,8 @@ def judgements(specification: Specification, run: Run, proven: ProvenOptimum) ->
         Proven bounds on the optimum of the instance.
     """
     policy, placement, instance = specification.policy, specification.placement, run.instance.relative
-    applying = (theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance))
+    theorems = GUARANTEES.items(classes_of(instance))
+    applying = (theorem for _, theorem in theorems if theorem.applies(policy, placement, instance))
     promising = (theorem for theorem in applying if math.isfinite(theorem.ratio(policy, run.relative)))
     return tuple(judge(theorem, policy, run, proven) for theorem in promising)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optsched.bounds.certificate import rounded_down
+from optsched.classes import classes_of, require_whole_jobs
 from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_of, no_restart_cost, parallel_machines_over_time
 from optsched.guarantees.guarantee import ROUNDING, PolicyTheorem
@@ -41,7 +42,7 @@ def faster(instance: Instance, speed: Fraction) -> Instance:
         The speed is not positive, or jobs have tasks.
     """
     check_legal(speed > 0, "speed", speed, "a number > 0")
-    instance.require_whole_jobs("a faster machine")
+    require_whole_jobs(instance, "a faster machine")
 
     def less(amount: float | None) -> float | None:
         return None if amount is None else float(Fraction(amount) / speed)
@@ -155,7 +156,8 @@ def judgements_at(chosen: Specification, run: Run, proven: ProvenOptimum, speed:
     speed
         Speed of the machines of the policy.
     """
-    about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
+    theorems = SPEED_THEOREMS.items(classes_of(proven.instance))
+    about = (theorem for _, theorem in theorems if not theorem.lacks(chosen, proven.instance, speed))
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 
 

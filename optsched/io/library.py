@@ -28,7 +28,6 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
-from optsched.problem.task_log import TaskSchedule
 from optsched.registry import known_name
 
 WITHOUT_PREEMPTION = "-nonpreemptive"
@@ -322,11 +321,9 @@ class BestKnown:
         """
         for old in folder.glob(f"{self.entry.name}.*"):
             old.unlink()
-        if isinstance(self.schedule, TaskSchedule):
-            self.schedule.save_tasks(folder / f"{self.entry.name}.schedule.parquet")
-        elif self.schedule is not None:
+        if self.schedule is not None:
             stated = {"objective": self.goal.name, "preemptive": may_preempt(self.entry.schedule_class)}
-            self.schedule.save(folder / f"{self.entry.name}.schedule.json", **stated)
+            self.schedule.save_whole(str(folder / f"{self.entry.name}.schedule"), **stated)
         if self.certificate is not None:
             self.certificate.save(folder / f"{self.entry.name}.certificate.json")
         return list(folder.glob(f"{self.entry.name}.*"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from optsched.errors import InputError, check_legal
@@ -45,6 +46,8 @@ class Plot:
 
 
 PLOTS: Registry[Plot] = Registry("plot", package="optsched.plot")
+# Charts that the folders of classes of schedules add to `optsched.plot`, by the name of the function.
+CHARTS: Registry[Callable[..., Axes]] = Registry("chart", package="optsched.plot")
 
 
 def plot_file(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optsched.registry import Registry
 from optsched.simulation.policy import BasePolicy
 
-TABLES = "queue_orders", "predicted_queue", "alpha_points", "task_orders"
+TABLES = "queue_orders", "predicted_queue", "alpha_points"
 _PASSES = "fifo:skip=true? in it jobs that fit pass those that wait; a policy with reservations there is not yet"
 # names of the literature, and what is nearest to them here
 _MEANT = {

@@ -19,7 +19,7 @@ from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.registry import Registry, made, near_matches, parameters_of
-from optsched.simulation.adopted import METHODS, PlainOrder, PlainPolicy, PlainTasks, adopt
+from optsched.simulation.adopted import PlainPolicy, adopt, has_method, methods
 from optsched.simulation.engine import Advance, run_policy
 from optsched.simulation.placement import Placement
 from optsched.simulation.policy import PLACES, BasePolicy, Knowledge, class_of, uses_of
@@ -37,7 +37,7 @@ class Specification:
     placement: Placement
 
 
-PolicyLike: TypeAlias = str | BasePolicy | PlainPolicy | PlainOrder | PlainTasks | Specification
+PolicyLike: TypeAlias = str | BasePolicy | PlainPolicy | Specification
 
 
 def simulate(
@@ -53,8 +53,7 @@ def simulate(
     ----------
     instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
     policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
-        object (see `optsched.simulation.policy`; one with ``tasks``, for instances whose jobs have tasks,
-        `optsched.simulation.task_policy`).
+        object (see `optsched.simulation.policy`).
     placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
     progress : called with (finished jobs, all jobs) now and then.
 
@@ -145,14 +144,14 @@ def _require_one(text: str) -> None:
 
 def is_policy(thing: object) -> bool:
     """Is it an object with one of the methods by which a policy decides? (A class is none.)"""
-    return not isinstance(thing, type) and any(callable(getattr(thing, method, None)) for method in METHODS)
+    return not isinstance(thing, type) and has_method(thing)
 
 
 def _require_policy(spec: object) -> None:
     """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
     if not is_policy(spec):
-        legal = "text, or an object with order(jobs), decide(view) or tasks(jobs)"
-        if isinstance(spec, type) and any(hasattr(spec, method) for method in METHODS):
+        legal = f"text, or an object with one of the methods {', '.join(methods())}"
+        if isinstance(spec, type) and has_method(spec):
             legal = f"an object of it: {spec.__name__}(...)"
         raise InputError("not a policy", field="policy", value=spec, legal=legal)
     name, knowledge = getattr(spec, "name", None), getattr(spec, "knowledge", None)

@@ -14,7 +14,6 @@ from optsched.classes import offered, usual_class
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.goodput_allocation import best_counts
-from optsched.policies.leader_first import LeaderFirst
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading, leading_of
 from optsched.policies.unified_copies import Copies, OneGang
@@ -23,11 +22,12 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop, View, class_of
+from optsched.simulation.policy import BasePolicy, Decision, Knowledge, Policy, Start, Stop, View, class_of
 from optsched.simulation.predictor import Predictor
 
 BITS = 30  # of values in the knapsack
 LEAST = 1e-9  # of the largest weight: who weighs less, or nothing, runs where GPUs are left
+FOR_TASKS = "leader-first"  # the policy for jobs with tasks
 SHORTEST = 1e-3  # of a restart: GPUs are kept for at least so long, as far as their value goes
 
 
@@ -102,14 +102,14 @@ class Unified(Policy):
         self._guests = None if class_of(self).alone else Guests(view)
         self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
 
-    def form(self, instance: Instance) -> Unified | LeaderFirst:
+    def form(self, instance: Instance) -> BasePolicy:
         """What it is on an instance: one that forks, or shares GPUs where nobody is resized and the cost is known; or this.
 
-        For jobs with tasks `LeaderFirst`, which knows how many iterations are left; with a predictor there is none.
+        For jobs with tasks ``leader-first``, which knows how many iterations are left; with a predictor there is none.
         """
         kind = usual_class(instance)
         if not kind.whole and self.predictor == "perfect":
-            return LeaderFirst()
+            return POLICIES.get(FOR_TASKS)()
         if self.fork:
             return Forking(restart=self.restart, fork=True)
         resized = self.resize and any(made.widths for made in offered(instance))

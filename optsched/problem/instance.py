@@ -267,26 +267,6 @@ class Instance(ModelledJobs):
         names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
         return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
-    def require_whole_jobs(self, what: str) -> None:
-        """Refuse jobs that have tasks.
-
-        Parameters
-        ----------
-        what
-            Name of the caller, which needs jobs that hold their GPUs alone and run at a rate, for the error.
-
-        Raises
-        ------
-        InputError
-            If the jobs are simulated task by task.
-        """
-        if self.at_task_level:
-            raise InputError(
-                f"{what} schedules whole jobs, these have tasks and share GPUs",
-                field="tasks",
-                legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
-            )
-
     def job(self, j: int) -> Job:
         """Return a job as an object, for people and small instances; programs read the arrays.
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -265,6 +266,30 @@ class Schedule:
 
     def _shifted(self, instance: Instance, seconds: float) -> Self:
         return replace(self, instance=instance, start=self.start + seconds, end=self.end + seconds)
+
+    def save_whole(self, stem: str, **stated: Any) -> None:
+        """Write one file that holds everything of the schedule.
+
+        Parameters
+        ----------
+        stem
+            Path without the suffix.
+        **stated
+            Facts, as of `save`.
+        """
+        self.save(f"{stem}.json", **stated)
+
+    def save_details(self, folder: Path, stem: str) -> list[Path]:
+        """Write what the file of `save` leaves out, and return the new files; none where it holds everything.
+
+        Parameters
+        ----------
+        folder
+            Where files are written.
+        stem
+            Last part of their names, without the suffix.
+        """
+        return []
 
     def segments(self) -> Iterator[Segment]:
         """The segments as objects."""

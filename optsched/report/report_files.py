@@ -14,7 +14,6 @@ from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.evaluation.report import Report
 from optsched.problem.atomic_files import file_name, sources, write_atomic
-from optsched.problem.task_log import TaskSchedule
 
 if TYPE_CHECKING:
     from optsched.evaluation.robustness import Robustness
@@ -225,9 +224,7 @@ def _write_run(report: Report, place: Path) -> list[str]:
         kind = {flag: True} if flag else {}
         line.run.schedule.save(path, **kind, **({} if line.run.unfinished else stated))
         written.append(path)
-        if isinstance(line.run.schedule, TaskSchedule) and line.run.schedule.tasks is not None:
-            written.append(place / f"tasks-{stem}.parquet")
-            line.run.schedule.save_tasks(written[-1])
+        written += line.run.schedule.save_details(place, stem)
     if report.certificate is not None:
         written.append(place / "certificate.json")
         report.certificate.save(written[-1])

@@ -6,8 +6,10 @@ This is the one place that looks for attributes by name: everything else reads w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from optsched.classes import every_class
+from optsched.registry import PartsByClass
 from optsched.simulation.policy import (
     BasePolicy,
     Decision,
@@ -20,11 +22,10 @@ from optsched.simulation.policy import (
     declared_names,
     refuse_near_names,
 )
-from optsched.simulation.task_policy import TaskJobs, TaskOrder, TaskPolicy
 
 
 class PlainPolicy(Protocol):
-    """An object of any class that decides as `Policy` does."""
+    """An object of any class with one of the methods by which a policy decides (`methods`)."""
 
     @property
     def name(self) -> str:
@@ -32,115 +33,127 @@ class PlainPolicy(Protocol):
 
     @property
     def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
-
-    def decide(self, view: Any) -> Iterable[Any]:
-        """Decisions, as of `Policy.decide`."""
+        """Knowledge that it may use of jobs that have not completed."""
 
 
-class PlainOrder(Protocol):
-    """An object of any class that orders the queue as `OrderedPolicy` does."""
+class Adopted(BasePolicy):
+    """A plain object as a policy, with every declared attribute that the object has."""
 
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-
-    @property
-    def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
-
-    def order(self, jobs: Any) -> Order:
-        """Keys and rules, as of `OrderedPolicy.order`."""
-
-
-class PlainTasks(Protocol):
-    """An object of any class that orders tasks as `TaskPolicy` does."""
-
-    @property
-    def name(self) -> str:
-        """Shown in reports."""
-
-    @property
-    def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
-
-    def tasks(self, jobs: Any) -> TaskOrder:
-        """Orders and admission rule, as of `TaskPolicy.tasks`."""
-
-
-class AdoptedPolicy(Policy):
-    """A plain object with ``decide(view)``; ``own`` is the object."""
+    _method: ClassVar[str]  # the method by which the object decides
 
     def __init__(self, own: Any) -> None:
-        self.own = own
-        _take_over(self, own, "decide")
+        self._own = own
+        for name in declared_names(type(self)) - {self._method}:
+            if hasattr(own, name):
+                setattr(self, name, getattr(own, name))
+
+
+class AdoptedPolicy(Adopted, Policy):
+    """A plain object with ``decide(view)``."""
+
+    _method = "decide"
 
     def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
-        """Ask the object."""
-        decisions: Iterable[Decision | list[Decision]] = self.own.decide(view)
+        """Ask the object.
+
+        Parameters
+        ----------
+        view
+            What the policy sees.
+        """
+        decisions: Iterable[Decision | list[Decision]] = self._own.decide(view)
         return decisions
 
 
-class AdoptedOrder(OrderedPolicy):
-    """A plain object with ``order(jobs)``; ``own`` is the object."""
+class AdoptedOrder(Adopted, OrderedPolicy):
+    """A plain object with ``order(jobs)``."""
 
-    def __init__(self, own: Any) -> None:
-        self.own = own
-        _take_over(self, own, "order")
+    _method = "order"
 
     def order(self, jobs: KnownJobs) -> Order:
-        """Ask the object."""
-        order: Order = self.own.order(jobs)
+        """Ask the object.
+
+        Parameters
+        ----------
+        jobs
+            What is known of the jobs.
+        """
+        order: Order = self._own.order(jobs)
         return order
 
 
-class AdoptedTasks(TaskPolicy):
-    """A plain object with ``tasks(jobs)``; ``own`` is the object."""
-
-    def __init__(self, own: Any) -> None:
-        self.own = own
-        _take_over(self, own, "tasks")
-        self.uses = TaskPolicy.uses
-
-    def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """Ask the object."""
-        order: TaskOrder = self.own.tasks(jobs)
-        return order
+# By class of schedules whose policies decide by a method of their own (`ScheduleClass.method`).
+ADOPTED: PartsByClass[type[Adopted] | None] = PartsByClass("optsched.simulation", None)
+_GANGS: dict[str, type[Adopted]] = {"order": AdoptedOrder, "decide": AdoptedPolicy}
 
 
-ADOPTED: dict[str, type[AdoptedPolicy | AdoptedOrder | AdoptedTasks]] = {
-    "order": AdoptedOrder,
-    "decide": AdoptedPolicy,
-    "tasks": AdoptedTasks,
-}
-METHODS = tuple(ADOPTED)  # a policy has one of them
+def methods() -> tuple[str, ...]:
+    """Return the names of the methods by which policies decide; each policy has one of them."""
+    return (*_GANGS, *(made.method for made in every_class() if made.method))
+
+
+def has_method(thing: object) -> bool:
+    """Tell if an object, or a class, has a method by which a policy decides.
+
+    Parameters
+    ----------
+    thing
+        Any object.
+    """
+    return isinstance(thing, BasePolicy) or any(callable(getattr(thing, method, None)) for method in methods())
 
 
 def adopt(policy: object) -> BasePolicy:
-    """Return a policy as it is, and a plain object with one of `METHODS` as a policy of the base class for that method.
+    """Return a policy as it is, and a plain object as a policy of the base class for its method.
 
-    `TypeError` for an object with none of them; `InputError` where its class has a name that is nearly a declared one.
+    Parameters
+    ----------
+    policy
+        A policy, or an object with one of `methods`.
+
+    Raises
+    ------
+    TypeError
+        The object has none of them.
+    InputError
+        The class of the object has a name that is nearly a declared one.
     """
     if isinstance(policy, BasePolicy):
         return policy
-    for method, kind in ADOPTED.items():
+    for method in methods():
         if callable(getattr(policy, method, None)):
+            kind = _adopted(method)
             refuse_near_names(type(policy), kind)
             return kind(policy)
-    raise TypeError(f"{policy!r} has none of {', '.join(METHODS)}")
+    raise TypeError(f"{policy!r} has none of {', '.join(methods())}")
+
+
+def _adopted(method: str) -> type[Adopted]:
+    if method in _GANGS:
+        return _GANGS[method]
+    kind = next(ADOPTED.of(made.name) for made in every_class() if made.method == method)
+    if kind is None:
+        raise TypeError(f"no class of schedules adopts objects with {method}")
+    return kind
 
 
 def methods_of(policy: object) -> list[str]:
-    """Return those of `METHODS` that a policy, or the plain object that it was made of, has."""
-    return [method for method in METHODS if callable(getattr(plain(policy), method, None))]
+    """Return those of `methods` that a policy has, or the plain object that it was made of.
+
+    Parameters
+    ----------
+    policy
+        A policy, or a plain object.
+    """
+    return [method for method in methods() if callable(getattr(plain(policy), method, None))]
 
 
 def plain(policy: object) -> object:
-    """Return the plain object that was adopted as this policy; any other policy as it is."""
-    return policy.own if isinstance(policy, AdoptedPolicy | AdoptedOrder | AdoptedTasks) else policy
+    """Return the plain object that was adopted as a policy, and any other policy as it is.
 
-
-def _take_over(policy: BasePolicy, own: object, method: str) -> None:
-    for name in declared_names(type(policy)) - {method, "own"}:
-        if hasattr(own, name):
-            setattr(policy, name, getattr(own, name))
+    Parameters
+    ----------
+    policy
+        A policy, or a plain object.
+    """
+    return policy._own if isinstance(policy, Adopted) else policy

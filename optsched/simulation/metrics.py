@@ -77,25 +77,6 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     return found if done.any() else {**found, **dict.fromkeys(OF_FINISHED)}
 
 
-def task_metrics(schedule: Schedule, gpu_busy: Floats) -> dict[str, Any]:
-    """The metrics of a run at the task level, named as those of `metrics`.
-
-    ``gpu_busy`` f64[G]: seconds in which every GPU computed. Queueing = time until a job is placed; utilization = busy GPU-s
-    / (G x T); waiting GPU-hours: gang x time arrived and not computing, so queueing, other jobs' tasks and
-    all-reduces; no overhead, since nobody is stopped.
-    """
-    found = metrics(schedule)
-    schedule = schedule.relative
-    instance, done = schedule.instance, schedule.finished
-    placed = np.full(instance.n, np.nan)
-    placed[schedule.job] = schedule.start
-    compute = instance.iterations * (instance.forward + instance.backward)
-    stay = (schedule.completion - instance.arrival)[done]
-    waiting = float(np.dot(instance.gpus[done], np.maximum(stay - compute[done], 0.0))) / HOUR
-    queueing = {"mean_queueing": mean_of((placed - instance.arrival)[done])}
-    return {**found, **queueing, **without_overhead(schedule, float(gpu_busy.sum()) / HOUR, waiting)}
-
-
 def without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:
     hours = offered_hours(schedule)
     split = {"busy": busy, "overhead": 0.0, "idle": hours - busy, "waiting": waiting}

@@ -5,10 +5,11 @@ it once at every time at which something happens; it sees a `View`, which reveal
 and yields decisions: `Start`, `Stop`, `Wake`, or many at once as `Moves`. Each is applied before the next is asked for.
 
 A policy that only orders the queue is a subclass of `OrderedPolicy`: ``order(jobs)`` returns keys (`Order`), and the engine
-serves the smallest first in compiled code. Policies for jobs with tasks are in `optsched.simulation.task_policy`.
+serves the smallest first in compiled code. Policies of a class of schedules that
+orders something else have a base class in its folder (`optsched.classes`).
 
-A plain class with ``name``, ``knowledge`` and ``decide``, ``order`` or ``tasks`` works as well: whatever it does not declare
-has the default of the base class (`optsched.simulation.adopted`).
+A plain class with ``name``, ``knowledge`` and ``decide`` or ``order`` (or the method of a class of schedules) works as well:
+whatever it does not declare has the default of the base class (`optsched.simulation.adopted`).
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats, Ints, is_whole
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
+from optsched.registry import extensions
 from optsched.simulation.knowledge import Knowledge as Knowledge
 from optsched.simulation.predictor import Predictor as Predictor
 from optsched.simulation.queue_order import KnownJobs as KnownJobs, Order as Order
 from optsched.speeds.goodput_rates import Goodputs
 from optsched.speeds.type_speeds import GroupRates, TypeSpeeds
 
-HERE = "optsched.simulation."  # where the base classes are
+HERE = "optsched.simulation"  # this package and its parts in the folders of classes have the base classes
 NEAR = 0.85  # likeness of two names, 0 to 1, from which one is a misspelling of the other: use, uses
 _NOBODY = np.zeros(0, dtype=np.int64)
 
@@ -296,16 +298,21 @@ class View(Protocol):
 
 def declared_names(kind: type) -> frozenset[str]:
     """Names that a kind of policy declares: attributes and methods of the base classes that it derives from."""
-    bases = [each for each in kind.__mro__ if each.__module__.startswith(HERE)]
-    names = {name for each in bases for name in (*vars(each), *vars(each).get("__annotations__", ()))}
+    bases = [base for base in kind.__mro__ if _is_base(base)]
+    names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return frozenset(name for name in names if not name.startswith("_"))
+
+
+def _is_base(kind: type) -> bool:
+    package = kind.__module__.rpartition(".")[0]
+    return package == HERE or package in extensions(HERE)
 
 
 def refuse_near_names(own: type, kind: type) -> None:
     """`InputError` for a name in the class ``own`` that is nearly, but not quite, one that policies of ``kind`` declare."""
     declared = sorted(declared_names(kind))
     for base in own.__mro__:
-        if base is object or base.__module__.startswith(HERE):
+        if base is object or _is_base(base):
             continue
         for name in (*vars(base), *vars(base).get("__annotations__", ())):
             if name.startswith("_") or name in declared:

@@ -1,7 +1,7 @@
 """Depth-first branch and bound over events, for jobs whose speed depends on who else runs; in floats or in fractions.
 
 **Problem**: n jobs, released at r_j, with e_j seconds of work alone; minimise sum C_j. A subclass defines which jobs may
-start together, and how fast each job runs together with others: `optsched.solvers.transfer_search` for transfers on links,
+start together, and how fast each job runs together with others: `transfer_search` for transfers on links,
 `sharing_search` for jobs that share GPUs. **Method**: at every release and completion any of the waiting
 jobs may start, or none if another event will follow; then time moves to the next event. The child with the least bound goes
 next; it is cut when the flow times so far plus a bound for the rest reach the incumbent. Times count from the first

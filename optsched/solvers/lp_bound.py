@@ -33,6 +33,7 @@ import scipy.sparse as sp
 from optsched.bounds.certificate import Certificate
 from optsched.bounds.lp_dual import PriceRow, Prices, price_certificate, row_capacity
 from optsched.bounds.regular import regular_cost
+from optsched.classes import require_whole_jobs
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.models.latest_starts import latest_completions
@@ -77,7 +78,7 @@ def lp_bound(
     nonzeros
         Largest number of nonzeros of the LP.
     """
-    instance.require_whole_jobs("lp_bound")
+    require_whole_jobs(instance, "lp_bound")
     goal, counted = objective_of(instance, objective), instance.relative
     if goal.maximum or instance.n == 0:
         return None

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from optsched.bounds.regular import exact_costs
-from optsched.classes import usual_class
+from optsched.classes import require_whole_jobs, usual_class
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, NotInstalledError, OptschedError, check_legal
 from optsched.models import FORMULATIONS
@@ -182,7 +182,7 @@ def begin(
     """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
-    instance.require_whole_jobs("solve")
+    require_whole_jobs(instance, "solve")
     seconds_alone(instance)
     if goal.gain:
         for option, asked in (("model", model), ("horizon", horizon)):

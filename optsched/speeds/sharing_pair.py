@@ -176,7 +176,7 @@ def adadual_ratio(theta: Number) -> Number:
     Proof for releases 0 and 0+ (b = 1, sizes 1 and m). Contention moves no bytes faster than 1/b, so the optimum is at least
     shortest first alone: 1 + 2 m for m <= 1, 2 + m beyond. AdaDUAL pays 1 + m (3 + 2 eta) = 1 + m + m / theta for m <
     theta, over which the ratio rises, and 2 + m from there on, over which it falls to 1 at m = 1 and stays. Both forms
-    meet at m = theta. Other releases: no worse, proved in `optsched.guarantees.adadual`.
+    meet at m = theta. Other releases: no worse, proved in `optsched.classes.task_sharing.guarantees.adadual`.
     """
     legal = "b / (2 (b + eta)), a number in (0, 1/2]"
     check_legal(is_finite(theta) and 0 < 2 * theta <= 1, "theta", theta, legal)

@@ -12,12 +12,12 @@ import optsched as osd
 from optsched.adversary.evaluation import Evaluation, confirmed
 from optsched.adversary.space import SPACES, space_of
 from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
-from optsched.guarantees.adadual import ADADUAL
+from optsched.classes.task_sharing.guarantees.adadual import ADADUAL
+from optsched.classes.task_sharing.problem.transfers import transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import best_event_order
 from optsched.guarantees.optimum import exact_optimum
 from optsched.policies.simulate import specify
-from optsched.problem.transfers import transfers_of
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
-from optsched.solvers.transfer_search import best_event_order
 
 USUAL = {
     "fifo": "whole-jobs",

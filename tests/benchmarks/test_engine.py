@@ -14,13 +14,13 @@ import pytest
 from benchmarks.timing import cpu_seconds
 from numba import njit
 
+from optsched.classes.task_sharing.simulation.iterations import run_iterations
 from optsched.compiled import without_interpreting
 from optsched.compiled.heap import pop, push
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import Specification, specify
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import run_policy
-from optsched.simulation.iterations import run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time
 from optsched.simulation.ordered import ordered_loop
 from optsched.simulation.policy import KnownJobs, Start

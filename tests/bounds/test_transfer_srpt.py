@@ -15,9 +15,9 @@ from random_transfers import random_transfers
 from bounds.cases import instance_of
 from optsched.bounds.certificate import CertificateError
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
+from optsched.classes.task_sharing.solvers.transfer_search import transfer_optimum
 from optsched.problem.contention import Contention
-from optsched.problem.transfers import TransferProblem
-from optsched.solvers.transfer_search import transfer_optimum
 
 UNIT = Contention(1.0, 0.5)
 

@@ -11,10 +11,10 @@ import polars as pl
 from simulation.task_reference import as_schedule, reference_run
 
 from optsched.check.referee import check_schedule
+from optsched.classes.task_sharing.problem.task_log import TaskSchedule
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.task_log import TaskSchedule
 
 CLUSTER = Cluster((NodeGroup(count=2, gpus=2, gpu="V100", gpu_memory=16), NodeGroup(gpus=2, gpu="K80", gpu_memory=12)))
 INSTANCE = Instance(

@@ -15,11 +15,11 @@ from simulation.task_reference import as_schedule, reference_run
 
 from check.task_forgeries import END, FORGERIES, GANGS, INSTANCE, LATE, QUIET, Forged, Touch, put, untouched
 from optsched.check.referee import check_file, check_schedule, schedule_value
+from optsched.classes.task_sharing.problem.task_log import TaskLog, TaskSchedule
 from optsched.errors import InputError
 from optsched.problem.contention import IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment
-from optsched.problem.task_log import TaskLog, TaskSchedule
 
 
 @pytest.fixture

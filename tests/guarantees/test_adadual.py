@@ -14,18 +14,24 @@ from examples import studied
 from simulation.transfer_reference import completions
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.guarantees.adadual import (
+    ADADUAL,
+    SRSF,
+    blocked_transfers,
+    equal_pair,
+    long_one_first,
+)
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance, transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import two_transfer_optimum
 from optsched.errors import InputError
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds, verified_bound
 from optsched.evaluation.suite_ratios import ratios
 from optsched.evaluation.suites import suite
-from optsched.guarantees.adadual import ADADUAL, SRSF, blocked_transfers, equal_pair, long_one_first
 from optsched.guarantees.judge import judge
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
-from optsched.solvers.transfer_search import two_transfer_optimum
 from optsched.speeds.sharing_pair import adadual_ratio
 
 PENALTIES = (Fraction(0), Fraction(2745, 10000), Fraction(1))

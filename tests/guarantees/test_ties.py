@@ -10,6 +10,7 @@ import pytest
 from examples import studied
 
 from optsched.classes.gpu_sharing.simulation.shared_run import SharedRun
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees import GUARANTEES
 from optsched.guarantees.judge import Judgement, judgements
@@ -18,7 +19,6 @@ from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Schedule
-from optsched.problem.transfers import TransferProblem, transfer_instance
 
 Draw = np.random.Generator
 WHOLE = [

@@ -10,13 +10,13 @@ import pytest
 from loaded_optimum import loaded_optimum
 from random_transfers import random_transfers
 
+from optsched.classes.task_sharing.models.link_contention import build, starts
+from optsched.classes.task_sharing.models.transfer_completions import transfer_completions
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
+from optsched.classes.task_sharing.solvers.transfer_search import transfer_optimum, two_transfer_optimum
 from optsched.errors import InputError
-from optsched.models.event_completions import transfer_completions
 from optsched.models.event_slots import latest_completions, one_at_a_time
-from optsched.models.link_contention import build, starts
 from optsched.problem.contention import ETHERNET_10G, Contention
-from optsched.problem.transfers import TransferProblem
-from optsched.solvers.transfer_search import transfer_optimum, two_transfer_optimum
 
 CLOSE = 1e-7  # relative; integers are 1e-9 off at most, and weigh as much as the latest completion
 Solve = Callable[[Any], float]

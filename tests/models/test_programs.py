@@ -19,17 +19,17 @@ from packing_value import packing_value
 from random_transfers import random_transfers
 
 import optsched as osd
+from optsched.classes.task_sharing.problem.transfers import transfer_instance, transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import transfer_optimum
 from optsched.cli.listed_kinds import KINDS
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS, hadar_rounds
 from optsched.models.program import PROGRAMS
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import transfer_instance, transfers_of
 from optsched.solvers.formulate import formulate, is_program
 from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.solve_program import solve_program
-from optsched.solvers.transfer_search import transfer_optimum
 from optsched.speeds.duration import solo_times
 
 MODELS = Path(osd.__file__).resolve().parent.parent / "models"

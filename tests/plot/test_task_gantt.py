@@ -12,19 +12,20 @@ from matplotlib.figure import Figure
 from plot.drawn import labelled, legend, words
 from refusals import one_line
 
+from optsched.classes.task_sharing.plot import task_gantt
+from optsched.classes.task_sharing.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes, outline, side_by_side
+from optsched.classes.task_sharing.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 from optsched.errors import InputError
-from optsched.plot import gantt, occupancy, plot_file, task_gantt, tasks
+from optsched.plot import gantt, occupancy, plot_file, tasks
 from optsched.plot.colours import job_colours, paler
 from optsched.plot.gantt import blocks_of
 from optsched.plot.node_rows import INTERFACE, NODE_GAP, NodeRows, busy_share
-from optsched.plot.task_gantt import DARK, LIGHT, MARGIN, chosen_nodes, outline, side_by_side
 from optsched.plot.timeline import NOBODY, Timeline, shared_cells
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.schedule import Schedule, Segment, SharedSchedule
-from optsched.problem.task_log import TRANSFER, TaskLog, TaskSchedule
 
 # -- The chart of tasks shows what the log says: counted on a log made by hand --------------------------------------------
 

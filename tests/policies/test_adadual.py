@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
 from optsched.errors import InputError
 from optsched.io.traces.recipes.ada_srsf import TASK_MODELS
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem, transfer_instance
-from optsched.simulation.iterations import TaskRun
 
 MESSAGE = {name: model.tasks.message or 0.0 for name, model in TASK_MODELS["10g"].models.items()}
 

@@ -8,13 +8,13 @@ from examples import few
 from simulation.task_instances import ran, random_task_instance
 
 import optsched as osd
-from optsched.policies.leader_first import FOLLOWS, LEADS, LeaderFirst, exchange, leader
+from optsched.classes.task_sharing.policies.leader_first import FOLLOWS, LEADS, LeaderFirst, exchange, leader
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
+from optsched.classes.task_sharing.simulation.links import NOW, READY, begin_sending, end_transfer, new_links, set_key
+from optsched.classes.task_sharing.simulation.task_policy import TaskJobs
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.iterations import TaskRun
-from optsched.simulation.links import NOW, READY, begin_sending, end_transfer, new_links, set_key
-from optsched.simulation.task_policy import TaskJobs
 
 LINK = Contention(1, 0.25)
 IN_TURNS, ALWAYS_FIRST = LeaderFirst(caution=1e9), LeaderFirst(caution=0)

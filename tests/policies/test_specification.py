@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from optsched.classes.task_sharing.policies.task_orders import ada_srsf
 from optsched.errors import InputError
 from optsched.policies.queue_orders import fifo, list_scheduling, srtf, tiresias, wspt
 from optsched.policies.simulate import names_a_class, simulate, specify
-from optsched.policies.task_orders import ada_srsf
 from optsched.problem.instance import Instance, Job
 from optsched.registry import parameters_of
 from optsched.simulation.adopted import plain

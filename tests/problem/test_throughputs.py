@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 from refusals import one_line
 
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
 from optsched.errors import InputError
 from optsched.problem.contention import ETHERNET_10G, Contention
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.problem.transfers import TransferProblem
 
 A, B = "ResNet-18 (batch size 128)", "LM (batch size 5)"
 TABLE = Throughputs(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from optsched.classes.task_sharing.policies.task_orders import shortest_service
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
+from optsched.classes.task_sharing.simulation.task_policy import TaskJobs
 from optsched.contract.instances import random_task_instance
 from optsched.policies.simulate import simulate
-from optsched.policies.task_orders import shortest_service
 from optsched.problem.instance import Instance
-from optsched.simulation.iterations import TaskRun
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import TaskJobs
 
 __all__ = ["Mine", "ran", "random_task_instance"]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.task_sharing.problem.task_log import TaskLog, TaskSchedule
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Segment
-from optsched.problem.task_log import TaskLog, TaskSchedule
 from simulation.transfer_reference import now_is_better
 
 Number = Any  # Fraction, or float where `exact` is False

@@ -12,15 +12,15 @@ import pytest
 from examples import few, studied
 
 from optsched.check.referee import check_schedule
+from optsched.classes.task_sharing.policies.task_orders import srsf
+from optsched.classes.task_sharing.simulation.iterations import TaskRun, run_iterations
+from optsched.classes.task_sharing.simulation.task_policy import LinkView
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
-from optsched.policies.task_orders import srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.next_event import new_tree, ringing, set_time
-from optsched.simulation.task_policy import LinkView
 from simulation.task_instances import Mine, ran, random_task_instance
 from simulation.task_reference import reference_run
 

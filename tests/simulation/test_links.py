@@ -10,13 +10,13 @@ from examples import few
 from random_transfers import random_transfers
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.transfers import TransferProblem, transfer_instance
-from optsched.simulation.iterations import TaskRun
 from simulation.task_instances import ran
 from simulation.transfer_reference import completions
 

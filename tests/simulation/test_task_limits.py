@@ -14,19 +14,19 @@ from examples import few
 import optsched as osd
 from optsched.bounds import bound
 from optsched.check.referee import check_file, check_schedule
+from optsched.classes.task_sharing.policies.task_orders import fewer_than, srsf
+from optsched.classes.task_sharing.problem.task_log import TaskSchedule
+from optsched.classes.task_sharing.simulation import iterations
+from optsched.classes.task_sharing.simulation.iterations import TaskRun, run_iterations
+from optsched.classes.task_sharing.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 from optsched.errors import InputError, KnowledgeError, SimulationError
 from optsched.evaluation.evaluate import default_policies, evaluate
 from optsched.io.sources import LoadRequest, load, load_counted
 from optsched.policies.simulate import simulate, specify
-from optsched.policies.task_orders import fewer_than, srsf
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import ETHERNET_10G, Contention, IterationTasks
 from optsched.problem.instance import Instance, Job
-from optsched.problem.task_log import TaskSchedule
-from optsched.simulation import iterations
-from optsched.simulation.iterations import TaskRun, run_iterations
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder
 from simulation.task_instances import Mine, random_task_instance
 
 NET = {"net": IterationTasks(0.036, 0.054, 5e8), "short": IterationTasks(0.0201, 0.0301)}

@@ -18,17 +18,18 @@ from examples import few
 from optsched.classes.gpu_sharing.solvers.sharing_orders import best_shared_order
 from optsched.classes.gpu_sharing.solvers.sharing_preemptive import preemptive_sharing_optimum
 from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
+from optsched.classes.task_sharing.models import link_contention
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
+from optsched.classes.task_sharing.solvers.transfer_search import best_event_order, transfer_optimum
 from optsched.errors import InputError
-from optsched.models import gpu_sharing, link_contention
+from optsched.models import gpu_sharing
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
-from optsched.problem.transfers import TransferProblem
 from optsched.solvers import Progress, Session, best_list_schedule, compile, list_schedule, lp_bound, model_names, solve
-from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 from solvers.rigid_instances import OBJECTIVES
 
 SHIFTS = (1e6, 1.7e9, 1e12)

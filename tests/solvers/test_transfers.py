@@ -23,20 +23,20 @@ from scipy.optimize import linprog
 from simulation.transfer_reference import RULES, completions
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
-from optsched.errors import InputError
-from optsched.models.event_completions import transfer_completions
-from optsched.models.link_contention import build, starts
-from optsched.problem.contention import Contention
-from optsched.problem.transfers import TransferProblem
-from optsched.solvers.compile_model import compile
-from optsched.solvers.session import Session
-from optsched.solvers.transfer_search import (
+from optsched.classes.task_sharing.models.link_contention import build, starts
+from optsched.classes.task_sharing.models.transfer_completions import transfer_completions
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
+from optsched.classes.task_sharing.solvers.transfer_search import (
     MOST,
     best_event_order,
     transfer_optimum,
     transfer_orders,
     two_transfer_optimum,
 )
+from optsched.errors import InputError
+from optsched.problem.contention import Contention
+from optsched.solvers.compile_model import compile
+from optsched.solvers.session import Session
 
 CLOCKS = (0.0, 0.0, 1e6, 1.6e9, 1.7e9 + 0.25, 1e12)
 UNITS = (1e-3, 0.025, 1.0, 1.0, 60.0, 1e3, 1e6)

@@ -14,13 +14,13 @@ from hypothesis import given, strategies as st
 from simulation.plain_policies import Ordered
 
 import optsched as osd
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
 from optsched.compiled import without_interpreting
 from optsched.errors import InputError
 from optsched.policies.simulate import simulate
 from optsched.problem.contention import Contention, IterationTasks
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.simulation.iterations import TaskRun
 from optsched.simulation.policy import Order
 from optsched.speeds.duration import communicating
 from optsched.speeds.interface_sharing import (

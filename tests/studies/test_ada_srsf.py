@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from optsched.bounds import bound
+from optsched.classes.task_sharing.sweeps.measures.task_iterations import MEASURES, measure
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import simulate
 from optsched.studies.experiment import Experiment, Workload
 from optsched.studies.study_file import STUDIES, cells as asked
-from optsched.sweeps.measures.task_iterations import MEASURES, measure
 from studies.documents import cells
 
 STUDY = "ada-srsf"

@@ -24,9 +24,9 @@ def _policies(instance: Instance) -> tuple[str, ...]:
 
 def _read(path: Path, instance: Instance) -> Schedule | None:
     # Imported here because they come with numba and polars, which what only reads names does without.
+    from optsched.classes.task_sharing.problem.task_log import FORMAT, TaskSchedule
     from optsched.problem.atomic_files import read_bytes
     from optsched.problem.parquet import parquet_metadata
-    from optsched.problem.task_log import FORMAT, TaskSchedule
 
     if path.suffix.lower() != ".parquet":
         return None
@@ -45,6 +45,7 @@ add_class(
     only=True,
     stated="tasks",
     means="tasks",
+    method="tasks",
     usual=True,
     alone=False,
     whole=False,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from optsched.classes import usual_class
 from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster
@@ -83,7 +84,7 @@ def at_job_level(instance: Source) -> Instance:
     [10.0, 20.0]
     """
     made = instance_of(instance)
-    if not made.at_task_level:
+    if usual_class(made).whole:
         return made
     return made.replace(
         jobs=made.table.with_columns(batch_size=pl.col("gpus")),

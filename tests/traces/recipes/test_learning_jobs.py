@@ -11,7 +11,6 @@ from examples import few
 from random_transfers import random_transfers
 from speeds.random_profiles import exact_alpha, placements
 
-from optsched.evaluation import made_suites as suites
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.ada_srsf import TASK_MODELS, gangs
 from optsched.io.traces.recipes.ddl import LIGHT, ROUNDS, STEP
@@ -271,13 +270,13 @@ def test_only_one_off_jobs_and_none() -> None:
 
 
 def test_tests_draw_by_the_law_of_the_suite() -> None:
-    ours, suite = random_transfers(5, 4, 1.0), suites.random_transfers(5, 4, 1.0)
+    ours, suite = random_transfers(5, 4, 1.0), transfer_suite.random_transfers(5, 4, 1.0)
     assert (ours.size.tolist(), ours.release.tolist()) == (suite.size.tolist(), suite.release.tolist())
     assert (ours.contention, ours.links) == (suite.contention, suite.links)
 
 
 def test_sizes_are_log_uniform_and_releases_follow_the_work() -> None:
-    problem = suites.random_transfers(20_000, 1, 0.2745)
+    problem = transfer_suite.random_transfers(20_000, 1, 0.2745)
     log = (np.log(problem.size) - np.log(0.01)) / np.log(1000)
     assert log.min() >= 0
     assert log.max() <= 1

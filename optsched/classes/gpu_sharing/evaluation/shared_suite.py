@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from optsched.errors import OptschedError
-from optsched.evaluation.made_suites import AGREE
-from optsched.evaluation.suites import MADE, Suite
+from optsched.evaluation.suites import AGREE, MADE, Suite
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance

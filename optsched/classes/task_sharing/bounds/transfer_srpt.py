@@ -1,6 +1,6 @@
 """SRPT per link: a lower bound on n transfers that proves itself again, at any scale.
 
-**Problem**: `optsched.problem.transfers`, sum C_j or sum (C_j - r_j). **Bound**: partition the transfers so that those of a
+**Problem**: `transfers`, sum C_j or sum (C_j - r_j). **Bound**: partition the transfers so that those of a
 group have a link in common; preemptive SRPT of each group on a machine that moves 1 / b bytes a second; add up.
 **Proof**: of k transfers at once on a link each has a largest count of at least k, so together they move at most
 k / (k b + (k - 1) eta) <= 1 / b. A schedule of the group is therefore one of the preemptive machine, for which SRPT is
@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from optsched.bounds.certificate import CertificateError, rounded_down, shown
-from optsched.problem.transfers import TransferProblem
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
 from optsched.verifier.tick_machine import srpt_ends
 
 __all__ = ["TransferBound", "srpt_per_link"]

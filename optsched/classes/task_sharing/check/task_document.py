@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from optsched.check.schedule_document import ScheduleDocument, document_of, document_of_json
+from optsched.classes.task_sharing.problem.task_log import TaskSchedule
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
 from optsched.problem.parquet import parquet_metadata, read_parquet
-from optsched.problem.task_log import TaskSchedule
 
 TASKS_FORMAT = "optsched-tasks/1"
 _TASKS_HEADER = "optsched-tasks"

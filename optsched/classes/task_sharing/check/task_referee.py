@@ -20,9 +20,9 @@ from optsched.classes.task_sharing.check.task_document import (
     task_document_of,
 )
 from optsched.classes.task_sharing.check.task_rules import judge_tasks
+from optsched.classes.task_sharing.problem.task_log import TaskLog, TaskSchedule
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.problem.task_log import TaskLog, TaskSchedule
 
 
 class TaskContext(CheckContext):

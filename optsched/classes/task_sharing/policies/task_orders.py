@@ -11,12 +11,12 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
+from optsched.classes.task_sharing.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left, most_running
+from optsched.classes.task_sharing.simulation.task_policy import Countdown, TaskJobs, TaskOrder, TaskPolicy, admission
 from optsched.compiled import njit
 from optsched.errors import check_legal
 from optsched.policies.queue_orders import registering
-from optsched.simulation.links import PENALTY, SECONDS_PER_BYTE, bytes_left, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import Countdown, TaskJobs, TaskOrder, TaskPolicy, admission
 
 P = ParamSpec("P")
 
@@ -24,7 +24,17 @@ P = ParamSpec("P")
 def task_order(
     name: str, knowledge: Knowledge, **members: Any
 ) -> Callable[[Callable[Concatenate[TaskJobs, P], TaskOrder]], Callable[P, TaskPolicy]]:
-    """Decorator: a function from `TaskJobs` to a `TaskOrder` becomes the policy ``name``, as with `queue_order`."""
+    """Return a decorator that turns a function from `TaskJobs` to a `TaskOrder` into a policy, as `queue_order` does.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    knowledge
+        Facts that the policy may use.
+    members
+        Other members of the class, such as ``default_placement`` or ``__post_init__``.
+    """
     return registering("tasks", TaskPolicy, name, {"knowledge": knowledge, **members})
 
 
@@ -36,10 +46,24 @@ def shortest_service(
     includes_comm: bool = False,
     link: Countdown | None = None,
 ) -> TaskOrder:
-    """Queue, GPUs and (unless ``link`` says otherwise) transfers by the least remaining service, ties by index.
+    """Return an order by the least remaining service, ties by index.
 
-    Service = compute seconds that are left, summed over the workers of the gang. ``includes_comm``: plus n_j b M_j for each
-    all-reduce that is left, as long as every worker waits for it (before placement: as if gangs that can span nodes did).
+    It is the order of the queue, of GPUs, and of transfers unless ``link`` is given.
+    Service is the compute time that is left, in seconds, summed over the workers of the gang.
+
+    Parameters
+    ----------
+    jobs
+        Facts about the jobs at their arrival.
+    admit
+        Compiled admission rule.
+    numbers
+        Numbers of the rule.
+    includes_comm
+        Service also has n_j b M_j for each all-reduce that is left, as long as every worker waits for it. Before
+        placement it is counted as if all gangs that can span nodes did so.
+    link
+        Keys of transfers; None: by service.
     """
     per_transfer = jobs.may_send * jobs.gpus * jobs.message * jobs.seconds_per_byte if includes_comm else 0.0
     left = Countdown(forward=jobs.forward, backward=jobs.backward, transfer=per_transfer)
@@ -49,7 +73,17 @@ def shortest_service(
 
 @admission
 def fewer_than(job: Any, links: Any, numbers: Any) -> bool:
-    """Are there fewer than ``numbers[0]`` transfers on every node of the job?"""
+    """Admit a transfer if there are fewer than ``numbers[0]`` transfers on every node of the job.
+
+    Parameters
+    ----------
+    job
+        Index of the job.
+    links
+        Links.
+    numbers
+        The number k of SRSF(k).
+    """
     return bool(most_running(links, job) < numbers[0])
 
 
@@ -67,15 +101,34 @@ def srsf(jobs: TaskJobs, k: int = 1, service_includes_comm: bool = False) -> Tas
 
     **Guarantee** none known for clusters. Two transfers on one link: 2 for k = 1, (4 + 2 eta / b) / 3 for k >= 2, both
     tight; for n transfers SRSF(1) is not constant-competitive (a long one blocks n short ones).
-    **Tight family** `optsched.guarantees.adadual`. **Complexity** O(nodes of the gang) a test.
+    **Tight family** `adadual`. **Complexity** O(nodes of the gang) a test.
     **Reference** the baselines of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
+
+    Parameters
+    ----------
+    jobs
+        Facts about the jobs at their arrival.
+    k
+        Transfers on a node at once, at most.
+    service_includes_comm
+        Count all-reduces in the remaining service, too.
     """
     return shortest_service(jobs, fewer_than, (float(k),), includes_comm=service_includes_comm)
 
 
 @admission
 def small_enough(job: Any, links: Any, numbers: Any) -> bool:
-    """At most one transfer runs on each node, and M_new < theta x what is left of every one of them."""
+    """Admit a transfer if at most one runs on each node, and M_new < theta x what is left of every one of them.
+
+    Parameters
+    ----------
+    job
+        Index of the job.
+    links
+        Links.
+    numbers
+        Theta.
+    """
     most = most_running(links, job)
     if most != 1:
         return bool(most == 0)
@@ -94,7 +147,22 @@ def _require_theta(policy: Any) -> None:
 
 
 def threshold(policy: str, jobs: TaskJobs, theta: float) -> float:
-    """AdaDUAL's theta: as given, else (0) b / (2 (b + eta)); `InputError` where the theorem behind it does not hold."""
+    """Return AdaDUAL's theta: as given, or b / (2 (b + eta)).
+
+    Parameters
+    ----------
+    policy
+        Name of the policy, for the message of an error.
+    jobs
+        Facts about the jobs at their arrival.
+    theta
+        Threshold; 0: that of the contention.
+
+    Raises
+    ------
+    InputError
+        The theorem behind the default does not hold: the contention is measured, or eta < 0.
+    """
     if theta > 0 or jobs.contention is None:
         return theta or 0.5
     jobs.contention.require_penalty(f"{policy} (its threshold b / (2 (b + eta)); or say theta=...)")
@@ -113,8 +181,15 @@ def adadual(jobs: TaskJobs, theta: float = 0.0) -> TaskOrder:
     best, and now is better iff M_2 / M_1 < theta (proof in `optsched.speeds.sharing_pair`).
     **Guarantee** two transfers on one link, any releases: (2 + theta) / (1 + 2 theta) on sum C_j and on flow time; that is
     1.25 for eta = 0, 2 for eta -> infinity. n transfers: not constant-competitive.
-    **Tight family** M_2 / M_1 = theta; the unbounded family: `optsched.guarantees.adadual`.
+    **Tight family** M_2 / M_1 = theta; the unbounded family: `adadual`.
     **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
+
+    Parameters
+    ----------
+    jobs
+        Facts about the jobs at their arrival.
+    theta
+        Largest quotient of the bytes of a new transfer and those left of a running one; 0: b / (2 (b + eta)).
     """
     limit = threshold("adadual", jobs, theta)
     return shortest_service(jobs, small_enough, (limit,), link=Countdown(constant=jobs.message))
@@ -130,9 +205,18 @@ def ada_srsf(jobs: TaskJobs, theta: float = 0.0, service_includes_comm: bool = F
     transfers). A transfer starts when nothing runs on its nodes, or one transfer a node at most and it is smaller than theta
     times what is left of each of them; ``theta`` = b / (2 (b + eta)) unless given.
 
-    **Guarantee** none known for clusters; on one link see ``adadual``. **Counterexample** `optsched.guarantees.adadual`.
+    **Guarantee** none known for clusters; on one link see ``adadual``. **Counterexample** `adadual`.
     **Complexity** O(nodes of the gang) a test. **Reference** Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020); its gains over
     SRSF(1) and SRSF(2) do not come out of a faithful model: ``optsched reproduce ada-srsf``.
+
+    Parameters
+    ----------
+    jobs
+        Facts about the jobs at their arrival.
+    theta
+        As of ``adadual``.
+    service_includes_comm
+        Count all-reduces in the remaining service, too.
     """
     limit = threshold("ada-srsf", jobs, theta)
     return shortest_service(jobs, small_enough, (limit,), includes_comm=service_includes_comm)
@@ -140,7 +224,17 @@ def ada_srsf(jobs: TaskJobs, theta: float = 0.0, service_includes_comm: bool = F
 
 @njit
 def drain(sizes: Any, b: float, eta: float) -> float:
-    """Summed completion times of transfers of these ``sizes``, sorted upwards, that all run together on one link."""
+    """Return the sum of the completion times of transfers that all run together on one link.
+
+    Parameters
+    ----------
+    sizes
+        Bytes of the transfers, in ascending order, f64[].
+    b
+        Seconds a byte of a transfer alone.
+    eta
+        Penalty of contention, in seconds a byte.
+    """
     now, total, before = 0.0, 0.0, 0.0
     for i in range(sizes.size):
         k = sizes.size - i
@@ -152,7 +246,17 @@ def drain(sizes: Any, b: float, eta: float) -> float:
 
 @njit
 def insert_sorted(sizes: Any, count: int, new: float) -> None:
-    """Put ``new`` among the first ``count`` of ``sizes``, sorted upwards, which is long enough."""
+    """Insert a number into the sorted beginning of an array.
+
+    Parameters
+    ----------
+    sizes
+        Array whose first ``count`` entries are in ascending order; it is longer than that.
+    count
+        Number of entries.
+    new
+        The number.
+    """
     while count > 0 and sizes[count - 1] > new:
         sizes[count] = sizes[count - 1]
         count -= 1
@@ -161,7 +265,19 @@ def insert_sorted(sizes: Any, count: int, new: float) -> None:
 
 @njit
 def gain_of_waiting(running: Any, new: float, b: float, eta: float) -> float:
-    """Summed completions if ``new`` starts beside ``running`` (sorted upwards) now, less those if it waits for the first."""
+    """Return the sum of the completions if a transfer starts now, minus the sum if it waits for the first end.
+
+    Parameters
+    ----------
+    running
+        Bytes left of the running transfers, in ascending order, f64[].
+    new
+        Bytes of the transfer.
+    b
+        Seconds a byte of a transfer alone.
+    eta
+        Penalty of contention, in seconds a byte.
+    """
     k = running.size
     beside, after = np.empty(k + 1), np.empty(k)
     for i in range(k):
@@ -176,7 +292,17 @@ def gain_of_waiting(running: Any, new: float, b: float, eta: float) -> float:
 
 @admission
 def pays_now(job: Any, links: Any, numbers: Any) -> bool:
-    """On every node where something runs: is now strictly better than after its next completion?"""
+    """Admit a transfer if now is strictly better than after the next completion, on every node where something runs.
+
+    Parameters
+    ----------
+    job
+        Index of the job.
+    links
+        Links.
+    numbers
+        Numbers of the order; none is used.
+    """
     b, eta = links.cost[SECONDS_PER_BYTE], links.cost[PENALTY]
     for e in range(links.first[job], links.first[job] + links.span[job]):
         node = links.job_node[e]
@@ -205,6 +331,13 @@ def k_way(jobs: TaskJobs, by_size: bool = False) -> TaskOrder:
 
     **Guarantee** none known. **Complexity** O(k log k) a node and test. **Reference** this project's extension of the
     two-task theorem of Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020).
+
+    Parameters
+    ----------
+    jobs
+        Facts about the jobs at their arrival.
+    by_size
+        Ask about transfers in order of their sizes, not of the service of their jobs.
     """
     if jobs.contention is not None:
         jobs.contention.require_penalty("k-way")

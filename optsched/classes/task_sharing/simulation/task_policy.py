@@ -1,9 +1,9 @@
-"""What a policy of the task level says: who is placed first, whose task a GPU takes, which transfers start.
+"""Policies of the task level: which job is placed first, whose task a GPU takes, which transfers start.
 
-At the task level every forward, backward and all-reduce is an event (`optsched.simulation.iterations`). Jobs share GPUs as
-far as memory goes; a GPU runs one whole task at a time. All choices but one are orders, so that the engine runs them
-compiled: keys that fall as tasks end. The choice that is not an order, whether a transfer that is ready starts now or waits,
-is an admission rule: compiled (`admission`), or ``communicate(view)`` in plain Python.
+At the task level every forward, backward and all-reduce is an event (`iterations`). Jobs share GPUs as far as memory goes; a
+GPU runs one whole task at a time. All choices but one are orders, which the engine runs compiled: keys that fall as tasks
+end. The other choice, whether a transfer that is ready starts now or waits, is an admission rule: compiled (`admission`), or
+``communicate(view)`` in plain Python.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from optsched.classes.task_sharing.simulation.links import NOW, Links, bytes_left, new_links
 from optsched.compiled import njit, types
 from optsched.errors import KnowledgeError, SimulationError
 from optsched.problem.arrays import Floats, Ints, is_whole
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.simulation.links import NOW, Links, bytes_left, new_links
 from optsched.simulation.policy import BasePolicy, Knowledge
 
 
@@ -40,7 +40,18 @@ class Countdown:
     transfer: Floats | float = 0.0
 
     def columns(self, n: int) -> Floats:
-        """The four coefficients of every job, f64[n, 4]; `ValueError` when they are not finite numbers."""
+        """Return the four coefficients of every job, f64[n, 4].
+
+        Parameters
+        ----------
+        n
+            Number of jobs.
+
+        Raises
+        ------
+        ValueError
+            A coefficient is no finite number.
+        """
         parts = (self.constant, self.forward, self.backward, self.transfer)
         found = np.stack([np.broadcast_to(np.asarray(part, dtype=np.float64), (n,)) for part in parts], axis=1)
         if not np.isfinite(found).all():
@@ -66,9 +77,9 @@ class TaskOrder:
 
 
 class TaskJobs:
-    """What is known of the jobs at their arrival: arrays over all jobs; seconds (times: since the first arrival) and bytes.
+    """Facts about the jobs at their arrival: arrays over all jobs, in seconds and bytes; times since the first arrival.
 
-    An order may use a job's entries only for that job: the engine serves a job after it has arrived.
+    An order may use the entries of a job for that job only: the engine serves a job after it has arrived.
     """
 
     def __init__(self, instance: Instance, knowledge: Knowledge | str, zero: float = 0.0) -> None:
@@ -87,7 +98,7 @@ class TaskJobs:
 
     @property
     def may_send(self) -> npt.NDArray[np.bool_]:
-        """Which jobs can ever have an all-reduce, bool[n]: they have a message, and a gang that can span nodes."""
+        """Mask of the jobs that can ever have an all-reduce, bool[n]: a message, and a gang that can span nodes."""
         return (self.message > 0) & (self.gpus > 1) & (self._nodes > 1)
 
     @property
@@ -114,7 +125,7 @@ class TaskJobs:
 
 
 class LinkView:
-    """What ``communicate`` sees of the network, at a moment at which a transfer became ready or another one ended."""
+    """View of the network for ``communicate``, at a moment at which a transfer became ready or another one ended."""
 
     def __init__(
         self,
@@ -136,7 +147,7 @@ class LinkView:
 
     @property
     def epoch(self) -> float:
-        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+        """Time of the log's clock at time 0: ``now + epoch`` is a time that people know."""
         return self._instance.zero
 
     @property
@@ -145,7 +156,13 @@ class LinkView:
         return tuple(self._waiting().tolist())
 
     def running(self, node: int) -> tuple[int, ...]:
-        """Jobs whose all-reduces run over the interface of a node."""
+        """Return the jobs whose all-reduces run over the interface of a node.
+
+        Parameters
+        ----------
+        node
+            Index of the node.
+        """
         links, found = self._links, []
         if not 0 <= node < links.head.size:
             raise SimulationError(f"policy {self._name} asks about node {node!r} (expected: 0..{links.head.size - 1})")
@@ -156,26 +173,66 @@ class LinkView:
         return tuple(sorted(found))
 
     def nodes(self, job: int) -> tuple[int, ...]:
-        """The nodes that the gang of a job spans."""
+        """Return the nodes that the gang of a job spans.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         first = self._links.first[job]
         return tuple(self._links.job_node[first : first + self._links.span[job]].tolist())
 
     def message(self, job: int) -> float:
-        """M_j, bytes."""
+        """Return M_j in bytes.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         return float(self._links.message[job])
 
     def bytes_left(self, job: int) -> float:
-        """What is left of the running all-reduce of a job; of one that waits, all of it."""
+        """Return the bytes that are left of the running all-reduce of a job; all of them if it waits.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         return float(_bytes_left(self._links, job))
 
     def transfers_left(self, job: int) -> int:
-        """All-reduces of a job that are not finished; `KnowledgeError` unless the policy is clairvoyant."""
+        """Return the number of all-reduces of a job that are not finished.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+
+        Raises
+        ------
+        KnowledgeError
+            The policy is not clairvoyant.
+        """
         if self._knowledge is not Knowledge.CLAIRVOYANT:
             raise KnowledgeError(f"a {self._knowledge} policy asked for the transfers that are left")
         return int(self._links.transfers_left[job])
 
     def start(self, job: int) -> None:
-        """Start the all-reduce of a job in ``ready`` at once."""
+        """Start the all-reduce of a job in ``ready`` at once.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+
+        Raises
+        ------
+        SimulationError
+            The job has no all-reduce that waits.
+        """
         if not is_whole(job) or job not in self.ready:
             known = is_whole(job) and 0 <= job < self._instance.n
             named = f"job {self._instance.ids[job]!r} ({job})" if known else f"job {job!r}"
@@ -198,12 +255,23 @@ class TaskPolicy(BasePolicy, ABC):
 
     @abstractmethod
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """Return orders and admission rule for these jobs."""
+        """Return orders and admission rule for the jobs of a run.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs at their arrival.
+        """
 
     def communicate(self, view: LinkView) -> Iterable[int] | None:
-        """Return the jobs whose transfers start now, in this order, beside those that it started through the view.
+        """Return the jobs whose transfers start now, in this order, in addition to those that it started through the view.
 
-        Asked where its order gives no admission rule; a policy with neither is refused.
+        The engine asks it where the order of the policy has no admission rule. A policy with neither is refused.
+
+        Parameters
+        ----------
+        view
+            View of the network.
         """
         return None
 
@@ -216,14 +284,19 @@ ADMIT_SIGNATURE = types.boolean(types.int64, numba.typeof(_NOTHING), types.float
 
 
 def admission(function: Callable[..., bool]) -> Callable[..., bool]:
-    """``function`` compiled with the signature of an admission rule (and kept on disk): may this all-reduce start now?
+    """Compile a function as an admission rule, which tells if an all-reduce may start now; it is kept on disk.
 
-    ``admit(job, links, numbers) -> bool`` is asked about ready transfers in their order: about each when it becomes ready,
-    and again whenever another one has ended on one of its nodes; those admitted before it run already. (At any other moment
-    AdaDUAL and SRSF(k) would say no again. The k-way rule could change its mind when another transfer *starts*; it is not
-    asked then.) It may look at everything in `optsched.simulation.links.Links` and change only its scratch, ``senders``. A
-    transfer that waits while nothing runs on its nodes is only asked about again when one has ended there. ``numbers`` are
-    those of the policy's order, then nan.
+    The engine asks ``admit(job, links, numbers) -> bool`` about ready transfers in their order: about each when it becomes
+    ready, and again whenever another one has ended on one of its nodes. Those admitted before it run already. (At any
+    other moment AdaDUAL and SRSF(k) would refuse again. The k-way rule could change its mind when another transfer
+    *starts*; it is not asked then.) A transfer that waits while nothing runs on its nodes is asked about again only when
+    one has ended there.
+
+    Parameters
+    ----------
+    function
+        The rule. It may read all of `links.Links`, and change its scratch ``senders`` only. Its ``numbers`` are those of the
+        policy's order, then nan.
     """
     result: Callable[..., bool] = njit(signature=ADMIT_SIGNATURE)(function)
     return result
@@ -231,5 +304,15 @@ def admission(function: Callable[..., bool]) -> Callable[..., bool]:
 
 @admission
 def always(job: Any, links: Any, numbers: Any) -> bool:
-    """Nothing ever waits."""
+    """Admit every transfer: nothing ever waits.
+
+    Parameters
+    ----------
+    job
+        Index of the job.
+    links
+        Links.
+    numbers
+        Numbers of the policy's order; none is used.
+    """
     return True

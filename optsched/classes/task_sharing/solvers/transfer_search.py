@@ -1,6 +1,6 @@
 """Optimum of a few transfers: branch and bound over starts at events, and all orders of events with starts anywhere.
 
-**Problem**: `optsched.problem.transfers`, minimise sum C_j. In a set of active transfers where k is the largest count on the
+**Problem**: `transfers`, minimise sum C_j. In a set of active transfers where k is the largest count on the
 links of j, a byte of j takes k b + (k - 1) eta seconds: k + (k - 1) eta / b times as long as alone (`slowdowns`).
 
 **`transfer_optimum`**: `EventSearch`, in floats or in fractions; any subset of the pending transfers may start. Bound:
@@ -8,7 +8,7 @@ preemptive SRPT at full rate 1 / b of everything left (on several links: of the 
 incumbent is the best of SRSF(1), SRSF(2), SRSF(3) and AdaDUAL. Exact among schedules that start transfers at events only.
 These are proved to contain an optimal schedule for two transfers (`optsched.speeds.sharing_pair`: the sum of completion
 times as a function of the delay of the second start first rises and then falls). For more, `best_event_order` and
-`optsched.models.link_contention` allow starts at any time, and have agreed on every problem tried. Exponential; measured on
+`link_contention` allow starts at any time, and have agreed on every problem tried. Exponential; measured on
 30 problems of `random_transfers`, mean and most nodes: n = 6 98 and 486, n = 7 310 and 1,838, n = 8 1,191 and 10,022; a node
 takes some 25 microseconds, more in fractions.
 
@@ -28,9 +28,9 @@ from fractions import Fraction
 from itertools import combinations
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.problem.transfers import TransferProblem
 from optsched.errors import InputError
 from optsched.models.sharing_least import srpt_stay
-from optsched.problem.transfers import TransferProblem
 from optsched.solvers.event_search import EventOrders, EventSearch, LeastOrder, Left, Moment, Number, On, Start
 
 MOST = 16  # transfers; a node has up to 2**n children

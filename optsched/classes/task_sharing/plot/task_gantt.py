@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from optsched.classes.task_sharing.problem.task_log import FORMAT, TRANSFER, TaskLog, TaskSchedule
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import Width, draw_rectangles, key_below, new_axes, new_figure, plain, set_title
 from optsched.plot.colours import job_colours, paler
@@ -30,13 +31,12 @@ from optsched.plot.node_rows import (
     points_per_unit,
     short_ids,
 )
-from optsched.plot.plot_file import PLOTS, Plot, Window
+from optsched.plot.plot_file import CHARTS, PLOTS, Plot, Window
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import heading, node_names
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.problem.task_log import FORMAT, TRANSFER, TaskLog, TaskSchedule
 
 if TYPE_CHECKING:
     from optsched.problem.schedule import Schedule
@@ -50,6 +50,7 @@ MARGIN = 0.06  # of a row, above and below its blocks
 MOST_ROWS = 160
 
 
+@CHARTS.register("tasks")
 def tasks(
     run: Run | Schedule,
     *,

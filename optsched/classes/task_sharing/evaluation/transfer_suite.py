@@ -1,4 +1,4 @@
-"""Suites whose instances optsched makes and solves to optimality when they are asked for."""
+"""The suite ``transfers-small``: two to four transfers on one link, with their optimum."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from functools import cache
 
 import numpy as np
 
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
+from optsched.classes.task_sharing.solvers.transfer_search import best_event_order, transfer_optimum
 from optsched.errors import OptschedError
+from optsched.evaluation.suites import AGREE, MADE, Suite
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance
-from optsched.solvers.transfer_search import best_event_order, transfer_optimum
 
-AGREE = 1e-7  # relative: what a linear program may miss
 PENALTIES = (0.0, 0.2745, 1.0)  # eta / b
 SEEDS = {2: 9, 3: 9, 4: 3}  # of every number of transfers
 TRANSFERS = tuple(f"transfers-{n}-{seed}" for n, seeds in SEEDS.items() for seed in range(1, seeds + 1))
+
+
 SMALLEST, LARGEST, AT_ZERO, SPAN = 0.01, 10.0, 0.3, 0.7  # of random transfers
 
 
@@ -61,9 +63,22 @@ def small_transfers(member: str) -> Instance:
     """
     n, seed = (int(part) for part in member.split("-")[1:])
     problem = random_transfers(n, seed, PENALTIES[seed % len(PENALTIES)])
-    optimal = transfer_optimum(problem)
-    value = float(optimal.value)
-    if not optimal.proved or abs(best_event_order(problem).value - value) > AGREE * value:
+    found = transfer_optimum(problem)
+    value = float(found.value)
+    if not found.proved or abs(best_event_order(problem).value - value) > AGREE * value:
         raise OptschedError(f"{member}: branch and bound and the event orders disagree")
     optimum = stating(value, "total_completion_time", "task-sharing", "transfer-search", "transfer-orders")
     return proved_here(transfer_instance(problem, member, objective="total_flow_time", optimum=optimum))
+
+
+MADE.register(
+    "task-sharing",
+    (
+        Suite(
+            "transfers-small",
+            TRANSFERS,
+            f"{len(TRANSFERS)} instances: two to four transfers on one link, r_j | sum C_j - r_j (jobs with tasks)",
+            make=small_transfers,
+        ),
+    ),
+)

@@ -9,14 +9,18 @@ from functools import cached_property
 import numpy as np
 
 from optsched.adversary.space import SPACES, Candidate, Quantity, Reached, SearchSpace
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance, transfers_of
+from optsched.classes.task_sharing.solvers.transfer_search import (
+    best_event_order,
+    transfer_optimum,
+    two_transfer_optimum,
+)
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError, check_legal
 from optsched.guarantees.optimum import proved_here, stating
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance, transfers_of
 from optsched.simulation.policy import BasePolicy, class_of
-from optsched.solvers.transfer_search import best_event_order, transfer_optimum, two_transfer_optimum
 
 NODES = 300  # of the search for a candidate's optimum
 MOST_PROVED = 4  # transfers: the linear programs of all orders take a second
@@ -49,11 +53,25 @@ class Transfers(SearchSpace):
 
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Policies for jobs that have tasks."""
+        """Tell if a policy is one for jobs that have tasks.
+
+        Parameters
+        ----------
+        policy
+            The policy that is attacked.
+        """
         return class_of(policy).name == "task-sharing"
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
-        """Transfers are asked about in the order of their rows, where a policy does not know better."""
+        """Return the transfers as an instance. Policies that know no better order ask about them in the order of their rows.
+
+        Parameters
+        ----------
+        candidate
+            Bytes and release of every transfer.
+        name
+            Name of the instance.
+        """
         return transfer_instance(self._problem(candidate), name, in_order=True)
 
     def _problem(self, candidate: Candidate) -> TransferProblem:
@@ -61,7 +79,24 @@ class Transfers(SearchSpace):
         return TransferProblem(releases, sizes, Contention(1.0, self.eta))
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
-        """Without preemption, which the link does not have."""
+        """Return the value of the best schedule that is known. Links have no preemption.
+
+        Parameters
+        ----------
+        candidate
+            Bytes and release of every transfer.
+        instance
+            The same as an instance.
+        objective
+            Sum of completion times or of flow times.
+        preemptive
+            Without meaning for transfers.
+
+        Raises
+        ------
+        InputError
+            Another objective.
+        """
         if objective not in SUMS:
             raise InputError("not of transfers", field="objective", value=objective, legal=" or ".join(SUMS))
         problem = self._problem(candidate)
@@ -70,7 +105,20 @@ class Transfers(SearchSpace):
         return float(value) - (float(instance.arrival.sum()) if objective == "total_flow_time" else 0.0)
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
-        """Where branch and bound and the linear programs of all event orders agree; the schedule: best starts at events."""
+        """Return the instance with its optimum if two exact methods agree on it, and the value of the best known schedule.
+
+        The methods are branch and bound, and the linear programs of all event orders. The schedule is that of the best
+        starts at events.
+
+        Parameters
+        ----------
+        instance
+            Transfers on one link.
+        objective
+            Sum of completion times or of flow times.
+        deadline
+            Nothing is proved after it.
+        """
         problem, reached = transfers_of(instance), _reached(instance, objective)
         if problem.n > MOST_PROVED or deadline.passed:
             return instance, reached

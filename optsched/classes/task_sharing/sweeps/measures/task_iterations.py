@@ -7,10 +7,10 @@ from typing import cast
 
 import numpy as np
 
+from optsched.classes.task_sharing.simulation.iterations import TaskRun
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.policies.simulate import specify
-from optsched.simulation.iterations import TaskRun
 from optsched.speeds.duration import solo_times
 from optsched.sweeps.measurement import Measure, certified_mean, measurement, over
 
@@ -30,7 +30,7 @@ MEASURES = {
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
-    """Return the numbers of `MEASURES`, and ``kept`` (nan: no theorem applies).
+    """Return the numbers of `MEASURES`, and ``kept``, which is nan: no theorem applies.
 
     Parameters
     ----------

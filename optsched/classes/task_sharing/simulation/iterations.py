@@ -2,7 +2,7 @@
 
 Every forward, backward and all-reduce is an event at its exact time, there are no ticks. Jobs are placed once, share GPUs as
 far as memory goes, and a GPU runs one whole task at a time; transfers share network interfaces at rates that change with
-every start and end. The loop itself: `optsched.simulation.task_kernel`.
+every start and end. The loop itself: `task_kernel`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ import numba
 import numpy as np
 from numba.extending import is_jitted
 
-from optsched.compiled import Function, Stopwatch, slice_of, worked
-from optsched.errors import InputError, SimulationError, check_legal
-from optsched.problem.arrays import Floats
-from optsched.problem.instance import Instance
-from optsched.problem.schedule import node_first
-from optsched.problem.task_log import TaskLog, TaskSchedule
-from optsched.simulation import links as network
-from optsched.simulation.adopted import adopt
-from optsched.simulation.metrics import offered_seconds, task_metrics
-from optsched.simulation.placement import Placement
-from optsched.simulation.policy import Knowledge
-from optsched.simulation.run import CONSERVED, Run
-from optsched.simulation.task_kernel import ASKED, LOG_FULL, PAUSED, STUCK, run_tasks, start_waiting
-from optsched.simulation.task_policy import LinkView, TaskJobs, TaskOrder, TaskPolicy, always
-from optsched.simulation.task_state import (
+from optsched.classes.task_sharing.problem.task_log import TaskLog, TaskSchedule
+from optsched.classes.task_sharing.simulation import links as network
+from optsched.classes.task_sharing.simulation.task_kernel import (
+    ASKED,
+    LOG_FULL,
+    PAUSED,
+    STUCK,
+    run_tasks,
+    start_waiting,
+)
+from optsched.classes.task_sharing.simulation.task_metrics import task_metrics
+from optsched.classes.task_sharing.simulation.task_policy import LinkView, TaskJobs, TaskOrder, TaskPolicy, always
+from optsched.classes.task_sharing.simulation.task_state import (
     ASK,
     FINISHED,
     LOGGED,
@@ -42,6 +40,16 @@ from optsched.simulation.task_state import (
     grown,
     new_task_state,
 )
+from optsched.compiled import Function, Stopwatch, slice_of, worked
+from optsched.errors import InputError, SimulationError, check_legal
+from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
+from optsched.problem.schedule import node_first
+from optsched.simulation.adopted import adopt
+from optsched.simulation.metrics import offered_seconds
+from optsched.simulation.placement import Placement
+from optsched.simulation.policy import Knowledge
+from optsched.simulation.run import CONSERVED, RUNS, Run, RunKind
 from optsched.speeds.duration import seconds_alone
 
 SLICE = 500_000  # tasks between two reports of progress
@@ -69,7 +77,7 @@ class TaskRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.simulation.metrics.task_metrics`."""
+        """See `task_metrics`."""
         return task_metrics(self.schedule, self.gpu_busy)
 
     @property
@@ -92,10 +100,19 @@ def run_iterations(
 
     Parameters
     ----------
-    placement : a rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``).
-    record : keep a log of all tasks, which the referee needs to judge more than who was resident where. None: unless there
-        are more than `MOST_LOGGED`.
-    progress : called with (finished jobs, all jobs) now and then.
+    instance
+        Jobs with tasks, and a cluster.
+    policy
+        A task policy, or a plain object with ``tasks(jobs)``.
+    placement
+        A rule that also knows shared GPUs (``lwf``, ``list``, ``first-fit``, ``random``, ``buddy``).
+    name
+        Name of the run in reports; None: that of the policy.
+    record
+        Keep a log of all tasks. The referee needs the log to judge more than the residence of jobs. None: keep it unless
+        there are more than `MOST_LOGGED` tasks.
+    progress
+        Called with (finished jobs, all jobs) from time to time.
 
     Raises
     ------
@@ -104,7 +121,9 @@ def run_iterations(
     SimulationError
         The policy lets a transfer wait for ever, or a transfer did not move its message exactly.
 
-    Complexity: see `optsched.simulation.task_kernel`.
+    Notes
+    -----
+    Complexity: see `task_kernel`.
     """
     adopted = adopt(policy)
     assert isinstance(adopted, TaskPolicy)
@@ -134,7 +153,8 @@ def _legal(order: TaskOrder, name: str, n: int, policy: TaskPolicy) -> TaskOrder
     # by us or by numba's own njit; where numba is switched off, what it would compile is a plain function
     compiled = isinstance(order.admit, Function) or is_jitted(order.admit) or bool(numba.config.DISABLE_JIT)
     if order.admit is not None and not (compiled and callable(order.admit)):
-        legal = "a function under @optsched.simulation.task_policy.admission, or none and communicate(view)"
+        home = "optsched.classes.task_sharing.simulation.task_policy"
+        legal = f"a function under @admission of {home}, or none and communicate(view)"
         raise InputError("not compiled", field=f"{name}: admit", value=order.admit, legal=legal)
     numbers = all(isinstance(number, int | float | np.number) for number in order.numbers)
     check_legal(numbers, f"{name}: numbers", order.numbers, "numbers")
@@ -261,3 +281,6 @@ def _check_conservation(state: TaskState, name: str) -> None:
         raise SimulationError(f"{name}: a job was placed and did not do its iterations")
     if (state.head >= 0).any() or (state.runs >= 0).any() or (links.head >= 0).any():
         raise SimulationError(f"{name}: GPUs or interfaces are still held after the last event")
+
+
+RUNS.register("task-sharing", RunKind(run=TaskRun, engine=run_iterations))

@@ -66,7 +66,27 @@ class Links(NamedTuple):
 def new_links(
     message: Floats, first: Ints, span: Ints, job_node: Ints, nodes: int, cost: Floats, kind: Ints, ratio: Floats
 ) -> Links:
-    """No transfer yet; arrays are taken over as they are. ``span`` and ``job_node`` may be filled in later."""
+    """Return links without any transfer. The arrays are not copied.
+
+    Parameters
+    ----------
+    message
+        Bytes of an all-reduce of every job, f64[n].
+    first
+        First entry of every job in ``job_node``, i64[n + 1].
+    span
+        Number of nodes of every gang, i64[n]; it may be filled in later.
+    job_node
+        Nodes of the gangs, i64[W]; they may be filled in later.
+    nodes
+        Number of nodes.
+    cost
+        Seconds a byte, penalty and latency, f64[3].
+    kind
+        Row of ``ratio`` of every job, i64[n].
+    ratio
+        Measured ratios of two kinds of transfers, f64[K, K]; K = 0: the linear model.
+    """
     n, entries = message.size, job_node.size
     sending = np.zeros(entries, dtype=SENDING)
     sending["job"] = np.repeat(np.arange(n), np.diff(first))
@@ -93,13 +113,31 @@ def new_links(
 
 
 def filled(value: Any, size: int, names: str) -> dict[str, Any]:
-    """Arrays of that size and of the type of ``value``, with which they are filled, by these names."""
+    """Return arrays of one size, filled with a value, by their names.
+
+    Parameters
+    ----------
+    value
+        Value of every entry, which also gives the type.
+    size
+        Number of entries.
+    names
+        Names of the arrays, separated by blanks.
+    """
     return {name: np.full(size, value) for name in names.split()}
 
 
 @njit(**KERNEL)
 def bytes_left(s: Any, j: int) -> float:
-    """What is left now of the transfer of job j; of one that does not move yet, all of it."""
+    """Return the bytes that are left of the transfer of a job; all of them if it does not move yet.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     if s.state[j] != MOVING:
         return float(s.message[j])
     return max(0.0, s.left[j] - (s.clock[NOW] - s.mark[j]) / s.pace[j])
@@ -107,7 +145,15 @@ def bytes_left(s: Any, j: int) -> float:
 
 @njit(**NESTED)
 def most_running(s: Any, j: int) -> int:
-    """k_max: the most transfers that run on a node of job j."""
+    """Return k_max, the largest number of transfers that run on a node of a job.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     most = 0
     for e in range(s.first[j], s.first[j] + s.span[j]):
         most = max(most, s.running[s.job_node[e]])
@@ -160,7 +206,15 @@ def _refresh_node(s: Any, node: int) -> None:
 
 @njit(**NESTED)
 def begin_sending(s: Any, j: int) -> None:
-    """The first all-reduce of job j, whose nodes are known, is to come."""
+    """Enter a job, whose nodes are known, in the lists of jobs that still send.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     for e in range(s.first[j], s.first[j] + s.span[j]):
         node = s.job_node[e]
         s.sending[e].key = s.key[j]
@@ -172,7 +226,17 @@ def begin_sending(s: Any, j: int) -> None:
 
 @njit(**NESTED)
 def set_key(s: Any, j: int, key: float) -> None:
-    """Job j is asked with this key from now on."""
+    """Change the key by which a job is asked about.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    key
+        The new key; smaller keys come first.
+    """
     if key != s.key[j]:
         s.key[j] = key
         for e in range(s.first[j], s.first[j] + s.span[j]):
@@ -193,7 +257,15 @@ def _end_sending(s: Any, j: int) -> None:
 
 @njit(**NESTED)
 def begin_moving(s: Any, j: int) -> None:
-    """The latency of the transfer of job j is over."""
+    """Let the transfer of a job move, whose latency is over.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     now = s.clock[NOW]
     s.state[j] = MOVING
     s.left[j], s.mark[j], s.pace[j], s.moved[j] = s.message[j], now, 0.0, 0.0
@@ -208,7 +280,15 @@ def begin_moving(s: Any, j: int) -> None:
 
 @njit(**NESTED)
 def start_transfer(s: Any, j: int) -> None:
-    """Job j's all-reduce starts now; the caller has taken it out of ``waiting``."""
+    """Start the all-reduce of a job now; the caller has taken it out of ``waiting``.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     s.began[j] = s.clock[NOW]
     s.counters[STARTED] += 1
     if most_running(s, j) > 0:
@@ -239,7 +319,15 @@ def _ask_again(s: Any, node: int) -> None:
 
 @njit(**NESTED)
 def end_transfer(s: Any, j: int) -> None:
-    """All bytes of job j have moved: its nodes are given back and the others go on at their new rates."""
+    """End the transfer of a job: its nodes become free, and the other transfers go on at their new rates.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     now = s.clock[NOW]
     _account(s, j)
     s.clock[WORST] = max(s.clock[WORST], abs(s.moved[j] - s.message[j]) / s.message[j])
@@ -267,7 +355,19 @@ def end_transfer(s: Any, j: int) -> None:
 
 @njit(**INNER)
 def join(queue: Any, size: int, key: Any, j: int) -> int:
-    """Put job j among the first ``size`` of ``queue``, by (key, index); the new number. O(size)."""
+    """Insert a job into a queue by (key, index), and return the new length. O(size).
+
+    Parameters
+    ----------
+    queue
+        Jobs in order, i64[]; it has room for one more.
+    size
+        Length of the queue.
+    key
+        Key of every job, f64[n].
+    j
+        Index of the job.
+    """
     i = size
     while i > 0:
         o = queue[i - 1]
@@ -281,14 +381,34 @@ def join(queue: Any, size: int, key: Any, j: int) -> int:
 
 @njit(**NESTED)
 def join_waiting(s: Any, j: int, size: int) -> int:
-    """Put job j among the ``size`` that wait; see `join`."""
+    """Insert a job into the list of those that wait, and return the new length; see `join`.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    size
+        Number of jobs that wait.
+    """
     s.state[j], s.asks[j] = READY, 1
     return join(s.waiting, size, s.key, j)
 
 
 @njit(**NESTED)
 def leave_waiting(s: Any, i: int, size: int) -> int:
-    """Take the job at place ``i`` out of the list; the new number. O(size)."""
+    """Remove a job from the list of those that wait, and return the new length. O(size).
+
+    Parameters
+    ----------
+    s
+        Links.
+    i
+        Position of the job in the list.
+    size
+        Number of jobs that wait.
+    """
     for k in range(i, size - 1):
         s.waiting[k] = s.waiting[k + 1]
     return size - 1
@@ -296,7 +416,15 @@ def leave_waiting(s: Any, i: int, size: int) -> int:
 
 @njit(**NESTED)
 def is_asked(s: Any, j: int) -> bool:
-    """Is there a reason to ask about the transfer of job j? Not again for the same."""
+    """Tell if there is a new reason to ask about the transfer of a job. The reason is then used up.
+
+    Parameters
+    ----------
+    s
+        Links.
+    j
+        Index of the job.
+    """
     asked = s.asks[j] != 0
     s.asks[j] = 0
     return bool(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,34 @@ class TaskSchedule(Schedule):
             return shifted
         moved = TaskLog(log.job, log.worker, log.start + seconds, log.end + seconds)
         return replace(shifted, tasks=moved)
+
+    def save_whole(self, stem: str, **stated: Any) -> None:
+        """Write gangs and tasks to one file.
+
+        Parameters
+        ----------
+        stem
+            Path without the suffix.
+        **stated
+            Facts that a file of tasks does not hold.
+        """
+        self.save_tasks(f"{stem}.parquet")
+
+    def save_details(self, folder: Path, stem: str) -> list[Path]:
+        """Write the log of the tasks, if any, and return its file.
+
+        Parameters
+        ----------
+        folder
+            Where it is written.
+        stem
+            Name of the file after ``tasks-``, without the suffix.
+        """
+        if self.tasks is None:
+            return []
+        path = folder / f"tasks-{stem}.parquet"
+        self.save_tasks(path)
+        return [path]
 
     def save_tasks(self, path: str | os.PathLike[str]) -> None:
         """Write gangs and tasks to a Parquet file, whole or not at all.

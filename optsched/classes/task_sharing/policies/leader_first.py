@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.task_sharing.policies.task_orders import shortest_service
+from optsched.classes.task_sharing.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
+from optsched.classes.task_sharing.simulation.task_policy import (
+    ADMIT_SIGNATURE,
+    Countdown,
+    TaskJobs,
+    TaskOrder,
+    TaskPolicy,
+)
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.task_orders import shortest_service
-from optsched.simulation.links import ABSENT, LATENCY, NOW, READY, SECONDS_PER_BYTE, most_running
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskJobs, TaskOrder, TaskPolicy
 
 # What a rule gets as `numbers`: caution, then two numbers a job: its compute time, its arrival. What is left of a job, by
 # which it is more or less important, is its key among the transfers.
@@ -22,13 +28,31 @@ UNKNOWN, OPEN, LEADS, FOLLOWS = range(4)  # verdicts: does a job lead?
 
 @njit(**KERNEL)
 def alone(links: Any, job: int) -> float:
-    """Seconds that an all-reduce takes with its interfaces to itself."""
+    """Return the seconds that an all-reduce takes with its interfaces to itself.
+
+    Parameters
+    ----------
+    links
+        Links.
+    job
+        Index of the job.
+    """
     return float(links.cost[LATENCY] + links.cost[SECONDS_PER_BYTE] * links.message[job])
 
 
 @njit(**NESTED)
 def goes_before(other: Any, job: int, own: float) -> bool:
-    """Is the job at the place ``other`` of a list more important than ``job`` with the key ``own``? Ties by index."""
+    """Tell if another job is more important than a job; ties by index.
+
+    Parameters
+    ----------
+    other
+        Place of the other job in a list of a node.
+    job
+        Index of the job.
+    own
+        Key of the job.
+    """
     return bool(other.key < own or (other.key == own and other.job < job))
 
 
@@ -59,9 +83,21 @@ def _look_at(links: Any, job: int, seen: int, depth: int) -> None:
 
 @njit(**KERNEL)
 def judge(links: Any, job: int, seen: int) -> int:
-    """Does ``job`` lead: does no more important job on one of its nodes? Says so in ``senders[job].verdict``.
+    """Find out if a job leads: no more important job leads on one of its nodes. Fill ``senders[job].verdict``.
 
-    ``seen`` jobs have a verdict, ``senders[0 .. seen - 1].visited``; returns how many have one now.
+    Parameters
+    ----------
+    links
+        Links.
+    job
+        Index of the job.
+    seen
+        Number of jobs that have a verdict, ``senders[0 .. seen - 1].visited``.
+
+    Returns
+    -------
+    int
+        Number of jobs that have a verdict now.
     """
     if links.senders[job].verdict != UNKNOWN:
         return seen
@@ -86,7 +122,19 @@ def judge(links: Any, job: int, seen: int) -> int:
 
 @njit(**NESTED)
 def leader(links: Any, job: int, node: int, seen: int) -> tuple[int, int]:
-    """The leader of a node of ``job`` if it is more important, else -1; and ``seen``, as `judge`."""
+    """Return the leader of a node if it is more important than a job, else -1; and the new ``seen``, as `judge` does.
+
+    Parameters
+    ----------
+    links
+        Links.
+    job
+        Index of the job.
+    node
+        A node of the job.
+    seen
+        As of `judge`.
+    """
     e, own = links.sends[node], links.key[job]
     while e >= 0:
         other = links.sending[e]
@@ -100,7 +148,17 @@ def leader(links: Any, job: int, node: int, seen: int) -> tuple[int, int]:
 
 @njit(**NESTED)
 def next_start(links: Any, numbers: Any, job: int) -> float:
-    """When the next all-reduce of a job that has none on its way could start at the earliest, as far as the links tell."""
+    """Return the earliest time at which the next all-reduce of a job could start, as far as the links tell.
+
+    Parameters
+    ----------
+    links
+        Links.
+    numbers
+        As of `holds_up_nobody`.
+    job
+        Index of a job that has no all-reduce on its way.
+    """
     now = float(links.clock[NOW])
     if links.state[job] == ABSENT:  # it computes; GPUs that it shares may hold it up, so that it can be late already
         compute, arrival = float(numbers[1 + 2 * job]), float(numbers[2 + 2 * job])
@@ -116,13 +174,24 @@ def next_start(links: Any, numbers: Any, job: int) -> float:
 
 @njit(**KERNEL)
 def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, float]:
-    """Seconds that the leader gains, and the job loses, when the leader goes first in all its iterations.
+    """Return the seconds that a leader gains, and that a job loses, when the leader goes first in all its iterations.
 
     One link, i rounds left each of compute t and transfer s; the job B is ready now, its leader A as soon as it has
     computed. Taking turns, A's transfers each wait for one of B's while both last. A first, A ends after i_A (t_A + s_A),
     and B, idle until then, after another i_B s_B + (i_B - 1) t_B. With t_A <= s_B and t_B <= s_A that gives A the gain
     min(i_A, i_B) (s_B - t_A); B loses i_A (t_A + t_B) if i_A <= i_B, else i_A (t_A + s_A) + (i_B - 1) (t_B - s_A). Here
     t_A is what is left of it until A can start.
+
+    Parameters
+    ----------
+    links
+        Links.
+    numbers
+        As of `holds_up_nobody`.
+    job
+        Index of the job B.
+    leader
+        Index of the job A.
     """
     now, start = links.clock[NOW], next_start(links, numbers, leader)
     held_up = now + alone(links, job) - start
@@ -139,7 +208,17 @@ def exchange(links: Any, numbers: Any, job: int, leader: int) -> tuple[float, fl
 
 @njit(signature=ADMIT_SIGNATURE, **KERNEL)
 def holds_up_nobody(job: Any, links: Any, numbers: Any) -> bool:
-    """Nothing runs on the nodes of the job, and its leaders gain less from its waiting than it loses (x caution)."""
+    """Admit a transfer if nothing runs on its nodes, and its leaders gain at most caution x its loss from its waiting.
+
+    Parameters
+    ----------
+    job
+        Index of the job.
+    links
+        Links.
+    numbers
+        Caution, then two numbers a job: seconds of compute of an iteration, arrival.
+    """
     if most_running(links, job) > 0:
         return False
     found, seen = 0, 0
@@ -189,6 +268,13 @@ class LeaderFirst(TaskPolicy):
     **Complexity** of a test: the jobs that still send on the nodes of the job, and again on those of each of them that is
     more important than the one before; at worst all.
     **Reference** this project.
+
+    Parameters
+    ----------
+    width
+        Exponent of the number of workers in the importance of a job.
+    caution
+        Factor of the loss with which gains are compared.
     """
 
     width: float = 0.5
@@ -203,7 +289,13 @@ class LeaderFirst(TaskPolicy):
             check_legal(0 <= value < float("inf"), f"{self.name}: {field}", value, "a number >= 0")
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """By remaining service; transfers by importance, admitted where they hold up nobody."""
+        """Return orders by remaining service; transfers by importance, admitted where they hold up nobody.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs at their arrival.
+        """
         latency = 0.0 if jobs.contention is None else jobs.contention.latency
         alone = latency + jobs.message * jobs.seconds_per_byte
         per_iteration = jobs.gpus**self.width * (jobs.compute + alone)

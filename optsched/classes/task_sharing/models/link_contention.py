@@ -24,7 +24,7 @@ amount that j moves in it, in seconds alone; C_j in [r_j + p_j, H_j].
          sum_j C_j >= the SRPT bound                                                                          (12) srpt
 
 `event_slots` builds (0), (1), (2), (10) and (11) and defines the latest completions. (7) lets an active
-transfer idle, which never helps: `optsched.solvers.transfer_search` has the proof. A transfer on several links has one
+transfer idle, which never helps: `transfer_search` has the proof. A transfer on several links has one
 row (7) for each, so it moves at the rate of its slowest link. (12) is implied. It tightens the relaxation, which is weak.
 
 Optimum: of sum C_j over all starts, at events or not; sum of flow times plus sum r_j. Not a `Formulation` of an instance.
@@ -39,11 +39,11 @@ from typing import Any
 import pyomo.environ as pyo
 
 from optsched.classes.task_sharing.bounds.transfer_srpt import srpt_per_link
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfers_of
 from optsched.errors import InputError
 from optsched.models.event_slots import begun, event_model, start_events
 from optsched.models.fast_building import collector_paused
 from optsched.models.program import add_program
-from optsched.problem.transfers import TransferProblem, transfers_of
 
 NAME = "link-contention"
 

@@ -42,15 +42,16 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.task_sharing.guarantees.transfer_assumptions import two_transfers
+from optsched.classes.task_sharing.models.transfer_completions import transfer_completions
+from optsched.classes.task_sharing.problem.transfers import TransferProblem, transfer_instance
 from optsched.errors import check_legal
-from optsched.guarantees.assumptions import all_of, policy_is, two_transfers
+from optsched.guarantees.assumptions import all_of, policy_is
 from optsched.guarantees.family import Challenge, family
 from optsched.guarantees.guarantee import TightFamily, guarantee
 from optsched.guarantees.optimum import stating
-from optsched.models.event_completions import transfer_completions
 from optsched.problem.contention import Contention
 from optsched.problem.instance import Instance
-from optsched.problem.transfers import TransferProblem, transfer_instance
 from optsched.simulation.run import Run
 from optsched.speeds.sharing_pair import adadual_ratio
 
@@ -73,7 +74,13 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     limit="(2 + theta) / (1 + 2 theta)",
 )
 def long_one_first(k: int = 4) -> Instance:
-    """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1)."""
+    """k bytes and then 1, b = 1, eta = k / 2 - 1, hence theta = 1 / k: in turn k + (k + 1), at best 1 + (k + 1).
+
+    Parameters
+    ----------
+    k
+        Bytes of the long transfer.
+    """
     check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(k + 2, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     problem = TransferProblem(np.zeros(2), np.array([k, 1.0]), Contention(1, k / 2 - 1))
@@ -119,6 +126,15 @@ def blocked_transfers(small: int = 10, eta: float = 0.2745, size: float = 0.0) -
     together are below 5, so that the ratio is at least m / 11. SRSF(1) fares no better: its m transfers wait for a second.
     With a ``size`` that does not fall with m they cost m^2 size / 2 themselves, and the ratio grows only up to about
     (size)^-1/2 of them.
+
+    Parameters
+    ----------
+    small
+        Number of short transfers.
+    eta
+        Penalty of contention, in seconds a byte.
+    size
+        Bytes of a short transfer; 0: 1 / small^2.
     """
     check_legal(small >= 1, "small", small, "an integer >= 1")
     check_legal(0 <= eta < math.inf, "eta", eta, "a finite number >= 0")
@@ -150,7 +166,13 @@ def _ratio_of_srsf(policy: Any, run: Run) -> Fraction:
     limit="(4 + 2 eta / b) / 3",
 )
 def equal_pair(k: int = 4) -> Instance:
-    """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k."""
+    """Two transfers of k bytes at 0, b = 1, eta = k: together both end at k (2 + k); in turn k and 2 k.
+
+    Parameters
+    ----------
+    k
+        Bytes of each transfer.
+    """
     check_legal(k >= 1, "k", k, "an integer >= 1")
     optimum = stating(3 * k, "total_completion_time", "task-sharing", "shortest transfer first, without contention")
     return transfer_instance(

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from optsched.classes.task_sharing.simulation.links import Links, filled, new_links
+from optsched.classes.task_sharing.simulation.task_policy import TaskOrder
 from optsched.compiled import record
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
-from optsched.simulation.links import Links, filled, new_links
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placement import Placement
 from optsched.simulation.state import twice
-from optsched.simulation.task_policy import TaskOrder
 
 Int32s = npt.NDArray[np.int32]
 
@@ -89,10 +89,15 @@ LATE = 2.0**20  # seconds: arrivals from there on are counted from the first of 
 
 
 def clock_zero(instance: Instance) -> float:
-    """The time at which the clock of a run begins: a whole number of seconds, 0 unless all jobs arrive late.
+    """Return the time at which the clock of a run begins: a whole number of seconds, 0 unless all jobs arrive late.
 
-    A task ends at a rounded time, and the next one begins there: late clocks (those of Unix, say) would lose a part of
+    A task ends at a rounded time, and the next one begins there: late clocks, such as that of Unix, would lose a part of
     every task.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
     """
     first = float(instance.arrival.min(initial=np.inf))
     return float(np.floor(first)) if LATE <= first < np.inf else 0.0
@@ -101,9 +106,20 @@ def clock_zero(instance: Instance) -> float:
 def new_task_state(
     instance: Instance, order: TaskOrder, placement: Placement, *, record: bool, python: bool = False
 ) -> TaskState:
-    """The state before the first event, its clock at `clock_zero`.
+    """Return the state before the first event, with its clock at `clock_zero`.
 
-    ``record``: keep a log of all tasks. ``python``: a policy in plain Python decides on transfers.
+    Parameters
+    ----------
+    instance
+        Jobs with tasks, and a cluster.
+    order
+        Orders of the policy.
+    placement
+        A rule for shared GPUs.
+    record
+        Keep a log of all tasks.
+    python
+        A policy in plain Python decides on transfers.
     """
     n, cluster = instance.n, instance.cluster
     gpus, total = instance.gpus.copy(), cluster.gpus
@@ -176,6 +192,12 @@ def _links(instance: Instance, first: Ints) -> Links:
 
 
 def grown(state: TaskState) -> TaskState:
-    """The same state with a log twice as long."""
+    """Return the same state with a log that is twice as long.
+
+    Parameters
+    ----------
+    state
+        State of a run.
+    """
     logs = ("log_job", "log_worker", "log_start", "log_end")
     return state._replace(**{name: twice(getattr(state, name)) for name in logs})

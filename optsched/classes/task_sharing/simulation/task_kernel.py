@@ -15,11 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
-from optsched.problem.cluster import Cluster
-from optsched.problem.contention import IterationTasks
-from optsched.problem.instance import Instance, Job
-from optsched.simulation.links import (
+from optsched.classes.task_sharing.simulation.links import (
     LATENT,
     NOW,
     begin_moving,
@@ -32,10 +28,8 @@ from optsched.simulation.links import (
     set_key,
     start_transfer,
 )
-from optsched.simulation.next_event import end_of_instant, ringing, set_time
-from optsched.simulation.placement import SHARED_SIGNATURE, Placement, SharedRule
-from optsched.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
-from optsched.simulation.task_state import (
+from optsched.classes.task_sharing.simulation.task_policy import ADMIT_SIGNATURE, Countdown, TaskOrder
+from optsched.classes.task_sharing.simulation.task_state import (
     ASK,
     BACKWARD,
     BARRIER,
@@ -55,9 +49,15 @@ from optsched.simulation.task_state import (
     TaskState,
     new_task_state,
 )
+from optsched.compiled import INLINED, KERNEL, NESTED, njit, types
+from optsched.problem.cluster import Cluster
+from optsched.problem.contention import IterationTasks
+from optsched.problem.instance import Instance, Job
+from optsched.simulation.next_event import end_of_instant, ringing, set_time
+from optsched.simulation.placement import SHARED_SIGNATURE, Placement, SharedRule
 
 FINISHED_RUN, LOG_FULL, PAUSED, ASKED, STUCK = 0, 1, 2, 3, 4
-TRANSFER = -1  # in place of a worker in the log, see `optsched.problem.task_log`
+TRANSFER = -1  # in place of a worker in the log, see `task_log`
 
 
 def _state_type() -> Any:
@@ -309,7 +309,15 @@ def _next_time(s: Any) -> float:
 
 @njit(signature=types.void(STATE_TYPE, types.int64), **KERNEL)
 def start_waiting(s: Any, j: int) -> None:
-    """Start the transfer of job j, which waits: for policies in plain Python."""
+    """Start the transfer of a job that waits, on the decision of a policy in plain Python.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        Index of the job.
+    """
     i = 0
     while s.links.waiting[i] != j:
         i += 1
@@ -319,11 +327,24 @@ def start_waiting(s: Any, j: int) -> None:
 
 @njit(signature=types.int64(PLACE_TYPE, ADMIT_TYPE, STATE_TYPE, types.int64), **KERNEL)
 def run_tasks(place: Any, admit: Any, s: TaskState, tasks: int) -> int:
-    """Run for about ``tasks`` tasks.
+    """Run for about a number of tasks.
 
-    Returns `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, `ASKED` (policies in plain Python: transfers are
-    ready; start some, clear ``ASK`` and call again), or `STUCK` (a transfer waits, and nothing will
-    happen any more).
+    Parameters
+    ----------
+    place
+        Compiled placement rule for shared GPUs.
+    admit
+        Compiled admission rule.
+    s
+        State of the run.
+    tasks
+        Number of tasks after which the loop pauses.
+
+    Returns
+    -------
+    int
+        `FINISHED_RUN`; `LOG_FULL`: the log is nearly full; `PAUSED`; `ASKED`, for policies in plain Python: transfers are
+        ready, start some, clear ``ASK`` and call again; or `STUCK`: a transfer waits, and nothing will happen any more.
     """
     # one event time may add a task a GPU and a transfer a job
     log_limit = s.log_job.size - s.head.size - s.arrival.size - 2

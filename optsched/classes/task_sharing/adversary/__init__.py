@@ -1,0 +1,1 @@
+"""Attacks on policies for jobs with tasks."""

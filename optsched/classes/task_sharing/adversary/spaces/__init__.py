@@ -1,0 +1,1 @@
+"""Instances that an attack on a policy for tasks searches."""

@@ -1,0 +1,1 @@
+"""Evaluation of runs of the class ``task-sharing``."""

@@ -1,0 +1,1 @@
+"""Theorems on transfers on a link, and a suite of small instances."""

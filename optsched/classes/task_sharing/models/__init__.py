@@ -1,0 +1,1 @@
+"""Formulations of transfers on links."""

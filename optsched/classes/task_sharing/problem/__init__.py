@@ -1,0 +1,1 @@
+"""Transfers on shared links, and logs of tasks."""

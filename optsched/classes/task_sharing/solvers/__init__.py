@@ -1,0 +1,1 @@
+"""Exact searches for transfers on links."""

@@ -1,0 +1,1 @@
+"""Measurements of jobs with tasks."""
