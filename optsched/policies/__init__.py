@@ -1,4 +1,4 @@
-"""The online algorithms, registered under their names: a row of a table of orders, or a file."""
+"""The online algorithms, registered by name: each is a row of a table of orders, or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A-SRPT: a virtual single machine decides whose turn it is, the cluster follows, non-preemptively."""
+"""A-SRPT: a virtual single machine sets the order of the jobs; the cluster follows it without preemption."""
 
 from __future__ import annotations
 
@@ -40,31 +40,45 @@ class VirtualJob:
 @POLICIES.register("a-srpt")
 @dataclass
 class ASrpt(Policy):
-    """A-SRPT: jobs have their turn in the order in which SRPT completes them on one virtual machine as fast as the cluster.
+    """A-SRPT: jobs start in the order in which SRPT completes them on one virtual machine as fast as the cluster.
 
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
-    iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
-    starts as soon as g_j GPUs are free and the delay rule takes them. Until then any job that is here may start, the
-    shortest predicted one first, on a budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j
-    GPU-seconds (`Overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
-    ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
+    iteration time: ``virtual_alpha``). At time B_j the machine has done ``beta p_j`` of it, and j joins a queue. The
+    head of the queue starts as soon as g_j GPUs are free and the delay rule accepts them. Until then any job that has
+    arrived may overtake the head, the shortest predicted one first, on a budget: from B_j until j starts, such jobs
+    are charged at most ``overtake`` G B_j GPU-seconds (`Overtaking`). The defaults of ``overtake`` and ``tau`` were
+    tuned (docs/theorems.md); smaller values have a smaller guarantee.
 
-    **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
-    (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
-    node waits for as few nodes as hold it when idle, unless its speed is the same everywhere. Predictions that have passed
-    are doubled (`ExpectedPlaces`). The head waits so for at most ``tau p_j`` seconds, each counted by the idle share
-    of G - g_max + 1 GPUs: while none of them is idle, waiting costs nothing.
+    **Delay rule.** A job may be offered more nodes than it needs. It starts there only if this costs it less, n^_j
+    (alpha_now - alpha_idle), than the wait until running jobs are predicted to free a better place. A gang wider than
+    a node waits for the fewest nodes that hold it in an idle cluster, unless its speed is the same everywhere.
+    Predictions that have passed are doubled (`ExpectedPlaces`). The head waits for at most ``tau p_j`` seconds. Each
+    of them counts by the idle share of G - g_max + 1 GPUs: while none of these is idle, waiting costs nothing.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by
+    ``predictor``.
 
     **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta + lam_u overtake kappa) + rho] OPT, kappa =
-    G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~,
-    rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt_theorem`). **Counterexamples** the factor kappa is real: with
-    gangs as wide as the cluster strict order loses about G/2; overtaking without a budget has no bound at all.
-    **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job that waits, and
-    O(R N log N) for each kind that is offered too many of N nodes while R jobs run.
-    **Reference** Luo, Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and
-    this theorem are this project's own.
+    G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max
+    alpha_max/alpha~, rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt_theorem`). **Counterexamples** the
+    factor kappa is real: with gangs as wide as the cluster strict order loses about G/2; overtaking without a budget
+    has no bound at all. **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job
+    that waits, and O(R N log N) for each kind that is offered too many of N nodes while R jobs run. **Reference** Luo,
+    Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and this theorem
+    are this project's own.
+
+    Parameters
+    ----------
+    virtual_alpha
+        Nominal iteration time: ``min`` (fastest place), ``max`` (slowest), ``heavy-edge`` (in an idle cluster).
+    beta
+        Part of a virtual job that must be done before the job joins the queue.
+    tau
+        Longest wait of the head for a better place, in units of its virtual length p_j.
+    overtake
+        Budget of the jobs that overtake; 0: strict order; inf: no budget and no guarantee.
+    predictor
+        Predictor of lengths, ``NAME[/key=value]...``.
     """
 
     virtual_alpha: str = "min"
@@ -87,11 +101,17 @@ class ASrpt(Policy):
         predictor(self.predictor)
 
     def make_predictor(self) -> Predictor:
-        """The predictor of a run."""
+        """Return the predictor of a run."""
         return predictor(self.predictor)
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._machine, self._places = VirtualMachine(self.beta), ExpectedPlaces()
         self._budget = Overtaking(view.cluster_gpus, self.overtake)
         self._jobs: dict[int, VirtualJob] = {}
@@ -102,7 +122,13 @@ class ASrpt(Policy):
         self._delay: tuple[int, float, float] | None = None  # the head that waits, since, idle share
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
+        """Advance the virtual machine and queue jobs at their points; start short jobs on the budget, then the head.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._spend_delay(view.now)
         self._join(view.now)  # before completions count: budgets are those of the time of joining
         for j in view.finished:
@@ -222,7 +248,7 @@ class ASrpt(Policy):
             yield Wake(time)
 
     def notes(self) -> dict[str, Floats]:
-        """``virtual_length`` p_j and ``eligible`` B_j of jobs up to the last that came, f64[] seconds; nan: it has none."""
+        """Return ``virtual_length`` p_j and ``eligible`` B_j of the jobs that have arrived, in seconds; nan: none."""
         for time, j in self._machine.advance(math.inf):
             self._jobs[j].eligible = time
         length, eligible = np.full((2, max(self._jobs, default=-1) + 1), np.nan)
@@ -233,16 +259,25 @@ class ASrpt(Policy):
 
 # Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.
 class Overtaking:
-    """GPU-seconds of jobs that started out of turn: at any time t those that still run, and all that start while a job
-    that came at t waits, are charged at most ``share`` G t.
+    """GPU-seconds of jobs that start out of turn, on a budget that bounds how long they delay a waiting job.
 
-    A job joins the queue with a `limit`; a start out of turn is allowed while the charges so far and its own stay within
-    the limit of the head of the queue, or where nobody waits within that of a job that joined now. Limits never fall along
-    the queue, so that the head's is the least.
+    For a job that joined the queue at t and waits, the charged jobs are those that run at t and those that start
+    later. Their charges sum to at most ``share`` G t.
 
-    Charges are predicted: g_j n^_j alpha GPU-seconds. **Guarantee** from when a job joined, at t, until it starts, jobs out
-    of turn hold at most lam_u ``share`` G t GPU-seconds, if predictions are at most lam_u times too small.
+    A job joins the queue with a `limit`. A start out of turn is allowed if all charges so far and its own are within
+    the limit of the head of the queue, or, if no job waits, within the limit of a job that joins now. Limits never
+    fall along the queue, so the limit of the head is the least.
+
+    Charges are predicted: g_j n^_j alpha GPU-seconds. **Guarantee** from the time t when a job joins until it starts,
+    jobs out of turn hold at most lam_u ``share`` G t GPU-seconds, if predictions are at most lam_u times too small.
     **Complexity** O(1) each.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the cluster, G.
+    share
+        Budget for each GPU and second; inf: no budget.
     """
 
     def __init__(self, gpus: int, share: float) -> None:
@@ -252,11 +287,32 @@ class Overtaking:
         self._charge: dict[int, float] = {}
 
     def limit(self, now: float) -> float:
-        """Of a job that joins the queue now; in GPU-seconds of all charges so far."""
+        """Return the limit of a job that joins the queue now, in GPU-seconds of all charges so far.
+
+        Parameters
+        ----------
+        now
+            Seconds since the first arrival.
+        """
         return self._over + self._rate * now if self._rate < math.inf else math.inf
 
     def charge(self, job: int, gpu_seconds: float, limit: float) -> bool:
-        """May the job start out of turn? Then it does."""
+        """Charge a start out of turn, if it stays within the limit.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        gpu_seconds
+            Predicted GPU-seconds of the job.
+        limit
+            Limit of the head of the queue.
+
+        Returns
+        -------
+        bool
+            True if the job may start; the charge is recorded.
+        """
         if not (self._charged + gpu_seconds) * (1 - TIE) <= limit:
             return False
         self._charged += gpu_seconds
@@ -264,7 +320,13 @@ class Overtaking:
         return True
 
     def finish(self, job: int) -> None:
-        """The job has completed; nothing happens if it was in turn."""
+        """Record that a job has completed; do nothing if it started in turn.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         self._over += self._charge.pop(job, 0.0)
 
 
@@ -272,12 +334,18 @@ class Overtaking:
 class VirtualMachine:
     """1 | r_j, pmtn, online-r_j | sum C_j by SRPT, and the beta points of its jobs.
 
-    When a job completes, the smallest (remaining work, job) of those that wait is served; a new job preempts only with
-    strictly less, also one that arrives at that very moment. ``B_j(beta)``, the beta point, is when ``beta p_j`` of job j
-    has been done (beta = 1: its completion). It never looks at a real cluster: what it does follows from the calls of
-    `release` alone.
+    When a job completes, the waiting job with the smallest (remaining work, number) is served. A new job preempts only
+    with strictly less work, also if it arrives at the time of a completion. The beta point ``B_j(beta)`` is the time
+    when ``beta p_j`` of job j is done (beta = 1: its completion). The machine never looks at the cluster: its schedule
+    follows from the calls of `release` alone.
 
-    **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look ahead.
+    **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look
+    ahead.
+
+    Parameters
+    ----------
+    beta
+        Part of a job that is done at its beta point, in (0, 1].
     """
 
     def __init__(self, beta: float = 1.0) -> None:
@@ -289,11 +357,21 @@ class VirtualMachine:
         self._after_point: dict[int, float] = {}  # work behind the beta point of jobs that have not reached it
 
     def __len__(self) -> int:
-        """Jobs that are not complete."""
+        """Return the number of jobs that are not complete."""
         return len(self._waiting) + (self._job >= 0)
 
     def release(self, job: int, now: float, work: float) -> None:
-        """A new job with ``work`` > 0 seconds arrives; call `advance` (now) first."""
+        """Release a new job; call `advance` (now) first.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Release date, in seconds.
+        work
+            Processing time on the machine, in seconds; > 0.
+        """
         self._after_point[job] = (1.0 - self._beta) * work
         if self._job >= 0:
             left = self._left - (now - self._since)
@@ -304,13 +382,24 @@ class VirtualMachine:
         self._job, self._left, self._since = job, work, now
 
     def next_event(self) -> float:
-        """When the job in service reaches its beta point or completes, if nothing arrives before; inf when idle."""
+        """Return the next beta point or completion of the job in service, if no job arrives before; inf when idle."""
         if self._job < 0:
             return math.inf
         return self._since + (self._left - self._after_point.get(self._job, 0.0))
 
     def advance(self, now: float) -> list[tuple[float, int]]:
-        """Serve until ``now``: (time, job) of the beta points reached since the last call, in order."""
+        """Serve until ``now`` and return the beta points reached since the last call.
+
+        Parameters
+        ----------
+        now
+            Time in seconds; inf completes all jobs.
+
+        Returns
+        -------
+        list
+            (time, job) in order of time.
+        """
         reached = []
         while self._job >= 0 and (time := self.next_event()) <= now:
             if self._job in self._after_point:
@@ -325,7 +414,7 @@ class VirtualMachine:
 
 # When will a gang find as few nodes as an idle cluster has for it, if running jobs end as predicted?
 class ExpectedPlaces:
-    """Running jobs with their predicted ends; a prediction that has passed is doubled until it has not.
+    """Running jobs with their predicted ends; a prediction that has passed is doubled until it lies in the future.
 
     **Complexity** O(R N log N) for R running jobs on N nodes, once a kind of job between two starts.
     """
@@ -337,16 +426,40 @@ class ExpectedPlaces:
         self._known = -1.0
 
     def start(self, job: int, now: float, seconds: float) -> None:
-        """The job starts and is expected to run so long."""
+        """Record the start of a job.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Start, in seconds.
+        seconds
+            Predicted running time.
+        """
         self._running[job] = now, seconds
         self._wait.clear()
 
     def finish(self, job: int) -> None:
-        """The job has completed."""
+        """Record that a job has completed.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         self._running.pop(job, None)
 
     def fewest(self, job: int, view: View) -> int:
-        """Nodes that its gang needs in an idle cluster."""
+        """Return the number of nodes that the gang of a job needs in an idle cluster.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        view
+            State of the run.
+        """
         kind = view.kind(job)
         if kind not in self._fewest:
             largest_first = np.sort(view.speeds.node_gpus[view.eligible(job)])[::-1]
@@ -354,7 +467,17 @@ class ExpectedPlaces:
         return self._fewest[kind]
 
     def wait(self, job: int, view: View) -> float:
-        """Seconds until so few nodes have GPUs for its gang, if nobody else takes it; 0: now."""
+        """Return the seconds until the fewest nodes that suffice have GPUs for the gang; 0: now.
+
+        No other job is assumed to take them.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        view
+            State of the run.
+        """
         if view.now != self._known:
             self._wait.clear()
             self._known = view.now

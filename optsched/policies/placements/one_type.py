@@ -49,10 +49,15 @@ def _one_type(
 
 @PLACEMENTS.register("one-type")
 def one_type(mixed: bool = False) -> Placement:
-    """A gang runs on GPUs of one type: that of which most are free (ties: the first in the cluster), whatever its speed.
+    """A gang runs on GPUs of one type: the one with most free GPUs, whatever its speed.
 
-    On one node where one holds it (best fit), else on nodes in index order. A gang larger than every type never starts, and
-    blocks nobody; ``mixed``: it takes GPUs of several.
-    Complexity O(nodes x types). What a manager of containers does that knows of types but not of speeds.
+    Ties go to the first type in the cluster. A gang runs on one node if one holds it (best fit), otherwise on nodes in
+    index order. A gang larger than every type never starts, and blocks no job; with ``mixed`` it uses several types.
+    Complexity O(nodes x types). A manager of containers that knows types but not speeds acts in this way.
+
+    Parameters
+    ----------
+    mixed
+        Let a gang that no type can hold use several types.
     """
     return SetPlacement("one-type", _one_type, settings=(mixed,))
