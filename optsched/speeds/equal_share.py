@@ -1,7 +1,8 @@
-"""Flow times on an equal share, as the referee and the verifiers of bounds compute them: a second program for the same rule.
+"""Flow times on an equal share, for the referee and the verifiers of bounds: a second program for the same rule.
 
-The numbers of `optsched.problem.fair_share`, whose docstring states the rule, with nothing of its code: jobs of one width in
-sorted lists, and the level of the shares as the largest that any choice of those who need less can give.
+It computes the numbers of `optsched.problem.fair_share`, whose docstring states the rule, without its code: jobs of
+one width are in sorted lists, and the level of the shares is the largest that any choice of the jobs that need less
+can give.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ BITS = 60  # of the shortest job, in ticks
 
 @lru_cache(maxsize=4)
 def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
-    """d_j of every job, in seconds, at least those alone."""
+    """Return d_j of every job, in seconds; at least the seconds alone.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
     length = [Fraction(p) for p in seconds_alone(instance).tolist()]
     release, gangs = [Fraction(r) for r in instance.arrival.tolist()], instance.gpus.tolist()
     if not length:
@@ -56,7 +63,7 @@ def _ends(arrival: list[int], work: list[int], gangs: list[int], total: int) -> 
 
 
 def _share(count: dict[int, int], total: int) -> Fraction:
-    """The GPUs of each job that could use more; jobs are counted by gang."""
+    """Return the GPUs of each job that could use more; jobs are counted by gang."""
     if sum(gang * k for gang, k in count.items()) <= total:
         return Fraction(max(count))
     need = (c for c in [0, *count] if any(gang > c and count[gang] for gang in count))

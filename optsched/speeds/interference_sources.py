@@ -1,24 +1,25 @@
-"""Where an `Interference` comes from: the text that names it (``--interference``), measurements of pairs, resource vectors.
+"""Sources of an `Interference`: the text of ``--interference``, measurements of pairs, resource vectors.
 
-**Measured**, Gavel's co-located throughputs of two jobs on one GPU: xi_{A|B} = iterations/s of A alone / iterations/s of A
-beside B, both on one GPU of one type. A pair in which either job has a rate of 0 does not run (memory): it is never
-co-located. Ratios below 1 are noise and taken as 1. Only jobs of one GPU were measured: for gangs the ratio of a pair is
-used on each GPU, whatever the gangs' sizes. Source of the built-in tables: simulation_throughputs.json of
-stanford-futuredata/gavel (MIT), D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
-Workloads", OSDI 2020; 26 job types on K80, P100 and V100, ratios to two decimals. Known oddities: 13 % of the ratios on V100
-are exactly 1, as if capped at the rate alone, and its large ones (up to 10.97) look noisy. P100 is the table to prefer.
+**Measured**, Gavel's co-located throughputs of two jobs on one GPU: xi_{A|B} = iterations/s of A alone / iterations/s
+of A next to B, both on one GPU of one type. A pair in which either job has a rate of 0 does not run (memory): it is
+never co-located. Ratios below 1 are noise and are set to 1. Only jobs of one GPU were measured: for gangs the ratio of
+a pair is used on each GPU, whatever the gangs' sizes. Source of the built-in tables: simulation_throughputs.json of
+stanford-futuredata/gavel (MIT), D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep
+Learning Workloads", OSDI 2020; 26 job types on K80, P100 and V100, ratios to two decimals. Known oddities: 13 % of the
+ratios on V100 are exactly 1, as if capped at the rate alone, and its large ones (up to 10.97) look noisy. P100 is the
+table to prefer.
 
-**Guessed** from how long a job keeps each resource busy in an iteration (a design of this project, not a measurement): job A
-alone uses resource r for the share u_{A,r} = (time on r in an iteration) / (time of the iteration); jobs on one GPU share
-all resources, the busiest decides:
+**Estimated** from the time for which a job keeps each resource busy in an iteration (a design of this project, not a
+measurement): job A alone uses resource r for the share u_{A,r} = (time on r in an iteration) / (time of the
+iteration). Jobs on one GPU share all resources, and the busiest decides:
 
     xi_{A|B} = max(1, max over r of (u_{A,r} + u_{B,r})),   the same for both.
 
-Hence 1/xi + 1/xi < 1 only where a resource is asked for more than twice over. A share above 1 (vgg16: 117 ms of input for an
-iteration of 107 ms) is kept as it was printed. Built-in figures: the traces of Rivendile/Muri (Apache-2.0), Y. Zhao et al.,
-"Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022; the same eight rows are in the authors' public code
-of the paper on SJF-BSBF, Lai-JX/Scheduler (no licence: figures only). Columns resource_time_0, 1, 2 are read as input (CPU),
-GPU and network: an interpretation.
+Hence 1/xi + 1/xi < 1 only if the demand for a resource is more than twice its capacity. A share above 1 (vgg16: 117 ms
+of input for an iteration of 107 ms) is kept as published. Built-in figures: the traces of Rivendile/Muri (Apache-2.0),
+Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022; the same eight rows are in the
+authors' public code of the paper on SJF-BSBF, Lai-JX/Scheduler (no licence: figures only). Columns resource_time_0, 1,
+2 are read as input (CPU), GPU and network: an interpretation.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ Asked = float | str | os.PathLike[str] | Interference
 
 
 def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> Interference:
-    """What is asked for: a number, a text or a path; an `Interference` is what it is.
+    """Return the interference that a number, a text or a path describes; an `Interference` is returned unchanged.
 
     ======================  ============================================================================================
     number or text          interference
@@ -70,8 +71,21 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
     ``FILE.csv``            resource vectors of the one-GPU jobs in a trace of Muri's columns
     ======================  ============================================================================================
 
-    One table holds for all GPUs of a cluster, whatever their types. ``say`` hears what had to be changed or assumed.
-    `InputError`, one line, for everything else.
+    One table is valid for all GPUs of a cluster, whatever their types.
+
+    Parameters
+    ----------
+    asked
+        A number, a text, a path or an `Interference`.
+    cluster
+        Cluster whose GPU type selects the rates of a file.
+    say
+        Called with a line about every change or assumption.
+
+    Raises
+    ------
+    InputError
+        For everything else, in one line.
     """
     if isinstance(asked, Interference):
         return asked
@@ -98,10 +112,22 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
 
 
 def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Say | None = None) -> Interference:
-    """The table in a JSON file of our own form, or Gavel's co-located throughputs on the GPU type of ``cluster``.
+    """Read a JSON file: our own form, or Gavel's co-located throughputs on the GPU type of a cluster.
 
-    Raises `InputError`: no such file, no JSON, a field that is invalid, a table that is not square, a ratio below 1 or not a
-    number; Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
+    Parameters
+    ----------
+    path
+        Path of the file.
+    cluster
+        Cluster whose GPU type selects the rates.
+    say
+        Called with a line about every change or assumption.
+
+    Raises
+    ------
+    InputError
+        No such file, no JSON, an invalid field, a table that is not square, a ratio below 1 or not a number; for
+        Gavel's form also a cluster of several GPU types, or of one without pairs in the table.
     """
     content = read_bytes(path)
     document = parse_json(content, path, LEGAL)
@@ -121,9 +147,16 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
 
 
 def with_interference(instance: Instance, asked: Asked | None, *, say: Say | None = None) -> Instance:
-    """``instance`` with the interference that was asked for instead of what it states (a proven optimum is then dropped).
+    """Return an instance with another interference; a proven optimum is then dropped.
 
-    None leaves it as it is. ``say`` hears, too, which models the table does not know.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    asked
+        Description as in `interference`; None keeps the present one.
+    say
+        Called with a line about every change or assumption, and about models that the table does not contain.
     """
     if asked is not None:
         instance = instance.replace(interference=interference(asked, instance.cluster, say=say))
@@ -134,7 +167,13 @@ def with_interference(instance: Instance, asked: Asked | None, *, say: Say | Non
 
 
 def unmeasured_note(instance: Instance) -> str | None:
-    """Which models the table of interference does not know, and what they run at; None where it knows all."""
+    """Return a note on the models that the table of interference lacks, with their ratio; None if it has all.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
     table = instance.interference
     if table is None or not table.kinds or None not in instance.kinds:
         return None
@@ -145,9 +184,23 @@ def unmeasured_note(instance: Instance) -> str | None:
 
 
 def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) -> Interference:
-    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; 2 for others.
+    """Return xi = 1 + Exp(``mean``), drawn for each ordered pair of kinds in the order of the table; 2 for other kinds.
 
-    The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
+    The same kinds, mean and seed give the same table with the same numpy.
+
+    Parameters
+    ----------
+    kinds
+        Kinds of jobs.
+    mean
+        Mean of xi - 1.
+    seed
+        Seed of the random numbers.
+
+    Raises
+    ------
+    InputError
+        ``mean`` is not a finite number >= 0.
     """
     check_legal(0 <= mean < np.inf, "mean", mean, "a finite number >= 0")
     draw = np.random.Generator(np.random.PCG64(seed))
@@ -162,18 +215,26 @@ def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) 
 def interference_of(
     throughputs: Throughputs, gpu: str, *, ratio: float = TURNS, say: Say | None = None
 ) -> Interference:
-    """xi of the job types whose pairs a throughput table holds for one GPU of type ``gpu`` (any case).
+    """Return xi of the job types whose pairs a throughput table holds for one GPU of a type.
+
+    The kinds of the result are the job types that run alone on one such GPU and are in some pair there, in the order
+    of the table. Complexity O(K^2) for K job types.
 
     Parameters
     ----------
-    throughputs : with pairs, as `optsched.speeds.throughput_sources.read_throughputs` gives it. Kinds of the result are the
-        job types that run alone on one such GPU and are in some pair there, in the order of the table.
-    ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
-    say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.
+    throughputs
+        Table with pairs, as `optsched.speeds.throughput_sources.read_throughputs` returns it.
+    gpu
+        GPU type, in any case.
+    ratio
+        xi of pairs that the table does not hold, and of other kinds.
+    say
+        Called with the number of ratios below 1 that were set to 1, and the number of pairs that take ``ratio``.
 
-    Raises `InputError`: the table has no pairs on such a GPU.
-
-    Complexity: O(K^2) for K job types.
+    Raises
+    ------
+    InputError
+        The table has no pairs on such a GPU.
     """
     named = {gang[0] for where, *pair in throughputs.pairs if where.casefold() == gpu.casefold() for gang in pair}
     entries = ((kind, throughputs.get(kind, gpu, 1)) for kind in throughputs.job_types if kind in named)
@@ -215,14 +276,24 @@ def _built_in() -> dict[str, Interference]:
 
 
 def measured_gpus() -> tuple[str, ...]:
-    """GPU types with a built-in table: K80, P100, V100."""
+    """Return the GPU types with a built-in table: K80, P100, V100."""
     return tuple(_built_in())
 
 
 def built_in_interference(gpu: str) -> Interference:
-    """The built-in table of a GPU type (any case); kinds are the job types of the built-in throughput table.
+    """Return the built-in table of a GPU type; its kinds are the job types of the built-in throughput table.
 
-    Pairs of other kinds run 2 times as long. `InputError` for a GPU type without a table. See the module for the source.
+    Pairs of other kinds run 2 times as long. See the module for the source.
+
+    Parameters
+    ----------
+    gpu
+        GPU type, in any case.
+
+    Raises
+    ------
+    InputError
+        There is no table of this GPU type.
     """
     for name, found in _built_in().items():
         if name.casefold() == gpu.casefold():
@@ -252,10 +323,22 @@ LEGAL_TIME = "a finite time: > 0 of the iteration, >= 0 of a resource"
 def resource_interference(
     times: Mapping[str, Sequence[float]] = RESOURCE_TIMES, source: str = "resource vectors"
 ) -> Interference:
-    """xi of every pair of models by the formula of the module.
+    """Return xi of every pair of models by the formula of the module. O(K^2 R).
 
-    ``times``: (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, as many resources
-    for all; xi is 2 beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
+    xi is 2 next to models that are not in ``times``.
+
+    Parameters
+    ----------
+    times
+        (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, with equally many
+        resources for all.
+    source
+        Text on the source of the times.
+
+    Raises
+    ------
+    InputError
+        The times are invalid.
     """
     width = {len(row) for row in times.values()}
     if len(width) > 1 or (width and min(width) < 2):
@@ -275,10 +358,19 @@ def resource_interference(
 
 
 def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:
-    """`RESOURCE_TIMES` of the models in a trace of Muri's columns: means over their jobs of one GPU.
+    """Read the times of the models in a trace of Muri's columns: means over their jobs of one GPU.
 
-    Raises `RowErrors`: every row of one GPU whose times are no numbers, or invalid. `InputError`: no such file, columns that
-    are missing, no job of one GPU.
+    Parameters
+    ----------
+    path
+        Path of the trace.
+
+    Raises
+    ------
+    RowErrors
+        Rows of jobs of one GPU whose times are no numbers, or invalid.
+    InputError
+        No such file, missing columns, no job of one GPU.
     """
     rows = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")), skipinitialspace=True)
     named = [name for name in (MODEL, GANG, *TIMES) if name not in (rows.fieldnames or ())]

@@ -1,11 +1,11 @@
 """The scaling profiles that come with the package, and those in files of measurements.
 
 **Built in**: six applications of the Pollux artifact, as formulas. Names as in its workloads: ``bert``, ``cifar10``
-(ResNet-18), ``deepspeech2``, ``imagenet`` (ResNet-50), ``ncf``, ``yolov3``. Seconds and samples, on nodes of four GPUs, up
-to 16 of them.
+(ResNet-18), ``deepspeech2``, ``imagenet`` (ResNet-50), ``ncf``, ``yolov3``. Seconds and samples, on nodes of four
+GPUs, up to 16 of them.
 
-Source: measurements of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., "Pollux: Co-adaptive Cluster
-Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The parameters are a fit of the formula of
+Source: measurements of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., "Pollux: Co-adaptive
+Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The parameters are a fit of the formula of
 `optsched.problem.scaling` to them, to three or four digits. `optsched.speeds.scaling_fit` reproduces those of bert,
 deepspeech2 and yolov3, and those of imagenet but for ``within``; those of cifar10 and ncf are not the best by the same
 loss (12 % and 1 % above). The formula is coarse: half of the measured steps differ by more than 4 % (bert) to 9 %
@@ -22,8 +22,8 @@ APP/scalability.csv  num_nodes, num_replicas, local_bsz, step_time, sync_time
 iterations.csv       application, batch_size samples in all, iterations to completion; optional, no file of the artifact
 ===================  ==================================================================================================
 
-Original: the folder ``simulator/traces`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its six
-applications; their files were read whole. A copy in one folder has ``traces__APP__placements.csv`` and
+Original: the folder ``simulator/traces`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its
+six applications; their files were read whole. A copy in one folder has ``traces__APP__placements.csv`` and
 ``traces__APP__scalability.csv``. Others of the same layout are read alike.
 """
 
@@ -76,9 +76,9 @@ APPLICATIONS = {
 def built_in_scalings() -> dict[str, Scaling]:
     """The profiles by application.
 
-    ``iterations`` at batches of initial x 1, 2, 4, ... up to the largest: epochs x iterations of an epoch x initial / batch,
-    no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside measurements says how
-    many). Memory is not stated. Copy before changing.
+    ``iterations`` at batches of initial x 1, 2, 4, ... up to the largest: epochs x iterations of an epoch x initial /
+    batch, no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside
+    measurements says how many). Memory is not stated. Copy before changing.
     """
     found = {}
     for name, each in APPLICATIONS.items():
@@ -98,14 +98,22 @@ LEGAL = f"a folder with APP/{PLACEMENTS} or traces__APP__{PLACEMENTS} files"
 
 
 def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
-    """The measured scalings of a folder by application.
+    """Return the measured scalings of a folder by application.
 
-    The measurements decide; the formula beside them, for placements outside of what was measured, is the joint fit of
-    `optsched.speeds.scaling_fit`. ``most_local`` is the largest local batch that was measured, for yolov3 the 8 to which the
-    artifact limits it.
+    Placements that were not measured use a formula, the joint fit of `optsched.speeds.scaling_fit`. ``most_local`` is
+    the largest local batch that was measured; for yolov3 it is 8, the limit of the artifact.
 
-    Raises `InputError`: no such folder, no application in it, or one of two files of an application. `RowErrors`: all bad
-    rows of a file at once.
+    Parameters
+    ----------
+    folder
+        Folder with the files that the module describes.
+
+    Raises
+    ------
+    InputError
+        No such folder, no application in it, or only one of the two files of an application.
+    RowErrors
+        All bad rows of a file at once.
     """
     place = Path(folder)
     if not place.is_dir():

@@ -1,21 +1,21 @@
 """Scaling profiles from measurements, by the formula of `optsched.problem.scaling`.
 
-**Where measurements separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas over so
-many nodes take T seconds, of which C = T - sync are computing. As Pollux fits its jobs: alpha_c, beta_c, alpha_n, beta_n,
-alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
+**Where measurements separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas
+over so many nodes take T seconds, of which C = T - sync are computing. As Pollux fits its jobs: alpha_c, beta_c,
+alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
 
     rms(ln C^ - ln C) + rms(ln T^ - ln T) + prior (1e-3 (gamma - 1)^2 + 1e-2 ((beta_n / alpha_n)^2 + (beta_r / alpha_r)^2)),
 
-C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1 prefers
-little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data alone. By damped
-Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
+C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1
+prefers little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data alone.
+By damped Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
 
 Source of the loss: petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., Pollux, OSDI 2021.
 
-**Seconds of iterations alone** (`fit_scaling`) on more and more GPUs: T^ with m = ceil(batch / replicas). Without overlap
-(gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares of relative errors. gamma > 1 is
-taken where Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded nonlinear one that starts from the
-linear one.
+**Seconds of iterations alone** (`fit_scaling`) on more and more GPUs: T^ with m = ceil(batch / replicas). Without
+overlap (gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares of relative errors.
+gamma > 1 is taken where Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded nonlinear one
+that starts from the linear one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,18 @@ class StepRows(NamedTuple):
 
 
 def step_rows(measured: MeasuredSteps) -> StepRows:
-    """The rows of measurements, placements before scalability."""
+    """Return the rows of measurements, placements before scalability.
+
+    Parameters
+    ----------
+    measured
+        The measurements.
+
+    Raises
+    ------
+    InputError
+        There are no rows, or a row whose sync takes the whole step.
+    """
     rows = [
         (len(str(name)), sum(map(int, str(name))), local, step, step - sync)
         for name, local, step, sync in measured.placements
@@ -60,7 +71,15 @@ def step_rows(measured: MeasuredSteps) -> StepRows:
 
 
 class JointFit:
-    """The joint fit: `loss` and gradient of it in x, the logarithms of six parameters and gamma."""
+    """The joint fit: its `loss` and gradient in x, the logarithms of six parameters and gamma.
+
+    Parameters
+    ----------
+    rows
+        Measured steps.
+    prior
+        Weight of the prior; 0 fits the data alone.
+    """
 
     def __init__(self, rows: StepRows, prior: float = 1.0) -> None:
         self._m, self._prior = rows.local, prior
@@ -70,7 +89,13 @@ class JointFit:
         self._targets = np.log(rows.computing), np.log(rows.step)
 
     def logs(self, x: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """(ln C^, ln T^) f64[rows] and their derivatives f64[7, rows]."""
+        """Return (ln C^, ln T^) f64[rows] and their derivatives f64[7, rows].
+
+        Parameters
+        ----------
+        x
+            Logarithms of six parameters, and gamma, f64[7].
+        """
         a_c, b_c, a_n, b_n, a_r, b_r = np.exp(x[:6])
         gamma = x[6]
         c = a_c + b_c * self._m
@@ -89,7 +114,13 @@ class JointFit:
         return (np.log(c), np.log(c) + np.log1p(q) / gamma), (in_c, in_t)
 
     def loss(self, x: Floats) -> float:
-        """The loss at x."""
+        """Return the loss at x.
+
+        Parameters
+        ----------
+        x
+            Logarithms of six parameters, and gamma, f64[7].
+        """
         return self._expanded(x)[0]
 
     def _expanded(self, x: Floats) -> tuple[float, Floats, Floats]:
@@ -116,7 +147,13 @@ class JointFit:
         return value, gradient, curvature
 
     def minimum(self, overlaps: Sequence[float] = (1.5, 4.0)) -> tuple[Floats, float]:
-        """(parameters in the order of `NAMES`, loss): the best from starts with these gammas."""
+        """Return the best parameters, in the order of `NAMES`, and their loss.
+
+        Parameters
+        ----------
+        overlaps
+            gamma of the starts.
+        """
         found = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
         value, x = min(found, key=lambda pair: pair[0])
         return np.array([*np.exp(x[:6]), x[6]]), value
@@ -147,9 +184,16 @@ class JointFit:
 
 
 def joint_fit(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
-    """The joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
+    """Return the joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
 
-    Parameters that no row bears on (no gang on one node, none over several) stay at their start.
+    Parameters that no row determines (no gang on one node, none over several) stay at their start.
+
+    Parameters
+    ----------
+    measured
+        The measurements.
+    prior
+        Weight of the prior; 0 fits the data alone.
     """
     parameters, _ = JointFit(step_rows(measured), prior).minimum()
     fitted: dict[str, Any] = dict(zip(NAMES, parameters.tolist(), strict=True))
@@ -167,17 +211,29 @@ EXACT = 1e-24  # mean square of relative errors that is rounding
 def fit_scaling(
     gpus: Sequence[int], batches: Sequence[int], seconds: Sequence[float], *, nodes: Sequence[int] | None = None
 ) -> Fitted[Scaling]:
-    """A scaling profile; one measurement: an iteration of ``batches[i]`` samples over ``gpus[i]`` GPUs took ``seconds[i]``.
+    """Fit a scaling profile to seconds of iterations.
+
+    Numbers that the measurements do not determine are 0. If communication was measured only on one node, or only over
+    several, it is assumed to cost the same elsewhere. ``notes`` state this.
 
     Parameters
     ----------
-    nodes : on how many nodes the GPUs were; None: on one, always.
+    gpus
+        GPUs of every measurement.
+    batches
+        Samples of its iteration.
+    seconds
+        Seconds of its iteration.
+    nodes
+        Nodes that held the GPUs; None: always one.
 
-    Numbers that the measurements do not determine are 0, but communication that was measured on one node alone, or over
-    several alone, is taken to cost the same elsewhere. ``notes`` say so.
+    Raises
+    ------
+    InputError
+        Lists of unequal length, invalid values, more nodes than GPUs, no measurement.
 
-    Raises `InputError`: lists of unequal length, values that are invalid, more nodes than GPUs, no measurement.
-
+    Examples
+    --------
     >>> import optsched as osd
     >>> gpus, batches = [1, 1, 2, 4, 8], [32, 64, 64, 128, 256]
     >>> fit = osd.fit_scaling(gpus, batches, [0.19, 0.35, 0.24, 0.26, 0.30])
@@ -221,7 +277,7 @@ def fit_scaling(
 
 
 def _independent(X: Floats) -> list[int]:
-    """The columns that the rows identify, the more important first, rising."""
+    """Return the columns that the rows identify, the more important first, rising."""
     kept: list[int] = []
     for c in FIRST:
         tried = X[:, [*kept, c]]
@@ -232,7 +288,7 @@ def _independent(X: Floats) -> list[int]:
 
 
 def _seconds(X: Floats, x: Floats, gamma: float) -> Floats:
-    """T f64[n] by the formula; scaled by the larger part, since powers of small seconds leave the range of floats."""
+    """Return T f64[n] by the formula, scaled by the larger part: powers of small seconds leave the range of floats."""
     parts = np.array([X[:, :2] @ x[:2], X[:, 2:] @ x[2:]])
     larger = np.maximum(parts.max(axis=0), 1e-300)
     seconds: Floats = larger * ((parts / larger) ** gamma).sum(axis=0) ** (1 / gamma)
@@ -245,7 +301,7 @@ def _aicc(X: Floats, x: Floats, gamma: float, T: Floats, numbers: int) -> float:
 
 
 def _overlapping(X: Floats, kept: list[int], T: Floats, start: Floats) -> tuple[Floats, float, Floats]:
-    """(seconds f64[6], gamma, covariance of those ``kept`` and gamma): least squares of relative errors, gamma free."""
+    """Return (seconds f64[6], gamma, covariance of those ``kept`` and gamma) by least squares with gamma free."""
     from scipy.optimize import least_squares
 
     def spread(y: Floats) -> Floats:

@@ -1,9 +1,10 @@
-"""The speeds of an instance as tables, few arrays of records, and what a unit of work takes by them, compiled.
+"""The speeds of an instance as tables, few arrays of records, and the time of a unit of work by them, compiled.
 
-A job runs at rate 1, at that of a row (by GPU type, together or spread), at what is known for its placement, or by the
-stages of its profile: the three forms of `optsched.problem.job_speeds`. Compiled functions get arrays one by one, at
-several words each: so what belongs together is one record. A placement is a list of entries (pool of GPUs, GPUs of it); of a
-job with stages pools are nodes, and the entries hold its replicas in order: the first k_0 GPUs hold stage 0, and so on.
+A job runs at rate 1, at that of a row (by GPU type, together or spread), at the speed known for its placement, or by
+the stages of its profile: the forms of `optsched.problem.job_speeds`. Numba passes arrays to compiled functions one by
+one, at several words each, so data that belongs together is one record. A placement is a list of entries (pool of
+GPUs, GPUs of it). For a job with stages pools are nodes, and the entries hold its replicas in order: the first k_0
+GPUs hold stage 0, and so on.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ GROUP = record(first="int", node="int", size="int")
 
 
 class SpeedTables(NamedTuple):
-    """n jobs, P pools of GPUs (nodes, where jobs have stages), K rows, T GPU types."""
+    """Speeds of n jobs on P pools of GPUs (nodes, if jobs have stages), with K rows and T GPU types."""
 
     jobs: Any  # JOB_SPEED[n]
     places: Any  # PLACE[P]
@@ -62,9 +63,19 @@ class SpeedTables(NamedTuple):
 
 
 def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTables:
-    """The tables of an instance; ``pool_node`` i64[P]: the first node of every pool (default: a pool is a node).
+    """Return the tables of an instance.
 
-    Raises `InputError` when a profile is missing, or the cluster does not state the bandwidths that it needs.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    pool_node
+        First node of every pool, i64[P]; default: a pool is a node.
+
+    Raises
+    ------
+    InputError
+        A profile is missing, or the cluster does not state the bandwidths that it needs.
     """
     tables = stage_tables(instance)
     seconds, known = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
@@ -90,7 +101,15 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
 
 
 def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTables:
-    """What they say of jobs with stages alone; ``compute_time``: with infinitely fast interfaces."""
+    """Return the tables of the jobs with stages only.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    compute_time
+        Assume infinitely fast interfaces.
+    """
     row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Profile]()
     for speeds in instance.speeds:
         for form in speeds.compiled() if speeds.is_ordered else ():
@@ -104,7 +123,17 @@ def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTabl
 
 
 def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None) -> SpeedTables:
-    """The tables of ``profiles`` on a network (None where there are none); ``of_job`` i64[n]: of each job, -1 for none."""
+    """Return the tables of some profiles on a network.
+
+    Parameters
+    ----------
+    profiles
+        Stage profiles.
+    of_job
+        Profile of each job, i64[n]; -1: none.
+    network
+        Bandwidths; None if there are no profiles.
+    """
     nodes = 0 if network is None else int(network.gpus.size)
     widest = max((profile.gpus for profile in profiles), default=0)
     deepest = max((len(profile.stages) for profile in profiles), default=0)
@@ -138,7 +167,19 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
 
 @njit(**NESTED)
 def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work takes a gang of ``gpus`` on these entries: that of its slowest type, together or spread."""
+    """Return the seconds that a unit of work takes a gang: those of its slowest type, together or spread.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    row
+        Row of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
     entries, left, apart = 0, gpus, False
     while left > 0:
         left -= count[entries]
@@ -152,7 +193,19 @@ def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> flo
 
 @njit(**NESTED)
 def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work takes ``job`` where its placement decides: those known for it, else for its number of nodes."""
+    """Return the seconds that a unit of work takes on a placement: as known for it, otherwise for its number of nodes.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
     entries, left = 0, gpus
     while left > 0:
         left -= count[entries]
@@ -264,9 +317,18 @@ def _ring(t: SpeedTables, p: int, s: int) -> float:
 
 @njit(**KERNEL)  # methods in Python ask, too
 def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
-    """alpha of profile ``p`` on entries (``node``, ``count``) that hold its replicas in order. Seconds an iteration.
+    """Return alpha of a stage profile, in seconds an iteration.
 
     Complexity O(edges x groups of a stage^2); equal, up to rounding, to `optsched.speeds.stage_graph.iteration_time`.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    p
+        Number of the profile.
+    node, count
+        Entries of the placement: node and GPUs, which hold the replicas in order.
     """
     _groups(t, p, node, count)
     slowest, ring = 0.0, 0.0
@@ -283,7 +345,19 @@ def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
 
 @njit(**KERNEL)
 def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work of ``job`` takes on these entries: 1 for a job with a duration."""
+    """Return the seconds that a unit of work of a job takes on a placement; 1 for a job with a duration.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
     own = t.jobs[job]
     if own.profile >= 0:
         return float(profile_pace(t, own.profile, pool, count))
@@ -294,5 +368,13 @@ def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
 
 @njit(**NESTED)
 def is_timed(t: SpeedTables, job: int) -> bool:
-    """Does a unit of work of ``job`` take a second anywhere?"""
+    """Return True if a unit of work of a job takes a second anywhere.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    """
     return bool(t.jobs[job].profile < 0 and t.jobs[job].row == NO_ROW)

@@ -1,15 +1,16 @@
-"""How long one iteration of distributed training takes on a placement: pipeline stages, replicas, ring all-reduce.
+"""Time of one iteration of distributed training on a placement: pipeline stages, replicas, ring all-reduce.
 
-Every term is a function of its own (bytes, seconds); jobs as in Luo et al., INFOCOM 2025, the terms are this project's:
+Every term is a function (bytes, seconds). Jobs are those of Luo et al., INFOCOM 2025; the terms are this project's:
 
 * between neighbouring stages every pair of replicas carries ``w = 2 a / (k_s k_u)`` bytes (activations and gradients);
 * the ring all-reduce of a stage moves ``2 (k-1)/k h`` bytes a replica, at the speed of the slowest link on the ring;
 * a replica waits for its traffic, ``comm_v``; a stage is as slow as its slowest replica;
 * ``alpha = (1 + (S-1)/m) max_s (t_s + comm_s) + max_s AR_s`` with m micro-batches on S stages (m = infinity: factor 1).
 
-**Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster than
-the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement, and `best_pace` is the least of one
-job alone. This is the readable reference; the compiled form of the same terms is `optsched.speeds.speed_tables`.
+**Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster
+than the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement; `best_pace` is the least
+alpha of a job alone. This is the readable reference; the compiled form of the same terms is
+`optsched.speeds.speed_tables`.
 """
 
 from __future__ import annotations
@@ -31,22 +32,54 @@ FALLS = 1 - 1e-12  # shorter by more than rounding
 
 
 def pair_bytes(activations: float, replicas: int, next_replicas: int) -> float:
-    """w_uv = 2 a / (k_s k_u): bytes an iteration between two replicas of neighbouring stages, both ways."""
+    """Return w_uv = 2 a / (k_s k_u): bytes an iteration between two replicas of neighbouring stages, both ways.
+
+    Parameters
+    ----------
+    activations
+        Bytes a that leave the stage in an iteration.
+    replicas, next_replicas
+        Replicas of the two stages.
+    """
     return 2.0 * activations / (replicas * next_replicas)
 
 
 def ring_bytes(parameters: float, replicas: int) -> float:
-    """V_s = 2 (k-1)/k h: bytes that every replica of a stage sends and receives in a ring all-reduce; 0 for k = 1."""
+    """Return V_s = 2 (k-1)/k h: bytes that every replica sends and receives in a ring all-reduce; 0 for k = 1.
+
+    Parameters
+    ----------
+    parameters
+        Bytes h of the stage's parameters.
+    replicas
+        Replicas k of the stage.
+    """
     return 2.0 * (replicas - 1) / replicas * parameters
 
 
 def pipeline_factor(depth: int, micro_batches: int | None) -> float:
-    """1 + (S-1)/m: what filling and draining the pipeline costs; 1 for infinitely many micro-batches."""
+    """Return 1 + (S-1)/m: the cost of filling and draining the pipeline; 1 for infinitely many micro-batches.
+
+    Parameters
+    ----------
+    depth
+        Number S of stages one after the other.
+    micro_batches
+        Micro-batches m of an iteration; None: infinitely many.
+    """
     return 1.0 if micro_batches is None else 1.0 + (depth - 1) / micro_batches
 
 
 def stage_graph(profile: Profile) -> nx.DiGraph:
-    """Stages with ``replicas``, ``compute`` (s), ``ring`` (bytes); edges with ``activations`` and ``pair`` (bytes)."""
+    """Return the graph of stages.
+
+    Nodes have ``replicas``, ``compute`` (s) and ``ring`` (bytes); edges have ``activations`` and ``pair`` (bytes).
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    """
     import networkx as nx  # imported where it is used: it takes longer than most runs
 
     graph = nx.DiGraph()
@@ -60,9 +93,21 @@ def stage_graph(profile: Profile) -> nx.DiGraph:
 
 
 def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> float:
-    """alpha of a placement: ``nodes[q]`` is the node of replica q, stage after stage. Seconds.
+    """Return alpha of a placement, in seconds. Complexity O(pairs of neighbouring replicas).
 
-    Complexity O(pairs of neighbouring replicas). `InputError` when there is not one node a replica.
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
+    nodes
+        Node of every replica, stage after stage.
+
+    Raises
+    ------
+    InputError
+        There is not one node a replica.
     """
     check_legal(len(nodes) == profile.gpus, "nodes", len(nodes), f"one node for each of {profile.gpus} replicas")
     graph, left = stage_graph(profile), iter(nodes)
@@ -82,16 +127,31 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
 
 
 def alpha_max(profile: Profile, network: Network) -> float:
-    """No placement is slower: all traffic at the slowest bandwidth of the cluster (every replica on its own node)."""
+    """Return an upper bound on alpha: all traffic at the slowest bandwidth, every replica on its own node.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
+    """
     return _with_cuts(profile, network.slowest, network.slowest)
 
 
 def alpha_min(profile: Profile, network: Network) -> float:
-    """No placement is faster. Exact when the gang fits on one of alike nodes; else some tie must cross, the cheapest does.
+    """Return a lower bound on alpha of all placements.
 
-    A gang that no node can hold cuts a ring or a pair of neighbouring replicas (unless its stages are not connected); a
-    stage larger than any node has its ring cut in any case. By monotonicity alpha is at least the smallest value with only
-    such a cut.
+    It is exact if the gang fits on one node and all nodes are alike. A gang that no node can hold cuts a ring or a
+    pair of neighbouring replicas (unless its stages are not connected); a stage larger than any node has its ring cut
+    in any case. By monotonicity alpha is at least the smallest value with only such a cut, the cheapest.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
     """
     largest = int(network.gpus.max())
     inside, across = network.fastest, network.fastest_cross
@@ -139,9 +199,9 @@ class Node(NamedTuple):
 class _Search:
     """S stages on N nodes; ``count[s][m]`` replicas of stage s on node m, ``free[m]`` GPUs left.
 
-    Depth first over the replicas, stage after stage; alike replicas take nodes in ascending order, of alike empty nodes only
-    the first is tried, and a branch ends when the replicas placed so far already take as long as the best mapping known:
-    what is not placed only adds traffic.
+    Depth first over the replicas, stage after stage; alike replicas take nodes in ascending order, of alike empty
+    nodes only the first is tried, and a branch ends when the replicas placed so far already take as long as the best
+    mapping known: what is not placed only adds traffic.
     """
 
     def __init__(self, profile: Profile, nodes: Sequence[Node], fastest: float) -> None:
@@ -211,10 +271,23 @@ class _Search:
 
 
 def best_pace(profile: Profile, nodes: Sequence[tuple[Node, int]], fastest: float) -> float | None:
-    """Seconds of an iteration of ``profile`` alone on its best mapping to empty ``nodes``: different ones, how many of each.
+    """Return the seconds of an iteration of a profile alone on its best mapping to empty nodes.
 
-    ``fastest``: no mapping takes less, so that the search ends where one takes no more. None when `TRIED` mappings, and
-    parts of mappings, were not enough to prove which is the best. A stage of one replica has no ring.
+    A stage of one replica has no ring.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    nodes
+        (node, number of such nodes) of different nodes.
+    fastest
+        Lower bound on all mappings; the search stops at a mapping that attains it.
+
+    Returns
+    -------
+    float or None
+        None if `TRIED` mappings, and parts of mappings, were not enough to prove the optimum.
     """
     search = _Search(profile, [node for node, n in nodes for _ in range(min(n, profile.gpus))], fastest)
     search.place(0, 0, 0)

@@ -1,13 +1,13 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
-A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the bytes of an iteration;
-servers are chosen best fit first, filled along the heaviest edges and perhaps improved by local search.
+A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the bytes of an
+iteration; servers are chosen best fit first, filled along the heaviest edges and perhaps improved by local search.
 
-**Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times as
-slow as the best mapping (`optsched.models.gpu_mapping`), and every variant 6.3 times on 3+3 replicas and 2, 3, 4 free GPUs.
-Always alpha_min <= alpha <= alpha_max.
-**Reference**: Luo, Liu, Lee, Shroff, Prediction-assisted online distributed deep learning workload scheduling in GPU
-clusters, INFOCOM 2025 (the idea); the steps are this project's own.
+**Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times
+as slow as the best mapping (`optsched.models.gpu_mapping`), and every variant 6.3 times on 3+3 replicas and 2, 3, 4
+free GPUs. Always alpha_min <= alpha <= alpha_max. **Reference**: Luo, Liu, Lee, Shroff, Prediction-assisted online
+distributed deep learning workload scheduling in GPU clusters, INFOCOM 2025 (the idea); the steps are this project's
+own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Jobs at scaling profiles: seconds of an iteration by sub-batch, replicas and placement, by formula or as measured.
 
-A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
-takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
-as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster of one-GPU
-nodes: a gang there is spread.
+A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`),
+and takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU
+types; or as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster
+of one-GPU nodes: a gang there is spread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from optsched.speeds.iteration_times import (
 
 
 class MeasuredStepsDocument(Document):
-    """Measured seconds of a step, of which synchronisation."""
+    """Measured seconds of steps, and of the synchronisation in them."""
 
     placements: list[tuple[Integer, Number, Number, Number]] = Field(
         default_factory=list, description="[placement, local batch, step, sync]"
@@ -53,7 +53,7 @@ class MeasuredStepsDocument(Document):
 
 
 class ScalingDocument(Document):
-    """How long an iteration takes by sub-batch, replicas and placement. Seconds, bytes, samples."""
+    """Seconds of an iteration by sub-batch, replicas and placement. Seconds, bytes, samples."""
 
     compute: Number = Field(ge=0, description="seconds of a step whatever the batch")
     per_sample: Number = Field(ge=0, description="seconds a sample")
@@ -88,7 +88,7 @@ class ScaledKind:
 
     @cached_property
     def chain(self) -> tuple[SubBatch, ...]:
-        """How the batch may be split, the largest sub-batch that the memory holds first; it is the one they work with."""
+        """Ways to split the batch, the largest sub-batch that the memory holds first; the jobs work with the first."""
         options, scaling = self.scaling.sub_batches(self.batch, self.gang), self.scaling
         if not scaling.knows_memory:
             return tuple(SubBatch(each.size, each.steps, self.stated) for each in options)
@@ -97,12 +97,26 @@ class ScaledKind:
         return tuple(SubBatch(each.size, each.steps, self.stated - saved) for each, saved in saves)
 
     def formula(self, spans: bool, option: SubBatch | None = None) -> float:
-        """By formula, with one of its sub-batches."""
+        """Return the seconds of an iteration by the formula.
+
+        Parameters
+        ----------
+        spans
+            Replicas are on several nodes.
+        option
+            Sub-batch; default: the first of the chain.
+        """
         used = option or self.chain[0]
         return iteration_seconds(self.scaling, used.size, used.steps, self.gang, spans)
 
     def seconds(self, nodes: Iterable[int]) -> float:
-        """With a replica on each of these nodes (a node with c of them appears c times)."""
+        """Return the seconds of an iteration on some nodes.
+
+        Parameters
+        ----------
+        nodes
+            Node of every replica.
+        """
         held, used = Counter(nodes), self.chain[0]
         return seconds_on(self.scaling, used.size, used.steps, [held[node] for node in sorted(held)])
 
@@ -110,13 +124,24 @@ class ScaledKind:
         return seconds_of(step, self.scaling, self.chain[0].size, self.chain[0].steps, self.gang, spans)
 
     def of_nodes(self, nodes: int) -> float:
-        """Of a placement over so many nodes that was not measured itself."""
+        """Return the seconds of an iteration on a placement that was not measured itself.
+
+        Parameters
+        ----------
+        nodes
+            Number of nodes of the placement.
+        """
         return self._timed(self._table.between(nodes, self.gang, self.chain[0].size), nodes > 1)
 
     def by_nodes(self, sizes: Ints) -> tuple[float, ...]:
-        """`of_nodes`, from one node on, in a cluster with nodes of these sizes; inf where so many cannot hold the gang.
+        """Return the seconds of `of_nodes` for 1, 2, ... nodes; inf if that number cannot hold the gang.
 
-        And where nothing says how long it takes (`reach` raises where some placement needs it).
+        Also inf if they are not known (`reach` raises if some placement needs them).
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes of the cluster, i64[N].
         """
         most, found = np.cumsum(np.sort(sizes)[::-1]), []
         for nodes in range(1, min(self.gang, sizes.size) + 1):
@@ -133,15 +158,20 @@ class ScaledKind:
 
     @cached_property
     def by_id(self) -> dict[int, float]:
-        """Of the placements of this gang that were measured."""
+        """Seconds of an iteration on the measured placements of this gang, by id."""
         placed = self._table.of_gang(self.gang, self.chain[0].size)
         return {name: self._timed(step, len(str(name)) > 1) for name, step in placed.items()}
 
     def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
-        """(seconds on one node, seconds over several) of every placement on nodes of these sizes; lists may be empty.
+        """Return the seconds on one node, and those over several, of every placement; lists may be empty.
 
-        With measurements: of all that some placement takes, and for numbers of nodes with many placements perhaps of one
-        more, so that the least is a lower bound of every placement and the largest an upper one.
+        With measurements: the seconds of all placements, and for numbers of nodes with many placements perhaps of one
+        more, so that the least is a lower bound on every placement and the largest an upper one.
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes that the gang may use.
         """
         found: tuple[list[float], list[float]] = ([], [])
         for gpus in self._node_sets(sizes):
@@ -153,7 +183,13 @@ class ScaledKind:
         return found
 
     def is_looked_through(self, sizes: Sequence[int]) -> bool:
-        """Does `reach` look at every placement on nodes of these sizes, so that its least is that of one of them?"""
+        """Return True if `reach` examines every placement, so that its least value is attained.
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes that the gang may use.
+        """
         return self.scaling.measured is None or not any(map(self._is_too_many, self._node_sets(sizes)))
 
     def _node_sets(self, sizes: Sequence[int]) -> list[list[int]]:
@@ -181,7 +217,7 @@ class ScaledKind:
 
 
 class ScalingSpeeds(JobSpeeds):
-    """One number for a gang on one node, one for it on several; or one for every placement."""
+    """Speeds with one number for a gang on one node, and one for it on several; or one for every placement."""
 
     sees_nodes = communicates = elastic = True
     given: dict[str, Scaling]
@@ -199,15 +235,49 @@ class ScalingSpeeds(JobSpeeds):
         return batches
 
     def alike(self, job: int) -> ScaledKind:
+        """Return a key that jobs share if they are equally fast on the same nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._kind[job]
 
     def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
+        """Return the ways to split the batch of a job, the largest sub-batch that fits first.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._kind[job].chain
 
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
+        """Return the seconds of an iteration with a sub-batch, by formula.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        option
+            The sub-batch.
+        spans
+            Replicas are on several nodes.
+        """
         return self._kind[job].formula(spans, option)
 
     def pace(self, job: int, nodes: Nodes) -> float:
+        """Return the seconds of a unit of work of a job on some nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        """
         return self._kind[job].seconds(nodes)
 
     @cached_property
@@ -246,16 +316,41 @@ class ScalingSpeeds(JobSpeeds):
         return {each: JobGoodput(steps[each.name, each.stated], each.batch, each.gang) for each in kinds}
 
     def goodput(self, job: int) -> JobGoodput:
+        """Return the rates of a job by the number of GPUs.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._goodputs[self._kind[job]]
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
-        # Alike for all types; a side that no placement reaches has the rate of the other.
+        """Return the units of work a second on GPUs of one type, together and spread, f64[k, T] each.
+
+        Parameters
+        ----------
+        may
+            1 where a job may use a type, otherwise 0, f64[k, T].
+        """
+        # All types are alike; a side that no placement reaches has the rate of the other.
         one_gpu_nodes = bool((self.instance.cluster.node_gpus == 1).all())
         together = [min(far or near) if one_gpu_nodes else min(near or far) for near, far in self._reach]
         spread = [min(far or near) for near, far in self._reach]
         return may / self._of_place(together)[:, None], may / self._of_place(spread)[:, None]
 
     def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
+        """Return the seconds of a unit of work with infinitely fast network interfaces.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        steps
+            Sub-steps of an iteration.
+        """
         chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
         return math.inf if chosen is None else self._computing(job, chosen)
 
@@ -281,12 +376,22 @@ class ScalingSpeeds(JobSpeeds):
         return rows
 
     def compiled_compute_time(self, job: int) -> list[float]:
+        """Return the seconds of a unit of work without communication, for every sub-batch.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return [self._computing(job, each) for each in self.sub_batches(job)]
 
 
 @SPEED_MODELS.register("scalings")
 class ScalingProfiles(NamedModel[Scaling]):
-    """Given by name, for jobs with a ``batch_size``; they need not state their memory where that of a sub-batch is known."""
+    """Scaling profiles by name, for jobs with a ``batch_size``.
+
+    The jobs need not state their memory if that of a sub-batch is known.
+    """
 
     formulas = ScalingSpeeds
     name, noun, rank = "scalings", "a scaling profile", 4
@@ -296,10 +401,27 @@ class ScalingProfiles(NamedModel[Scaling]):
     make = Scaling.from_json
 
     def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents that decide the speeds of jobs, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        names
+            Profiles that jobs name.
+        """
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """They state a batch size, and sub-batch 1 fits GPUs for the gang."""
+        """Return the jobs without a batch size, and those whose sub-batch 1 does not fit GPUs for the gang.
+
+        Parameters
+        ----------
+        table
+            Table of the jobs.
+        cluster
+            The cluster.
+        """
         problems, memory_of = [], _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in self._scaled(table):
             if batch is None:
@@ -317,10 +439,17 @@ class ScalingProfiles(NamedModel[Scaling]):
         return problems[:REPORTED]
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """As stated, or of the largest sub-batch whose memory its gang has.
+        """Return the memory that a job states, or that of the largest sub-batch that its gang can hold.
 
-        That memory is the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
-        though a smaller sub-batch might fit there.
+        The gang holds the most memory that ``gpus`` GPUs of its types have each. On GPUs of less memory the job then
+        does not run, though a smaller sub-batch might fit there.
+
+        Parameters
+        ----------
+        table
+            Table of the jobs.
+        cluster
+            The cluster.
         """
         rows, memory, memory_of = self._scaled(table), table["gpu_memory"].to_list(), _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in rows:
