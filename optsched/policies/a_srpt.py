@@ -115,7 +115,7 @@ class ASrpt(Policy):
         self._machine, self._places = VirtualMachine(self.beta), ExpectedPlaces()
         self._budget = Overtaking(view.cluster_gpus, self.overtake)
         self._jobs: dict[int, VirtualJob] = {}
-        self._queue = deque[int]()  # in the order of B_j; who started leaves it only as its head
+        self._queue = deque[int]()  # in the order of B_j; a job that has started leaves it only at the head
         self._shortest: dict[Kind, list[tuple[float, int]]] = {}  # heaps of (seconds, job)
         self._waiting, self._widest = 0, 1  # jobs; g_max so far
         self._zero = math.nan  # the first arrival: budgets count from here
@@ -130,7 +130,7 @@ class ASrpt(Policy):
             State of the run.
         """
         self._spend_delay(view.now)
-        self._join(view.now)  # before completions count: budgets are those of the time of joining
+        self._join(view.now)  # before completions count: a budget depends on the time of joining
         for j in view.finished:
             self._budget.finish(j)
             self._places.finish(j)
@@ -138,11 +138,11 @@ class ASrpt(Policy):
             self._zero = view.now
         for j in view.arrived:
             self._arrive(j, view)
-        self._join(view.now)  # again, for jobs so short that the clock does not see them: no later event would come
+        self._join(view.now)  # again, for jobs shorter than the resolution of the clock: no later event would follow
         blocked: set[Kind] = set()
         while view.free_gpus:
             if (yield from self._overtake(view, blocked)):
-                continue  # the head was among them: now another one is
+                continue  # the head has started: another job is the head now
             head = self._head()
             pace = None if head is None else view.offer(head)
             if head is None or pace is None or not self._takes(head, pace, view):
@@ -175,7 +175,7 @@ class ASrpt(Policy):
         return self._queue[0] if self._queue else None
 
     def _overtake(self, view: View, blocked: set[Kind]) -> Generator[Decision, None, bool]:
-        # The shortest first, on the budget of the head, until that starts; of a kind only while its first one does.
+        # Start the shortest jobs on the budget of the head until the head starts; skip a kind after its first refusal.
         head = self._head()
         limit = self._budget.limit(view.now - self._zero) if head is None else self._jobs[head].limit
         first = [self._first(kind) for kind in self._shortest if kind not in blocked]
@@ -204,9 +204,9 @@ class ASrpt(Policy):
         return heap[0] if heap else None
 
     def _takes(self, j: int, pace: float, view: View) -> bool:
-        # Does it start at this pace, or wait for a better place?
+        # True if the job starts at this pace, false if it waits for a better place.
         job = self._jobs[j]
-        # As fast wherever it is (kind: gang and nodes, fastest and slowest pace), or the cluster is idle: it starts.
+        # It starts if its pace is the same everywhere (kind: gang and nodes, fastest, slowest pace), or the cluster is idle.
         if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:
             return True
         wait = self._places.wait(j, view)
@@ -225,7 +225,7 @@ class ASrpt(Policy):
         if self._delay is not None:
             j, since, rate = self._delay
             job = self._jobs[j]
-            spent = now >= since + job.delay_budget / rate  # the very time of the wake
+            spent = now >= since + job.delay_budget / rate  # equal at the time of the wake-up
             job.delay_budget = 0.0 if spent else max(0.0, job.delay_budget - rate * (now - since))
 
     def _start(self, j: int, pace: float, now: float) -> Start:
@@ -235,7 +235,7 @@ class ASrpt(Policy):
         return Start(j)
 
     def _wake(self, view: View) -> Iterator[Decision]:
-        # Only where somebody could start then: the next one to have its turn, or a head that has spent its delay budget.
+        # Wake up only if a job could start then: the next one in turn, or a head that has spent its delay budget.
         self._delay, head = None, self._head()
         if not self._waiting or not view.free_gpus:
             return
@@ -257,7 +257,7 @@ class ASrpt(Policy):
         return {"virtual_length": length, "eligible": eligible}
 
 
-# Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.
+# Overtaking on a budget: jobs may start before their turn, but no wait grows by more than a factor.
 class Overtaking:
     """GPU-seconds of jobs that start out of turn, on a budget that bounds how long they delay a waiting job.
 
@@ -283,7 +283,7 @@ class Overtaking:
     def __init__(self, gpus: int, share: float) -> None:
         self._rate = share * gpus
         self._charged = 0.0  # all charges so far
-        self._over = 0.0  # those of jobs that have completed
+        self._over = 0.0  # charges of jobs that have completed
         self._charge: dict[int, float] = {}
 
     def limit(self, now: float) -> float:
@@ -351,7 +351,7 @@ class VirtualMachine:
     def __init__(self, beta: float = 1.0) -> None:
         self._beta = beta
         self._waiting: list[tuple[float, int]] = []  # a heap of (remaining, job)
-        self._job = -1  # in service, with `_left` to do at the time `_since`
+        self._job = -1  # in service, with `_left` seconds left at the time `_since`
         self._left = 0.0
         self._since = 0.0
         self._after_point: dict[int, float] = {}  # work behind the beta point of jobs that have not reached it
@@ -412,7 +412,7 @@ class VirtualMachine:
         return reached
 
 
-# When will a gang find as few nodes as an idle cluster has for it, if running jobs end as predicted?
+# The time at which a gang finds as few nodes as in an idle cluster, if running jobs end as predicted.
 class ExpectedPlaces:
     """Running jobs with their predicted ends; a prediction that has passed is doubled until it lies in the future.
 
@@ -420,7 +420,7 @@ class ExpectedPlaces:
     """
 
     def __init__(self) -> None:
-        self._running: dict[int, tuple[float, float]] = {}  # since when, and for how many seconds
+        self._running: dict[int, tuple[float, float]] = {}  # (start, predicted seconds)
         self._fewest: dict[int, int] = {}  # by kind of job
         self._wait: dict[int, float] = {}  # by kind of job, at the time `_known`
         self._known = -1.0
@@ -501,7 +501,7 @@ class ExpectedPlaces:
         return math.inf
 
     def _end(self, job: int, now: float) -> float:
-        # What has outlived its prediction is expected to take as long again.
+        # A job that has outlived its prediction is expected to take twice as long.
         start, seconds = self._running[job]
         while start + (1 - TIE) * seconds <= now and seconds > 0:
             seconds = max(2 * seconds, math.ulp(now))

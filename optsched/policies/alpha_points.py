@@ -29,7 +29,7 @@ class AlphaSchedule:
         self._since = 0.0
         self._waiting: list[tuple[float, int]] = []  # a heap of (work / weight rounded, job); the first is in service
         self._left: dict[int, float] = {}  # at the time `_since`
-        self._behind: dict[int, float] = {}  # work after the alpha point of those that have not reached it
+        self._behind: dict[int, float] = {}  # work after the alpha point of jobs that have not reached it
 
     def release(self, job: int, now: float, work: float, weight: float, alpha: float) -> None:
         """Release a new job; call `advance` (now) first.
@@ -152,7 +152,7 @@ class AlphaPoints(AlphaQueue):
         return self.alpha
 
 
-APART, COMMON = 0.8999, 0.85106  # the largest alpha, of jobs that draw for themselves and of all together
+APART, COMMON = 0.8999, 0.85106  # the largest alpha with a draw for each job, and with one draw for all
 
 
 @POLICIES.register("random-alpha-points")
@@ -202,7 +202,7 @@ class RandomAlphaPoints(AlphaQueue):
         """
         super().begin(view)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
-        self._drawn: dict[int, float] = {}  # alpha of those that have come, in their order
+        self._drawn: dict[int, float] = {}  # alpha of the jobs that have arrived, in their order
 
     def notes(self) -> dict[str, Floats]:
         """Return ``alpha`` of every job, for audits."""

@@ -37,7 +37,7 @@ class DelayedSpt(Policy):
         view
             State of the run.
         """
-        self._first = math.inf  # arrival
+        self._first = math.inf  # the first arrival
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start the jobs that the clock allows, in order of duration; ask to be called when it allows the next one.

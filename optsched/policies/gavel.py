@@ -18,7 +18,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
-SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
+SEVERAL, IDLE = -1, -2  # in place of a type: a gang on several types, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
 _NO_PAUSES = np.zeros(0), _NOBODY
 
@@ -105,12 +105,12 @@ class Gavel(Policy):
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
-        self._type: Ints = np.full(n, IDLE)  # of every job, where it runs
+        self._type: Ints = np.full(n, IDLE)  # type of every job
         self._active = _NOBODY  # arrived and not finished, in order of (arrival, index)
-        self._members, self._began = _NOBODY, 0.0  # who began to run in this round, and when it began
-        self._pauses = _NO_PAUSES  # when who stops before the round ends, in order
-        self._changed = False  # jobs have come or gone since the shares were found
-        self._found, self._first = -math.inf, math.nan  # when the shares were found, and for the first time
+        self._members, self._began = _NOBODY, 0.0  # jobs of this round, and its beginning
+        self._pauses = _NO_PAUSES  # (times, jobs) that stop before the round ends, in order
+        self._changed = False  # jobs have arrived or completed since the last computation of shares
+        self._found, self._first = -math.inf, math.nan  # times of the last and the first computation of shares
 
     def decide(self, view: View) -> list[Decision]:
         """Choose the jobs of a round at its beginning; in between, end it early if no job runs to its end.
@@ -122,7 +122,7 @@ class Gavel(Policy):
         """
         now = view.now
         self._hear(view)
-        # Jobs that have stopped as planned, since this was asked last.
+        # Jobs that have stopped as planned since the last call.
         times, jobs = self._pauses
         over = int(times.searchsorted(now, side="right"))
         if over:
@@ -166,7 +166,7 @@ class Gavel(Policy):
         self._changed = self._changed or bool(view.finished or view.arrived)
 
     def _leave(self, jobs: Ints, times: Floats) -> None:
-        # These run no longer, since these times.
+        # Record that these jobs stopped at these times.
         self._book.record(jobs, self._type[jobs], times - self._began)
         self._type[jobs] = IDLE
         self._devices.leave(jobs)
@@ -182,7 +182,7 @@ class Gavel(Policy):
         return [Moves(stop=self._pauses[1], at=self._pauses[0])]
 
     def _wake_when_idle(self, running: Ints) -> list[Decision]:
-        # The round ends early with the last pause, if nobody runs to its end.
+        # The round ends early with the last pause, if no job runs to its end.
         times, jobs = self._pauses
         if not 0 < running.size <= jobs.size:
             return []
@@ -212,7 +212,7 @@ class Gavel(Policy):
         kept, moved = self._devices.give(jobs, types, gang[served])
         mixed = self._left_over(active[~self._jobs.housed[active]]) if self.mixed else {}
         self._type[running] = IDLE
-        self._type[kept] = SEVERAL  # whatever but idle
+        self._type[kept] = SEVERAL  # any value other than IDLE
         stopped = running[self._type[running] == IDLE]
         self._type[jobs] = types
         several = np.array(list(mixed), dtype=np.int64)
@@ -221,7 +221,7 @@ class Gavel(Policy):
         return [moves, *(Start(j, on=on) for j, on in mixed.items())]
 
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
-        # Gangs larger than any type they may use: node by node, whatever is left.
+        # Gangs larger than any type they may use take the GPUs that are left, node by node.
         found: dict[int, tuple[tuple[int, int], ...]] = {}
         free = self._devices.free
         for j in homeless.tolist():
@@ -243,7 +243,7 @@ class Gavel(Policy):
         return found
 
 
-ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
+ROUNDED = 1e-9  # relative: a product of floats that is closer to an integer is taken as that integer
 
 
 class GavelJobs:
@@ -288,7 +288,7 @@ class GavelJobs:
         gang = view.gpus(job)
         fits = np.where(gang <= self._pools.largest, together, spread)
         rate = self.rate[job] = np.where(gang <= self._pools.capacity, fits, 0.0)
-        # where the rate is 0 so are the iterations
+        # where the rate is 0, the number of iterations is 0, too
         whole = np.floor(rate * self._length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
         self.whole[job] = np.where(whole < self._length * (1 - ROUNDED), whole, 0.0)
         self.may[job], self.housed[job] = together > 0, bool(self.rate[job].any())

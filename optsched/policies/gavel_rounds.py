@@ -36,7 +36,7 @@ class ServiceAccount:
     def __init__(self, n: int, types: int, length: float) -> None:
         self.length = length
         self.share = np.zeros((n, types))  # X
-        self.received = np.zeros((n, types))  # seconds, and the half round of the start
+        self.received = np.zeros((n, types))  # seconds, including the half round at the start
         self.total = np.zeros(types)
         self.deficit = np.zeros((n, types))
 

@@ -40,7 +40,8 @@ class GoodputRound:
         fair = -(-self.gpus // len(jobs))
         self.rates = {j: self.goodputs.table(j).max(axis=1) for j in jobs}
         self.unit: dict[int, float] = {}
-        for j, rates in self.rates.items():  # the rate with a fair share, or with the next smaller number that can run
+        for j, rates in self.rates.items():
+            # the rate with a fair share, or with the next smaller number of GPUs on which the job can run
             can = np.flatnonzero(rates)
             below = can[can <= fair]
             rate = float(rates[below[-1] if below.size else can[0]]) if can.size else 1.0
@@ -146,7 +147,7 @@ class Goodput(Policy):
 
     def __post_init__(self) -> None:
         check_legal(-10 <= self.p <= 1, "goodput: p", self.p, "a number from -10 to 1")
-        object.__setattr__(self, "first_start", self.restart)  # the fields are frozen; a first start costs as much
+        object.__setattr__(self, "first_start", self.restart)  # the fields are frozen; a first start costs the same
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
         """Stop the jobs whose GPUs change, then start the jobs on their new GPUs.

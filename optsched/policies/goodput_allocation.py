@@ -98,7 +98,7 @@ def fewest_nodes(replicas: int, free: Ints) -> Places:
     on, free = [], free.copy()
     for node in np.argsort(-free, kind="stable").tolist():
         enough = np.flatnonzero(free >= replicas)
-        if enough.size:  # all of it, or the last piece: where it leaves least
+        if enough.size:  # the whole gang, or its last part: the node with the least left over
             on.append((int(enough[np.argmin(free[enough])]), replicas))
             break
         on.append((node, int(free[node])))

@@ -55,9 +55,9 @@ class ImmediateDispatch(Policy):
         """
         slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
         self._queue: dict[Slot, list[int]] = {slot: [] for slot in slots}  # active jobs by density, densest first
-        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that has come
-        self._seconds: dict[int, float] = {}  # a unit of work takes there
-        self._left: dict[int, float] = {}  # seconds of active jobs, as of the last arrival or stop
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # GPUs of every job that has arrived
+        self._seconds: dict[int, float] = {}  # seconds of a unit of work there
+        self._left: dict[int, float] = {}  # seconds left of active jobs, at the last arrival or stop
         self._order: list[int] = []  # active jobs by density, which only arrivals can change
 
     def notes(self) -> dict[str, Floats]:

@@ -83,7 +83,7 @@ class LenstraShmoysTardos(Policy):
             return []
         slots = list(self._queues.ready)
         node = np.array([slot[0] for slot in slots])
-        speeds = view.speeds  # of one-GPU jobs; 0: the GPU is not for it
+        speeds = view.speeds  # of one-GPU jobs; 0: the job may not use the GPU
         rate = np.array([np.where(view.eligible(j), speeds.together[j, speeds.node_type], 0.0)[node] for j in jobs]).T
         work = np.array([view.remaining(job) for job in jobs])
         seconds = np.divide(work, rate, out=np.full(rate.shape, np.inf), where=rate > 0)
@@ -116,15 +116,15 @@ class LenstraShmoysTardos(Policy):
 #
 #     (1) min T     (2) sum_i x_ij = 1 for all j     (3) b_i + sum_j p_ij x_ij <= T for all i     (4) x >= 0.
 #
-# **Method** The least tau among the p_ij whose program needs less than the next larger p_ij is found by bisection, T* =
-# max(tau, T). A vertex of the program has as many positive x_ij as jobs and machines, at most: its jobs in parts and their
-# machines are a forest, but for one cycle a tree, so that each of these jobs can have a machine of its own, on which it
-# has a part. Every machine gets its whole jobs, T at most, and one more of tau at most.
+# **Method** Bisection finds the least tau among the p_ij for which T is less than the next larger p_ij; T* = max(tau, T). A
+# vertex of the program has at most as many positive x_ij as there are jobs and machines. So its divided jobs and their
+# machines form a graph in which every component is a tree, or a tree with one more edge: each of these jobs can have a
+# machine of its own, on which it has a part. Every machine gets its whole jobs, at most T, and one more job of at most tau.
 # **Guarantee** C_max <= T* + tau <= 2 T*, and no schedule without preemption is shorter than T*. Prices y_i >= 0 prove
-# that: a schedule shorter than the least p_ij > tau uses pairs of the program only, and needs sum_i y_i b_i + sum_j min_i
-# y_i p_ij over sum_i y_i at least.
+# this: a schedule shorter than the least p_ij > tau uses only pairs of the program, and takes at least (sum_i y_i b_i +
+# sum_j min_i y_i p_ij) / sum_i y_i.
 
-NOTHING = 1e-9  # a part of a job that is no more than rounding
+NOTHING = 1e-9  # parts of jobs up to this size are rounding errors
 OPTIONS = {"solver": "simplex", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-SHORTEST = 1e-3  # seconds of a round: shorter ones would be no more than the rounding of late clocks
+SHORTEST = 1e-3  # seconds of a round: shorter ones are within the rounding errors of late clocks
 
 
 class RoundClock:

@@ -50,8 +50,8 @@ class Setf(Policy):
         view
             State of the run.
         """
-        self._until: dict[int, float] = {}  # when the turn of a running job ends
-        self._ran: dict[int, float] = {}  # for how long a job that waits had run when it was stopped
+        self._until: dict[int, float] = {}  # end of the turn of a running job
+        self._ran: dict[int, float] = {}  # elapsed time of a waiting job when it was stopped
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Stop the jobs whose turn is over if a waiting job has run no longer; then start jobs by elapsed time.

@@ -49,7 +49,7 @@ UNSEEN = -1.0  # GPUs of a candidate
 
 @njit(**NESTED)
 def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
-    # The sub-batch that fits and takes A least, so that all complete first; -1: none fits.
+    # The sub-batch that fits and takes A least time; -1: none fits.
     chosen = -1
     for option in range(last + 1):
         if b.memory[j, option] <= room and (chosen < 0 or seconds_with(b, j, option) < seconds_with(b, j, chosen)):
@@ -59,8 +59,8 @@ def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
 
 @njit(**NESTED)
 def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool:
-    # Does A gain with the sub-batch that takes it e_a beside the execution x? Then a candidate: its value t_con (or minus
-    # the saving, or what both lose together for a GPU that it gives).
+    # True if A gains with the sub-batch that takes it e_a next to the execution x. Then x is a candidate, with the value
+    # t_con (or t_con - t_seq, or the loss of both for a GPU that it gives).
     r = s.executions[x].job
     xi_a = xi_beside(b, j, r)
     if xi_a == np.inf:
@@ -81,7 +81,7 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool
 
 @njit(**NESTED)
 def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
-    # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
+    # Candidates: jobs on the node `only`, or anywhere, that gain with this sub-batch; returns their number.
     e_a, count, seen, x = seconds_with(b, j, option), 0, 0, 0
     if only == WHOLE_CLUSTER:
         while seen < s.engine[0].active and 2 * x < s.clocks.size:
@@ -104,12 +104,12 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 
 @njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
-    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
-    # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
+    # Step 3 on one node or the whole cluster; returns the option, -1: j waits. Candidates are ordered by their values with
+    # the fastest sub-batch, which are lower bounds on the true ones, so only the GPUs of the first candidates are examined.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
-    have = idle  # and what the candidates have alone: at least as many GPUs as are open
+    have = idle  # and the GPUs that candidates hold alone: at least the number of open ones
     for k in range(count):
         have += s.jobs[b.candidates[k].job].alone
     if have < s.jobs[j].gpus:
@@ -123,7 +123,7 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
         if best < 0:
             return -1
         c = b.candidates[best]
-        if c.other == UNSEEN:  # by its open GPUs: its sub-batch and value, or it is none
+        if c.other == UNSEEN:  # now by its open GPUs: its sub-batch and value, or it is no candidate
             room, is_open, r, x = np.inf, False, c.job, s.jobs[c.job].execution
             for i in range(s.executions[x].entries):
                 g = s.parts[x * s.engine[0].width + i].pool
@@ -148,7 +148,7 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
         option = _best_partners(s, context, b, j, only, idle, last)
         if option < 0 or not joint:
             return option
-        # Do A and all its partners gain, less what those lose who are yet to come?
+        # Test whether A and all its partners gain more than jobs to come lose.
         e_a = seconds_chosen(s, context, b, j, option)
         loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
         return option if joint_gains(s, b, j, e_a, idle, wait, loss) else -1
@@ -159,7 +159,7 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
     option = largest_batch(s, b, j)
     if not joint or s.numbers[CONSOLIDATED] == 0.0 or only != WHOLE_CLUSTER or wait == 0.0:
         return option
-    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
+    # Test whether A completes sooner on the idle GPUs chosen than later on one node.
     later = (wait + seconds_with(b, j, 0)) * (1 + TIE)
     return option if seconds_chosen(s, context, b, j, option) <= later else -1
 
@@ -188,7 +188,7 @@ def best_sharing(s: Any, context: Any, j: Any) -> int:
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
     wait = wait_for_idle(s, context, b, j) if s.numbers[JOINT] != 0.0 else 0.0
     nodes, option = 0, -1
-    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:  # one node is to be tried first
+    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:  # single nodes are tried first
         order_nodes(s, b, s.jobs[j].gpus)
         nodes = b.nodes.size
     for i in range(nodes + 1):
@@ -200,19 +200,19 @@ def best_sharing(s: Any, context: Any, j: Any) -> int:
     return option
 
 
-# What jobs yet to come would lose, compiled: as if they were like those that came last, and came at the same rate.
+# The loss of jobs yet to come, compiled: as if they were like the latest arrivals, and came at the same rate.
 #
-# Nobody knows who comes. What is to come in the next t seconds is estimated from the last t seconds, from the first arrival
-# on (whose job only begins the count) and from `SAMPLE` jobs at most. The job asked about does not count.
+# The jobs of the next t seconds are estimated from the last t seconds, from the first arrival on (whose job only begins
+# the count) and from at most `SAMPLE` jobs. The job that is tested does not count.
 
 SAMPLE = 100  # jobs
-MISSES = 0.2  # share of those that would take a closed GPU who find no other (tuned: seeds 101 to 130 of the recipes)
-TURNS = 2.0  # a job that suffers more beside another one had better wait
+MISSES = 0.2  # share of the jobs for a closed GPU that find no other one (tuned: seeds 101 to 130 of the recipes)
+TURNS = 2.0  # a job that is slowed more by another one should wait
 
 
 @njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
-    # in the order of arrivals
+    # position in the order of arrivals
     i, least = s.engine[0].next, max(1, s.engine[0].next - SAMPLE)
     since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
     while i > least and s.jobs[s.jobs[i - 1].nth].arrival > since:
@@ -222,7 +222,7 @@ def _first_of_sample(s: State, seconds: float) -> int:
 
 @njit(**NESTED)
 def _times(s: State, seconds: float, i: int) -> float:
-    # What counts from the i-th arrival on stands for so many times as much in `seconds` to come; 0: all came just now.
+    # Factor by which arrivals from the i-th on are scaled to the next `seconds`; 0: all arrived just now.
     now, since = s.engine[0].now, s.jobs[s.jobs[0].nth].arrival
     if i > 1 and s.engine[0].next - i == SAMPLE:
         since = max(since, s.jobs[s.jobs[i - 1].nth].arrival)
@@ -310,7 +310,7 @@ def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
     return bool(weight * loss > (e_a + s.engine[0].now - s.jobs[j].arrival) * (1 + TIE))
 
 
-# When a job could start on idle GPUs, and how fast it would be on those chosen, compiled.
+# The time at which a job could start on idle GPUs, and its speed on those chosen, compiled.
 @njit(**KERNEL)
 def select(candidates: Any, low: int, high: int, n: int) -> float:
     """Return the value that position ``n`` would have if the values of the candidates were sorted.
@@ -349,8 +349,8 @@ def select(candidates: Any, low: int, high: int, n: int) -> float:
 
 @njit(**NESTED)
 def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, end: int) -> float:
-    # Seconds until n of the GPUs from `first` to `end` that suit A are idle, when nobody else comes: the n-th smallest time
-    # at which one is; inf: they are fewer.
+    # Seconds until n of the GPUs from `first` to `end` that suit A are idle, if no other job arrives: the n-th smallest
+    # of the times at which they are; inf: there are fewer.
     base, count, now, n = b.gpus.size, 0, s.engine[0].now, s.jobs[j].gpus
     for g in range(first, end):
         gpu = b.gpus[g]

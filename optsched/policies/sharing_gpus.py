@@ -266,7 +266,7 @@ def take_beside(
 
 @njit(**NESTED)
 def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> int:
-    # Into those chosen from `begin` to `end`, which are in order, where it is among the first up to n; their end
+    # Insert into those chosen from `begin` to `end`, which are in order, if it is among the first n; returns their end.
     if end < n:
         end += 1
     elif not _is_before(b, g, s.out[NUMBER, n - 1]):
@@ -286,7 +286,7 @@ def _is_before(b: Neighbours, one: int, two: int) -> bool:
     return bool(more < 0 or (more == 0 and one < two))
 
 
-# When sharing pays: the test of a pair, and that of a job beside all its partners.
+# The tests of a gain: that of a pair, and that of a job with all its partners.
 #
 # Notation: A the new job, R a running one, ``e`` remaining seconds alone, ``xi`` slow-downs.
 
@@ -402,7 +402,7 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
     loss
         Loss of jobs yet to come, in seconds.
     """
-    count = 0  # different jobs on the GPUs: candidates with seconds alone, and the slow-down without A
+    count = 0  # different jobs on the GPUs: candidates with their seconds alone, and their slow-down without A
     for i in range(idle, s.jobs[j].gpus):
         r = only_job(b, s.out[NUMBER, i])
         if b.sharers[r].mark != j:
@@ -437,7 +437,7 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
         if ends >= 0:
             e_a -= step / slow
             b.candidates[ends].job = -1
-    for k in range(count):  # these have not ended
+    for k in range(count):  # these jobs have not ended
         c = b.candidates[k]
         if c.job >= 0:
             together += now + c.value * c.other

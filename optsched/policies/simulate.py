@@ -91,9 +91,10 @@ def simulate(
     >>> osd.simulate("cluster-week", "fifo:skip=true+consolidated").unfinished
     []
     """
-    chosen, instance = specify(policy, placement), instance_of(instance)  # a policy's name is read sooner than a log
+    # The policy comes first: an error in its name is reported before a log is read.
+    chosen, instance = specify(policy, placement), instance_of(instance)
     there = form_on(chosen.policy, instance.relative)
-    if there is not chosen.policy:  # it brings its own placement
+    if there is not chosen.policy:  # its form has its own placement
         place = made(PLACEMENTS.get, "placement", default_placement(there))
         chosen = Specification(chosen.text, there, place)
     run: Callable[..., Run] = run_policy
@@ -211,7 +212,7 @@ def seeded(text: str, seed: int) -> str:
     return f"{head}+{name}:{','.join(filter(None, [rest, f'seed={seed}']))}"
 
 
-# --- a class of somebody's own ----------------------------------------------------------------------------------------
+# --- a user's own class -----------------------------------------------------------------------------------------------
 
 
 def names_a_class(text: str) -> bool:
@@ -252,7 +253,7 @@ def own_policy(text: str) -> Any:
         return made(lambda _: found, "policy", f"{name}:{parameters or ''}")
     except OptschedError:
         raise
-    except Exception as error:  # whatever somebody's constructor raises
+    except Exception as error:  # any error of the user's constructor
         what = f"cannot make it: {type(error).__name__}: {error}"
         raise InputError(what, field="policy", value=text, legal="a class that is made without arguments") from error
 
@@ -278,10 +279,10 @@ def thing_in(module: str, name: str, kind: str = "class", field: str = "policy")
     """
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does; a program that is installed looks elsewhere
+        sys.path.insert(0, here)  # as `python -m` does; an installed program does not search the current folder
     try:
         found = importlib.import_module(module)
-    except Exception as error:  # whatever somebody's module raises
+    except Exception as error:  # any error of the user's module
         missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
         what = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
         legal = "a module of the current folder, of PYTHONPATH, or installed"
@@ -294,7 +295,7 @@ def thing_in(module: str, name: str, kind: str = "class", field: str = "policy")
         raise InputError(f"there is no {name!r} in {module}", field=field, value=name, legal=legal) from None
 
 
-# --- what a policy is, and for which instances ------------------------------------------------------------------------
+# --- properties of a policy -------------------------------------------------------------------------------------------
 
 
 def form_on(policy: BasePolicy, instance: Instance) -> BasePolicy:

@@ -10,7 +10,7 @@ import numpy as np
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
 
-Slot = tuple[int, int]  # (node, one of its GPUs): which one in truth is the engine's choice
+Slot = tuple[int, int]  # (node, one of its GPUs); the engine chooses the real GPU
 
 
 def places_of(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
@@ -53,8 +53,8 @@ class SlotQueues:
         slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
         self.ready: dict[Slot, float] = dict.fromkeys(slots, 0.0)
         self._queue: dict[Slot, deque[int]] = {slot: deque() for slot in slots}
-        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that is not finished
-        self._first: dict[int, int] = {}  # in how many of its queues a job is the first
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # GPUs of every job that is not finished
+        self._first: dict[int, int] = {}  # number of queues in which a job is the first
 
     def bind(self, job: int, slots: Iterable[Slot], end: float) -> bool:
         """Bind a job to GPUs and return True if it is the first in all of their queues.

@@ -15,8 +15,8 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats
 
-BITS = 40  # of 53: some thousand roundings may be in the others
-TIE = 1e-9  # relative: two results that differ by less are equal
+BITS = 40  # of 53; the others allow for some thousand roundings
+TIE = 1e-9  # relative: results that differ by less are equal
 
 
 def leading(values: Floats) -> Floats:

@@ -26,8 +26,8 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop,
 from optsched.simulation.predictor import Predictor
 
 BITS = 30  # of values in the knapsack
-LEAST = 1e-9  # of the largest weight: who weighs less, or nothing, runs where GPUs are left
-SHORTEST = 1e-3  # of a restart: GPUs are kept for at least so long, as far as their value goes
+LEAST = 1e-9  # of the largest weight: jobs of less weight run where GPUs are left
+SHORTEST = 1e-3  # of a restart: the value of GPUs assumes that they are kept for at least this long
 
 
 @POLICIES.register("unified")
@@ -158,7 +158,7 @@ class Unified(Policy):
             gpus, rate = self._gangs.sizes(j)
             hull = _hull(gpus, rate)
             self._widths[j] = Widths(gpus[hull], rate[hull], {})
-        jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others run nowhere
+        jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others cannot run
         if not jobs:
             return
         wishes = self._deal(view, jobs)
@@ -240,7 +240,7 @@ def deal(wishes: Sequence[Wish], gpus: int) -> None:
 
 
 def _hull(gpus: Ints, rate: Floats) -> list[int]:
-    # The points of the least concave function above (0, 0) and (gpus, rate), as far as it rises.
+    # The points of the least concave function above (0, 0) and (gpus, rate), up to its maximum.
     found: list[int] = []
     x, y, at = 0, 0.0, 0
     while at < gpus.size:
@@ -253,19 +253,19 @@ def _hull(gpus: Ints, rate: Floats) -> list[int]:
     return found
 
 
-# Two jobs on a GPU under `optsched.policies.unified`: who owns it, and who is a guest there.
+# Two jobs on a GPU under `optsched.policies.unified`: its owner and a guest.
 #
-# The owners are the jobs of the plan of `optsched.policies.unified_places`. Everybody else may be a guest, on GPUs with
-# one owner or none and no other guest: with the sub-batch o that is best there, if that is worth more than what owners
-# R lose,
+# The owners are the jobs of the plan of `optsched.policies.unified_places`. Any other job may be a guest, on GPUs with
+# one owner or none and no other guest, with the sub-batch o that is best there, if its value is more than the loss of the
+# owners R,
 #
 #     u_A v_A / (xi_A stretch_A(o)) m  >  sum_R u_R v_R (1 / slow_R - 1 / max(slow_R, xi_R)),
 #
 # with u the value of a unit of work, v the rate alone on these GPUs, xi_A and xi_R the largest slow-downs that A and R
-# cause each other, slow_R that of R beside the guests that it has, and m what staying multiplies, or a move divides, as
-# in the plan. Who runs, also who owned GPUs until now, is first asked whether to stay; the others, by falling value of
-# a GPU, come to the owners that lose least for a GPU, on one node or anywhere. GPUs of its own are worth to a guest
-# what they add.
+# cause each other, slow_R that of R next to its present guests, and m the factor for staying, or its inverse for a
+# move, as in the plan. Running jobs, also those that owned GPUs until now, are first considered for staying. Then the
+# others, by falling value of a GPU, come to the owners that lose least for a GPU, on one node or anywhere. For a guest,
+# GPUs of its own have the value that they add.
 
 Gpu = tuple[int, int]  # (node, index)
 
@@ -296,7 +296,7 @@ class Guests:
         self._seats: dict[int, Seat] = {}
         self._owner: dict[Gpu, int] = {}
         self._guest: dict[Gpu, int] = {}
-        self._value: dict[int, float] = {}  # of a second of the owners, alone
+        self._value: dict[int, float] = {}  # value of a second of the owners, alone
 
     def reckon(self, wishes: Sequence[Wish]) -> None:
         """Set the wishes of guests: GPUs of their own, worth what they add to the value of being a guest.
@@ -343,7 +343,7 @@ class Guests:
                 yield [Start(wish.job, gpus=seat.gpus, option=seat.option)]
 
     def _owns(self, j: int, on: Places) -> bool:
-        # May it have what the plan gives it without a move? Then it has.
+        # True if the job holds GPUs on the nodes of the plan that no other job owns; then it owns them.
         seat = self._seats.get(j)
         if seat is None or seat.nodes != tuple(sorted(on)) or any(g in self._owner for g in seat.gpus):
             return False
@@ -389,7 +389,7 @@ class Guests:
         return self._value[r] * (1 / slow - 1 / max(slow, self._view.slowdown(r, j)))
 
     def _gain(self, wish: Wish, seat: Seat, *, stays: bool) -> float:
-        # What it is worth that the job is a guest there; 0 where owners lose as much.
+        # Value of a second of the job as a guest there, less the loss of the owners; 0 if there is no gain.
         j, hosts = wish.job, self._hosts(wish.job, seat)
         slow = max((self._view.slowdown(j, r) for r in hosts), default=1.0) * self._view.stretch(j, seat.option)
         mine = wish.moved(self._worth(wish, seat.nodes) / slow, stays=stays)

@@ -22,7 +22,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import Start, View
 
-EACH = 16  # every number of copies up to here; beyond it the knapsack over all nodes would take longer than it gains
+EACH = 16  # every number of copies up to this one; more numbers would cost the knapsack more time than they gain
 
 
 class OneGang:
@@ -250,7 +250,7 @@ class Copies(OneGang):
         return all(count == gang for _, count in on)
 
     def _on_nodes(self, j: int) -> Floats:
-        return self._rates[j, self._group]  # X_j; of all jobs it would be n N numbers
+        return self._rates[j, self._group]  # X_j; for all jobs at once it would be n N numbers
 
     def _each(self, j: int, on: Places) -> Floats:
         return self._on_nodes(j)[[node for node, _ in on]]

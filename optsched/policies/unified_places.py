@@ -23,7 +23,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
 
-KEEP = 1.05  # a place must be so much better to be worth a move
+KEEP = 1.05  # factor by which another place must be better to be worth a move
 
 
 class Widths(NamedTuple):
@@ -284,7 +284,7 @@ def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
         now = value[everyone, kind]
         gain = value - now[:, None]
         alone = np.where(stock >= gpus[:, None], gain, -np.inf)
-        # [a, b]: does a fit the type of b, when b leaves it?
+        # [a, b]: True if a fits the type of b after b has left it
         room = stock[kind] + gpus - gpus[:, None] >= 0
         both = np.where(room & room.T & (kind[:, None] != kind), gain[:, kind] + gain[:, kind].T, -np.inf)
         least = TIE * float(now.sum())

@@ -32,7 +32,7 @@ def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
     if not length:
         return ()
     shortest, first = min(length), min(release)
-    second = Fraction(2) ** (BITS - math.floor(math.log2(shortest)))  # but for the rounding of the logarithm
+    second = Fraction(2) ** (BITS - math.floor(math.log2(shortest)))  # up to the rounding of the logarithm
     second *= 2 if shortest * second < 2**BITS else Fraction(1, 1 + (shortest * second >= 2 ** (BITS + 1)))
     arrival = [math.floor((r - first) * second) for r in release]
     ends = _ends(arrival, [math.floor(p * second) for p in length], gangs, instance.cluster.gpus)
@@ -42,7 +42,8 @@ def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
 
 def _ends(arrival: list[int], work: list[int], gangs: list[int], total: int) -> list[int]:
     come = sorted(range(len(work)), key=lambda j: -arrival[j])
-    there = {gang: list[tuple[int, int]]() for gang in set(gangs)}  # (what its gang has done when the job ends, job)
+    # (work that a job of this gang has done when this job ends, job)
+    there = {gang: list[tuple[int, int]]() for gang in set(gangs)}
     done, ends, now = dict.fromkeys(there, 0), [0] * len(work), 0
     while come or any(there.values()):
         share = _share({gang: len(jobs) for gang, jobs in there.items()}, total)

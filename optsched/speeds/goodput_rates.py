@@ -40,7 +40,7 @@ from optsched.problem.scaling import Scaling
 from optsched.speeds.duration import paces, segment_paces
 from optsched.speeds.iteration_times import computing_seconds, measured_table, seconds_of, seconds_on
 
-MOST_STEPS = 10**7  # of finding the rates of all elastic jobs, a few microseconds each
+MOST_STEPS = 10**7  # limit of the work for the rates of all elastic jobs, a few microseconds a step
 
 Counts = tuple[int, ...]  # replicas on every node used, in order of the nodes
 
@@ -114,7 +114,7 @@ class Steps:
         counts
             Replicas on each node used.
         """
-        if self._table is None:  # the formula knows replicas, and whether they are on one node
+        if self._table is None:  # the formula depends on the replicas and on whether they are on one node
             counts = counts if len(counts) == 1 else (sum(counts) - 1, 1)
         key = batch, counts
         if key not in self._known:
@@ -161,7 +161,7 @@ class Steps:
         if self._table is None:
             yield from (self.seconds(batch, (replicas,) if k == 1 else (replicas - 1, 1)) for k in spreads)
             return
-        # of measured placements some may not fit these nodes, or all be measured where it is interpolated: no harm
+        # harmless: some measured placements may not fit these nodes, or all may be measured where this interpolates
         size, steps = split(self.scaling, batch, replicas, self.memory)
         for k in spreads:
             between = self._table.between(k, replicas, size)
@@ -187,7 +187,7 @@ class JobGoodput:
     def __init__(self, steps: Steps, batch: int, gang: int) -> None:
         self._steps, self._batch, self._gang = steps, batch, gang
         own, rows = iterations_with(steps.scaling, batch), steps.scaling.iterations
-        # what an iteration with each total batch is worth, in own iterations; batches ascending
+        # value of an iteration with each total batch, in own iterations; batches ascending
         worth = {} if own is None else {b: own / count for b, count in rows}
         self._worth = dict(sorted({**worth, batch: 1.0}.items()))
         self._known: dict[Counts, tuple[float, int]] = {}
@@ -320,7 +320,7 @@ class Goodputs:
         if sum(count for _, count in on) != self._instance.gpus[job]:
             return 0.0
         placed = job, tuple(on)
-        if placed not in self._rigid:  # a rigid job is asked about the same places round after round
+        if placed not in self._rigid:  # policies ask for the same places of a rigid job in every round
             nodes = np.repeat(*np.array(on, dtype=np.int64).T)
             pace = float(segment_paces(self._instance, np.array([job]), np.array([0, nodes.size]), nodes)[0])
             self._rigid[placed] = 1.0 / pace if np.isfinite(pace) and pace > 0 else 0.0

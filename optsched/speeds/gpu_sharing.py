@@ -53,8 +53,8 @@ def sharing_rates(instance: Instance) -> SharingRates:
     InputError
         As in `optsched.speeds.duration.seconds_alone`.
     """
-    assert instance.interference is not None  # callers look first
-    # a row of the tables for all jobs of one model that are alike; 0: nobody knows how their batches may be split
+    assert instance.interference is not None  # callers check this
+    # a row of the tables for all identical jobs of one model; 0: the ways to split their batches are not known
     row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
     for speeds in instance.speeds:
         for j in speeds.jobs.tolist():

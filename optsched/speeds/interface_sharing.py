@@ -37,7 +37,7 @@ from optsched.problem.instance import Instance
 from optsched.speeds.duration import communicating
 from optsched.speeds.speed_tables import SpeedTables, profile_pace, stage_tables
 
-ROUNDS = 10_000  # of a fixed point that is iterated; each brings it nearer by a constant part
+ROUNDS = 10_000  # limit on the fixed-point iterations; each reduces the error by a constant factor
 SETTLED = 1e-15  # relative
 
 
@@ -82,7 +82,7 @@ class CommunicationShares:
 
     def __init__(self, instance: Instance) -> None:
         cost = instance.contention
-        assert cost is not None  # callers look first
+        assert cost is not None  # callers check this
         self.instance, self.latency = instance, cost.latency
         self.step = 1.0 + cost.penalty / cost.seconds_per_byte
         self._contends: list[bool] = communicating(instance).tolist()

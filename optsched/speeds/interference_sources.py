@@ -239,7 +239,7 @@ def interference_of(
     named = {gang[0] for where, *pair in throughputs.pairs if where.casefold() == gpu.casefold() for gang in pair}
     entries = ((kind, throughputs.get(kind, gpu, 1)) for kind in throughputs.job_types if kind in named)
     alone = {kind: entry.together for kind, entry in entries if entry is not None and entry.together > 0}
-    xi: dict[tuple[str, str], float | None] = {}  # None: the table does not say; inf: the pair does not run
+    xi: dict[tuple[str, str], float | None] = {}  # None: not in the table; inf: the pair does not run
     for a in alone:
         for b in alone:
             rates = throughputs.together_with(gpu, (a, 1), (b, 1))

@@ -169,7 +169,7 @@ class MeasuredTable:
     def _simplices(self) -> Simplices | None:
         from scipy.spatial import QhullError  # imported where it is used: it takes longer than most runs
 
-        # 5 points at least: a simplex has four corners, and one alone is no triangulation to Qhull
+        # at least 5 points: a simplex has four corners, and Qhull does not accept a single one
         try:
             return Simplices(self._points[:, :3], self._points[:, 3:]) if len(self._points) >= 5 else None
         except QhullError:  # all in one plane

@@ -27,7 +27,7 @@ from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.interference import TURNS, Interference
 
-LEAST, LARGEST = 1e-18, 1e18  # of what is measured: beyond them squares leave the range of floats
+LEAST, LARGEST = 1e-18, 1e18  # limits of measurements: beyond them squares leave the range of floats
 NUMBER, WHOLE = f"a number from {LEAST:g} to {LARGEST:g}", f"an integer from 1 to {LARGEST:g}"
 Model = TypeVar("Model")
 

@@ -56,7 +56,7 @@ def vgg19() -> tuple[Block, ...]:
     for group, (count, width) in enumerate(zip((2, 2, 4, 4, 4), (64, 128, 256, 512, 512), strict=True), 1):
         for layer in range(1, count + 1):
             weights = 9 * inputs * width
-            side = size // 2 if layer == count else size  # pooling halves what leaves the last layer
+            side = size // 2 if layer == count else size  # pooling halves the output of the last layer
             blocks.append(Block(f"conv{group}-{layer}", 2.0 * weights * size**2, weights + width, width * side**2))
             inputs = width
         size //= 2

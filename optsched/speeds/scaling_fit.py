@@ -203,9 +203,9 @@ def joint_fit(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
 # --- from seconds of iterations alone -----------------------------------------------------------------------------------
 
 UNITS = ("s", "s/sample", "s", "s/GPU", "s", "s/GPU", "")
-FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not separate, which is kept
+FIRST = (1, 0, 4, 2, 5, 3)  # order in which numbers are kept if the measurements do not separate them
 STARTS = (1.5, 3.0)  # gamma
-EXACT = 1e-24  # mean square of relative errors that is rounding
+EXACT = 1e-24  # mean square of relative errors due to rounding
 
 
 def fit_scaling(

@@ -23,16 +23,16 @@ from optsched.speeds.iteration_times import DIGITS
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 
-# How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`
-# where `SpeedTables.known` says it from ``first`` up to ``last``.
+# The speed of a job: ``profile``, its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT` if
+# `SpeedTables.known` has it from ``first`` up to ``last``.
 JOB_SPEED = record(profile="int", row="int", first="int", last="int")
 NO_ROW, BY_PLACEMENT = -1, -2
 
-# What a pool of GPUs is: the type, and where it is a node the bandwidths inside and of a GPU's part of the interface.
+# A pool of GPUs: the type and, for a node, the bandwidths inside and of a GPU's part of the interface.
 PLACE = record(type="int", intra="real", cross="real")
 
 # Seconds of one placement: ``id`` > 0 its counts by node as digits, in the smallest of its rotations; -k all others on k
-# nodes. Of a job they rise with the id.
+# nodes. The records of a job rise with the id.
 KNOWN = record(id="int", seconds="real")
 
 # A stage graph: ``fastest`` alpha_min, ``factor`` 1 + (S-1)/m, its first stage and edge. One more closes the list.
@@ -41,7 +41,7 @@ PROFILE = record(fastest="real", factor="real", stage="int", edge="int")
 STAGE = record(compute="real", ring="real", inner="real", replicas="int")
 # Stages of the profile, from 0; ``pair`` w_uv bytes.
 EDGE = record(tail="int", head="int", pair="real")
-# Where groups (replicas of one stage on one node) are written while a placement is timed; ``first`` is the first group of
+# Scratch for groups (replicas of one stage on one node) while a placement is timed; ``first`` is the first group of
 # stage s, not of group s.
 GROUP = record(first="int", node="int", size="int")
 
@@ -150,7 +150,7 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
             for each, k in zip(profile.stages, replicas, strict=True):
                 stages.append((each.compute, ring_bytes(each.parameters, k), 4.0 * each.parameters / k, k))
             edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
-    rows.append((0.0, 0.0, len(stages), len(edges)))  # one more than there are
+    rows.append((0.0, 0.0, len(stages), len(edges)))  # closes the list
     return SpeedTables(
         jobs=jobs,
         places=places,
@@ -242,7 +242,7 @@ def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -
 
 @njit(**NESTED)
 def _find(t: SpeedTables, job: int, key: int) -> int:
-    # where the record of the job with this id is; -1: nowhere
+    # position of the record of the job with this id; -1: none
     low, high = t.jobs[job].first, t.jobs[job].last
     end = high
     while low < high:
@@ -315,7 +315,7 @@ def _ring(t: SpeedTables, p: int, s: int) -> float:
     return float(stage.ring / (slowest if crosses else t.places[one].intra))
 
 
-@njit(**KERNEL)  # methods in Python ask, too
+@njit(**KERNEL)  # also called from Python
 def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
     """Return alpha of a stage profile, in seconds an iteration.
 

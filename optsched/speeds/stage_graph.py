@@ -26,7 +26,7 @@ from optsched.speeds.network import Network
 if TYPE_CHECKING:
     import networkx as nx
 
-ROUNDING = 1 - 1e-13  # a bound must not exceed what the same terms, added in another order, come to
+ROUNDING = 1 - 1e-13  # a bound must not exceed the same terms added in another order
 TRIED = 3000  # mappings and parts of mappings that are timed for one job: about a tenth of a second
 FALLS = 1 - 1e-12  # shorter by more than rounding
 
@@ -117,7 +117,7 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
         ties = [(u, graph.edges[s, u]["pair"]) for u in graph.successors(s)]
         ties += [(u, graph.edges[u, s]["pair"]) for u in graph.predecessors(s)]
         neighbours = [(node, pair) for u, pair in ties for node in places[u]]
-        # comm_v: what a replica on a node waits for its neighbours
+        # comm_v: seconds that a replica on a node waits for its neighbours
         wait = max(sum(size / network.bandwidth(node, other) for other, size in neighbours) for node in places[s])
         slowest = max(slowest, data["compute"] + wait)
         if len(places[s]) > 1:  # AR_s: the slowest link of the ring sets its pace
@@ -230,7 +230,7 @@ class _Search:
         for m in range(least, len(self.nodes)):
             if self.best <= self.goal or self.tried > TRIED:
                 return
-            # alike nodes are adjacent: of those that hold nothing the first will do
+            # identical nodes are adjacent: of the empty ones only the first is tried
             double = m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
             if self.free[m] == 0 or double:
                 continue

@@ -52,7 +52,7 @@ from optsched.registry import check_known
 
 SPREAD_SUFFIX = "_unconsolidated"
 KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
-LONGEST_KEY = 300  # characters; what is longer is no key
+LONGEST_KEY = 300  # characters; a longer text is no key
 NAMED = 6  # derived rates that a note names one by one
 
 Say = Callable[[str], None]
@@ -206,7 +206,7 @@ class _Gaps:
         self._table = table
         self._strict = strict
         self._sizes: list[tuple[str, str, int]] = []  # rule 2
-        self._types: dict[tuple[str, str], list[Gang]] = {}  # rule 3: (GPU type, the one it is scaled from)
+        self._types: dict[tuple[str, str], list[Gang]] = {}  # rule 3: (GPU type, type from which it is scaled)
 
     def rate(self, job_type: str, gpu: str, gpus: int) -> Throughput:
         known = self._table.get(job_type, gpu, gpus)
@@ -220,7 +220,7 @@ class _Gaps:
         if grown is not None:
             self._sizes.append((job_type, gpu, gpus))
             return grown
-        performance_ratio(gpu)  # says what is wrong with it
+        performance_ratio(gpu)  # raises if the type is not known
         rates: dict[str, Throughput] = {}
         ranked: list[tuple[bool, bool, float, float, str]] = []
         unknown: str | None = None
@@ -229,7 +229,7 @@ class _Gaps:
             rate = exact or self._grown(job_type, other, gpus)
             if rate is None or not rate.fits:
                 continue
-            if not is_known(other):  # a table may hold types that nobody can scale from, beside others
+            if not is_known(other):  # a table may hold types without known performance, which cannot be scaled from
                 unknown = other
                 continue
             rates[other], ratio = rate, performance_ratio(gpu, other)

@@ -214,7 +214,7 @@ class RatesByType(JobSpeeds, ABC):
         rate = table[k, node_type[nodes]]
         order = np.argsort(-rate, kind="stable")
         room = np.cumsum(speeds.node_gpus[nodes[order]])
-        enough = (room >= gang) & (np.arange(1, nodes.size + 1) >= 2)  # the fastest nodes that hold it, two at least
+        enough = (room >= gang) & (np.arange(1, nodes.size + 1) >= 2)  # the fastest nodes that hold it, at least two
         if gang > 1 and enough.any():
             best = max(best, float(rate[order[int(np.argmax(enough))]]))
         return best
@@ -254,7 +254,7 @@ class RatesByType(JobSpeeds, ABC):
             return (TypePaces(row, np.array([1.0 / together, 1.0 / spread])),)
 
 
-# --- by group of alike nodes, of which each can train a copy of a job -----------------------------------------------------
+# --- by group of identical nodes, each of which can train a copy of a job --------------------------------------------------
 
 
 def group_rates(instance: Instance) -> Floats:

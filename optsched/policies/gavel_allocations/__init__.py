@@ -59,7 +59,8 @@ class AllocationRule(ABC):
 ALLOCATIONS: Registry[type[AllocationRule]] = Registry(
     "allocation policy", package="optsched.policies.gavel_allocations"
 )
-REFERENCE = ("v100", "p100", "k80")  # whose speed stands for every type's where a rule knows no differences
+# The first of these in the cluster gives the speed of all types to a rule that knows no differences.
+REFERENCE = ("v100", "p100", "k80")
 
 
 def reference_order(types: tuple[str, ...], order: tuple[str, ...] = REFERENCE) -> Ints:

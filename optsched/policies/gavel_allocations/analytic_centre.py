@@ -21,11 +21,11 @@ import numpy as np
 
 from optsched.problem.arrays import Bools, Floats
 
-SLACK = 1e-6  # relative: how far below the optimum an allocation may be, for the set of optimal ones has no interior
+SLACK = 1e-6  # relative distance from the optimum that is allowed, since the set of optimal allocations has no interior
 STEPS = 200
 DONE = 1e-8  # Newton's decrement squared: a full step from there is exact, convergence is quadratic
 NEAR = 0.05
-BOUNDARY = 0.9  # the largest part of the way to the boundary that one step may go
+BOUNDARY = 0.9  # largest part of the way to the boundary in one step
 
 
 class Divisions(NamedTuple):
@@ -76,7 +76,8 @@ def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Fl
     somewhere /= np.maximum(1.0, 2 * somewhere.sum(axis=1, keepdims=True))
     inside = (1 - SLACK / 2) * np.where(may, shares, 0.0) + SLACK / 2 * somewhere
     used = (load[:, None] * inside).sum(axis=0)
-    inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]  # HiGHS's own rounding
+    # The rounding of HiGHS may leave both sums slightly too large.
+    inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]
     inside /= np.maximum(1.0, inside.sum(axis=1) * (1 + SLACK / 8))[:, None]
     ascend(inside, Divisions(may, gain, lowered, load, copies, capacity))
     return inside
@@ -165,8 +166,8 @@ def ascend(x: Floats, of: Divisions) -> None:
         try:
             step, decrement = direction(x, of, s)
         except np.linalg.LinAlgError:
-            return  # on the boundary but for rounding
-        # near by, Newton's full step converges, says the theory; no need to compare values
+            return  # on the boundary up to rounding
+        # near the maximum Newton's full step converges by theory: values need not be compared
         near = decrement < NEAR
         size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
         while size > 1e-12 and not (there >= here or (near and there > -np.inf)):

@@ -23,7 +23,7 @@ class FinishTimeFairnessPerf(AllocationRule):
     def __init__(self, setting: Setting) -> None:
         self._search = LevelSearch(setting.capacity)
         self._reference = None if self.aware else reference_order(setting.types)
-        # of every job, when it was last asked about: seconds on a share of its own so far, work left, rate on that share
+        # of every job at the last call: seconds so far on a share of its own, work left, rate on that share
         self._last: dict[int, tuple[float, float, float]] = {}
 
     def shares(self, jobs: ActiveJobs) -> Floats:

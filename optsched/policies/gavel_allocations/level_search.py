@@ -58,7 +58,7 @@ class LevelSearch:
         """
         try:
             return self._least(jobs, gone, span)
-        except OptschedError:  # lost on its last basis: once more from none
+        except OptschedError:  # failed from its last basis: try again without one
             self.program = ShareProgram(self.program.capacity)
             return self._least(jobs, gone, span)
 
@@ -66,7 +66,7 @@ class LevelSearch:
         fastest = jobs.rate.max(axis=1)
         slots = self.program.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
         alone = jobs.left / fastest
-        least = float(((gone + alone) / span).max())  # nobody is faster than alone on its fastest type
+        least = float(((gone + alone) / span).max())  # no job is faster than alone on its fastest type
         level = max(least, self._last)
         for _ in range(TRIALS):
             need = alone / (level * span - gone)

@@ -172,8 +172,8 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
     return a, -1
 
 
-# A variant: does the greedy begin with every seed? Does local search follow? Both for jobs of at most so many replicas.
-# That follows the state of the random numbers, at these places.
+# A variant: the greedy starts from every seed (0 or 1), local search follows (0 or 1), and the largest number of replicas
+# for both. These numbers follow the state of the random numbers, at these positions.
 SEEDS, SEARCH, GREATEST = 1, 2, 3
 VARIANTS = {
     "auto": (1, 1, 32),
@@ -183,7 +183,7 @@ VARIANTS = {
 }
 
 
-# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
+# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` returns.
 @njit(signature=SIGNATURE, **KERNEL)
 def _greedily(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
@@ -192,7 +192,7 @@ def _greedily(
     if servers == 0 or tables.jobs[job].profile < 0:
         return servers
     x, small = new_mapping(tables, job, free, eligible), gpus <= np.int64(random[GREATEST])
-    for k in range(servers):  # fill so many GPUs of these servers, in this order
+    for k in range(servers):  # fill this number of GPUs of these servers, in this order
         c = 0
         while x.whole[NODE, c] != out_node[k]:
             c += 1
@@ -276,7 +276,7 @@ def map_job(
     [0, 0, 0, 0]
     """
     rule = heavy_edge(variant)
-    offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
+    offered = np.array(free, dtype=np.int64)  # a copy: the rule is compiled for arrays that can be written
     # `InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job.
     if offered.shape != network.gpus.shape or (offered < 0).any():
         legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"

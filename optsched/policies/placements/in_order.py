@@ -70,8 +70,8 @@ def first_fit() -> Placement:
     return Placement("first-fit", _by_index, any_free=True, shared=SharedRule(_first_open))
 
 
-FREE, HELD = 0, 1  # what nodes are ordered by: most free GPUs first, or the smallest share of GPUs that are held
-BY = 1  # where that stands, behind the state of random numbers
+FREE, HELD = 0, 1  # order of the nodes: most free GPUs first, or smallest share of held GPUs first
+BY = 1  # position of the order, after the state of the random numbers
 
 
 @njit(**NESTED)
@@ -90,7 +90,7 @@ def _by_level(
     if total < gpus:
         return 0
     left, entries, last = gpus, 0, -np.inf
-    while left > 0:  # one level after another: two looks at the nodes for all that are alike
+    while left > 0:  # one level after another: two passes over the nodes for each level
         least = np.inf
         for p in range(free.size):
             if eligible[p] and free[p] > 0 and _level(by, free[p], size[p]) > last:

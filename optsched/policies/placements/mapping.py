@@ -15,7 +15,7 @@ from optsched.compiled import NESTED, njit
 from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.speed_tables import SpeedTables
 
-FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
+FALLS = 1 - 1e-12  # an iteration time is smaller only if it is smaller by more than rounding
 
 # Rows of `whole`, by candidate:
 NODE = 0
@@ -301,7 +301,7 @@ def write_entries(x: Mapping, out_node: Any, out_count: Any) -> int:
 
 # Local search on a mapping: moves of a replica and swaps of two.
 #
-# Every pass looks at the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
+# Every pass examines the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
 # (kind, stage, server); it ends when no step lowers alpha. A group is the replicas of one stage on one server.
 
 # A step: (s, c, u, d): a replica of stage s goes from c to d and one of stage u from d to c; u < 0: none; s < 0: no step.

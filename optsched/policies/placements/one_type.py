@@ -7,7 +7,7 @@ from typing import Any
 from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.simulation.placement import Placement, compiled
 
-MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
+MIXED = 1  # position, after the unused state of the random numbers: 1 if a gang may use several types
 
 
 @compiled
@@ -27,7 +27,7 @@ def _one_type(
         widest = max(widest, whole)
         if total > most:
             best, most = kind, total
-    several = gpus > widest and random[MIXED] > 0  # no type will ever hold it: of all that it may use
+    several = gpus > widest and random[MIXED] > 0  # no type can hold it: it may use all its types together
     if best < 0 and not several:
         return 0
     fitting = -1  # the node with the fewest free GPUs that holds the gang

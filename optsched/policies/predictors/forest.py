@@ -15,8 +15,8 @@ from optsched.policies.predictors import PREDICTORS
 from optsched.policies.predictors.learner import Learner, Refits, Row, hour_and_weekday
 from optsched.simulation.predictor import JobFacts
 
-NEVER = -1.0  # where there is no latest run; below every log(1 + seconds)
-KNOWN = 3  # runs of a group from which on it counts as seen
+NEVER = -1.0  # no run yet; below every log(1 + seconds)
+KNOWN = 3  # a group with this number of runs counts as seen
 
 
 def mean_of(forest: Any, row: Row) -> float:
@@ -88,7 +88,7 @@ class Forest(Learner):
             Facts about the jobs of the run.
         """
         super().begin(jobs)
-        # numbers in the order of first appearance: no name is known before a job bears it
+        # numbers in the order of first appearance: a name is unknown before the first job with it
         self._models: defaultdict[str | None, int] = defaultdict(count().__next__, {None: -1})
         self._gpu_types: defaultdict[tuple[str, ...] | None, int] = defaultdict(count().__next__, {None: -1})
         self._refits = Refits(self.refit, self.window, self._make_trees)

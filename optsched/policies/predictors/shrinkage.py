@@ -81,7 +81,7 @@ class Shrinkage(Learner):
         self._levels: dict[Key, _Runs] = {}
 
     def _above(self, job: int) -> list[tuple[Key, float]]:
-        # the levels above the group that the job has, from the top, and what the one above each of them counts
+        # the levels of the job above its group, from the top, each with the strength of the one above it
         levels: list[tuple[Key, float]] = [(("all", None), 1.0)]
         named = (("model", self._jobs.model[job], self.model), ("user", self._jobs.user[job], self.user))
         return levels + [((level, name), strength) for level, name, strength in named if name is not None]

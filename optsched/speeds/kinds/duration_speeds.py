@@ -27,7 +27,7 @@ class DurationSpeeds(JobSpeeds):
         nodes
             Function that returns the nodes of the k-th one.
         """
-        return np.ones(jobs.size)  # also on GPUs that are no placement: a rule of its own says so
+        return np.ones(jobs.size)  # also on GPUs that are no placement, which another rule of the referee reports
 
 
 @SPEED_MODELS.register("duration")

@@ -74,7 +74,7 @@ class StageSpeeds(JobSpeeds):
         for k, j in enumerate(self.jobs.tolist()):
             kind = int(instance.job_class[j])
             if kind not in nodes:
-                # what a mapping can see of nodes, and how many look so; the fastest and largest first
+                # kinds of nodes that differ for a mapping, with their numbers; the fastest and largest first
                 on, network = np.flatnonzero(instance.eligible(j)), self._network
                 rows = np.column_stack([-network.intra[on], -network.cross[on], -network.gpus[on]])
                 looks, count = np.unique(rows, axis=0, return_counts=True)

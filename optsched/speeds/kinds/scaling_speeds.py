@@ -73,7 +73,7 @@ class ScalingDocument(Document):
     measured: MeasuredStepsDocument | None = None
 
 
-MANY = 5000  # splits of a gang that are looked at one by one
+MANY = 5000  # largest number of splits of a gang that are examined one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class ScaledKind:
         return self.scaling.measured is None or not any(map(self._is_too_many, self._node_sets(sizes)))
 
     def _node_sets(self, sizes: Sequence[int]) -> list[list[int]]:
-        # the largest k nodes, falling, for every k that the gang may be on
+        # the largest k nodes, falling, for every number k of nodes of the gang
         falling = sorted(sizes, reverse=True)
         sets = (falling[:k] for k in range(1, min(self.gang, len(falling)) + 1))
         return [gpus for gpus in sets if sum(gpus) >= self.gang]
@@ -202,7 +202,7 @@ class ScaledKind:
         return len(gpus) > 4 or self.gang > 9 * len(gpus) or math.prod(gpus) > MANY
 
     def _over(self, gpus: list[int]) -> set[float]:
-        # seconds of the measured placements on so many nodes
+        # seconds of the placements on this number of nodes
         if self._is_too_many(gpus):
             held = {name: sorted(map(int, str(name)), reverse=True) for name in self.by_id}
             fits = [name for name, c in held.items() if len(c) == len(gpus) and all(map(operator.le, c, gpus))]
@@ -210,7 +210,7 @@ class ScaledKind:
         seconds = set()
         for split in itertools.product(*(range(1, most + 1) for most in gpus)):
             if sum(split) == self.gang:
-                for order in set(itertools.permutations(split)):  # on the nodes; rotations are alike, others are not
+                for order in set(itertools.permutations(split)):  # orders on the nodes: only rotations are equivalent
                     name = placement_id(order)
                     seconds.add(self.by_id[name] if name in self.by_id else self.of_nodes(len(gpus)))
         return seconds
@@ -224,7 +224,7 @@ class ScalingSpeeds(JobSpeeds):
 
     @cached_property
     def _kind(self) -> dict[int, ScaledKind]:
-        # of every job, the same of those that are alike
+        # kind of every job; identical jobs share one
         gangs, memory = self.instance.gpus[self.jobs].tolist(), self.instance.gpu_memory[self.jobs].tolist()
         rows = list(zip(self.names, self._batches(), gangs, memory, strict=True))
         kinds = {row: ScaledKind(row[0], self.given[row[0]], *row[1:]) for row in dict.fromkeys(rows)}
@@ -282,7 +282,7 @@ class ScalingSpeeds(JobSpeeds):
 
     @cached_property
     def _places(self) -> tuple[list[tuple[ScaledKind, int]], Ints]:
-        # (what decides where a job may be and how fast it is there: different ones; which one each of the jobs has, i64[k])
+        # (different pairs of kind and job class, which decide nodes and speeds; pair of each job, i64[k])
         every = list(zip(self._kind.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
         position = {place: k for k, place in enumerate(dict.fromkeys(every))}
         return list(position), np.array([position[place] for place in every], dtype=np.int64)
@@ -306,7 +306,7 @@ class ScalingSpeeds(JobSpeeds):
 
     def solo(self) -> tuple[Floats, Bools]:
         exact = [kind.is_looked_through(self._sizes(job_class)) for kind, job_class in self._places[0]]
-        # the seconds are the least of what was looked at
+        # the seconds are the least of the placements examined
         return super().solo()[0], self._of_place(exact, np.bool_)
 
     @cached_property
@@ -467,7 +467,7 @@ class ScalingProfiles(NamedModel[Scaling]):
 
 
 def _memory_of_gangs(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
-    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
+    # (gang, types) -> the most memory that this number of GPUs of these types have each; if there are too few, of any GPU
     known: dict[tuple[int, tuple[str, ...] | None], float] = {}
 
     def memory_of(gang: int, types: list[str] | None) -> float:
