@@ -93,8 +93,8 @@ class ASrpt(Policy):
     noted_times = ("eligible",)
 
     def __post_init__(self) -> None:
-        known, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
-        check_legal(known, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
+        legal, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
+        check_legal(legal, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
         check_legal(0 < self.beta <= 1, "a-srpt: beta", self.beta, "0 < beta <= 1")
         check_legal(0 <= self.tau < math.inf, "a-srpt: tau", self.tau, "a finite number >= 0")
         check_legal(self.overtake >= 0, "a-srpt: overtake", self.overtake, "a number >= 0; inf: no limit")
@@ -179,7 +179,7 @@ class ASrpt(Policy):
         head = self._head()
         limit = self._budget.limit(view.now - self._zero) if head is None else self._jobs[head].limit
         first = [self._first(kind) for kind in self._shortest if kind not in blocked]
-        queue = [each for each in first if each is not None]
+        queue = [entry for entry in first if entry is not None]
         heapq.heapify(queue)
         while queue and view.free_gpus:
             j = heapq.heappop(queue)[1]

@@ -209,10 +209,10 @@ class Gavel(Policy):
         chosen = self._book.selection(active, rate, gang, self._pools.capacity, order)
         served = np.flatnonzero(chosen >= 0)
         jobs, types = active[served], chosen[served]
-        kept, moved = self._devices.give(jobs, types, gang[served])
+        stayed, moved = self._devices.give(jobs, types, gang[served])
         mixed = self._left_over(active[~self._jobs.housed[active]]) if self.mixed else {}
         self._type[running] = IDLE
-        self._type[kept] = SEVERAL  # any value other than IDLE
+        self._type[stayed] = SEVERAL  # any value other than IDLE
         stopped = running[self._type[running] == IDLE]
         self._type[jobs] = types
         several = np.array(list(mixed), dtype=np.int64)
@@ -222,7 +222,7 @@ class Gavel(Policy):
 
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
         # Gangs larger than any type they may use take the GPUs that are left, node by node.
-        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        plan: dict[int, tuple[tuple[int, int], ...]] = {}
         free = self._devices.free
         for j in homeless.tolist():
             nodes = np.flatnonzero((free > 0) & self._jobs.may[j, self._pools.pool])
@@ -230,17 +230,17 @@ class Gavel(Policy):
             missing = int(self._jobs.gang[j]) - before
             if nodes.size and missing[-1] <= free[nodes[-1]]:
                 part = np.minimum(free[nodes], missing)
-                found[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
-                for h, c in found[j]:
+                plan[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
+                for h, c in plan[j]:
                     free[h] -= c
-        return found
+        return plan
 
     def notes(self) -> dict[str, Floats]:
         """Return ``share_TYPE`` f64[n] of every GPU type: the last share of time that every job should have there."""
-        found: dict[str, Floats] = {}
+        shares: dict[str, Floats] = {}
         for k, name in enumerate(self._types):
-            found[f"share_{name}"] = found.get(f"share_{name}", 0.0) + self._book.share[:, k]
-        return found
+            shares[f"share_{name}"] = shares.get(f"share_{name}", 0.0) + self._book.share[:, k]
+        return shares
 
 
 ROUNDED = 1e-9  # relative: a product of floats that is closer to an integer is taken as that integer

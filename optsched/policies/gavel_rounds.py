@@ -105,8 +105,8 @@ class ServiceAccount:
             Types in the order in which they are served, i64[T].
         """
         book = (self.share, self.received, self.total, self.deficit)
-        found: Ints = choose(active, *book, rate, gang, capacity, order)
-        return found
+        types: Ints = choose(active, *book, rate, gang, capacity, order)
+        return types
 
 
 @njit
@@ -276,11 +276,11 @@ class RoundDevices:
         jobs = jobs[order]
         self.free = self._size.copy()
         held = (self._row[jobs], self._first, self._node, self._count)
-        kept, *found = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
+        stays, *gangs = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
         self._row[self._jobs] = -1
         self._row[jobs] = np.arange(jobs.size)
-        self._jobs, (self._first, self._node, self._count) = jobs, found
-        return jobs[kept], jobs[~kept]
+        self._jobs, (self._first, self._node, self._count) = jobs, gangs
+        return jobs[stays], jobs[~stays]
 
     def leave(self, jobs: Ints) -> None:
         """Record that jobs have no devices to keep.
@@ -342,7 +342,7 @@ def give(
     tuple
         Jobs that keep their devices bool[m], first entry of each job i64[m + 1], node and GPUs of each entry i64[room].
     """
-    kept, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
+    stays, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
     node, count = np.zeros(room, np.int64), np.zeros(room, np.int64)
     start = np.zeros(pool.max() + 1, np.int64)  # the nodes of a pool before this one are full
     begin, entry = 0, 0
@@ -351,16 +351,16 @@ def give(
         while end < gang.size and gang[end] == gang[begin]:
             end += 1
         for i in range(begin, end):
-            kept[i] = row[i] >= 0
-            if kept[i]:
+            stays[i] = row[i] >= 0
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     h = held_node[e]
-                    kept[i] = kept[i] and pool[h] == chosen[i] and free[h] >= held_count[e]
-            if kept[i]:
+                    stays[i] = stays[i] and pool[h] == chosen[i] and free[h] >= held_count[e]
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     free[held_node[e]] -= held_count[e]
         for i in range(begin, end):
-            if kept[i]:
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     node[entry], count[entry] = held_node[e], held_count[e]
                     entry += 1
@@ -368,7 +368,7 @@ def give(
                 entry = spread_out(gang[i], chosen[i], pool, free, start, node, count, entry)
             first[i + 1] = entry
         begin = end
-    return kept, first, node, count
+    return stays, first, node, count
 
 
 @njit

@@ -181,5 +181,5 @@ class Goodput(Policy):
         held = {j: view.held(j) for j in jobs}
         eligible = {j: view.eligible(j) for j in jobs}
         sizes = view.groups.node_gpus
-        plans = [place(counts, kept, sizes, eligible) for kept in (held, {})]
+        plans = [place(counts, present, sizes, eligible) for present in (held, {})]
         return {j: tuple(sorted(on)) for j, on in max(plans, key=case.total).items()}

@@ -68,19 +68,19 @@ def place(
         Nodes that each job may use, bool[N].
     """
     free = free.copy()
-    found: dict[int, Places] = {}
+    plan: dict[int, Places] = {}
     for j, on in held.items():
         if on and sum(count for _, count in on) == counts.get(j, 0):
-            found[j] = on
+            plan[j] = on
             for node, count in on:
                 free[node] -= count
-    for j in sorted((j for j, r in counts.items() if r and j not in found), key=lambda j: -counts[j]):
+    for j in sorted((j for j, r in counts.items() if r and j not in plan), key=lambda j: -counts[j]):
         on = fewest_nodes(counts[j], np.where(eligible[j], free, 0))
         if on:
-            found[j] = on
+            plan[j] = on
             for node, count in on:
                 free[node] -= count
-    return found
+    return plan
 
 
 def fewest_nodes(replicas: int, free: Ints) -> Places:

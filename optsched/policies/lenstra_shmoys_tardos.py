@@ -88,9 +88,9 @@ class LenstraShmoysTardos(Policy):
         work = np.array([view.remaining(job) for job in jobs])
         seconds = np.divide(work, rate, out=np.full(rate.shape, np.inf), where=rate > 0)
         busy = np.array([max(self._queues.ready[slot] - view.now, 0.0) for slot in slots])
-        found = rounded_assignment(seconds, busy)
-        self._notes = {"assignment_prices": found.price, "assignment_limit": np.array([found.limit])}
-        chosen = list(zip(jobs, found.machine.tolist(), strict=True))
+        assignment = rounded_assignment(seconds, busy)
+        self._notes = {"assignment_prices": assignment.price, "assignment_limit": np.array([assignment.limit])}
+        chosen = list(zip(jobs, assignment.machine.tolist(), strict=True))
         return [job for k, (job, i) in enumerate(chosen) if self._bind(view, job, [slots[i]], float(seconds[i, k]))]
 
     def _bind_gang(self, view: View, job: int) -> bool:

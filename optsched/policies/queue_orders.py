@@ -62,11 +62,14 @@ def registering(
         _, *parameters = inspect.signature(row).parameters.values()
 
         def answer(self: Any, jobs: Any) -> Any:
-            return row(jobs, **{each.name: getattr(self, each.name) for each in parameters})
+            return row(jobs, **{parameter.name: getattr(self, parameter.name) for parameter in parameters})
 
         kind = dataclasses.make_dataclass(
             row.__name__,
-            [(each.name, each.annotation, dataclasses.field(default=each.default)) for each in parameters],
+            [
+                (parameter.name, parameter.annotation, dataclasses.field(default=parameter.default))
+                for parameter in parameters
+            ],
             bases=(base,),
             namespace={"name": name, method: answer, "__doc__": row.__doc__, **members},
             frozen=True,

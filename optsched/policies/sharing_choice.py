@@ -143,7 +143,7 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
 def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
-    found = idle = take_idle(s, context, b, j, need, only)
+    chosen = idle = take_idle(s, context, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, context, b, j, only, idle, last)
         if option < 0 or not joint:
@@ -153,8 +153,8 @@ def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, l
         loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
         return option if joint_gains(s, b, j, e_a, idle, wait, loss) else -1
     if idle < n:
-        found = take_open(s, context, b, j, idle, need, only)
-    if found < n:
+        chosen = take_open(s, context, b, j, idle, need, only)
+    if chosen < n:
         return -1
     option = largest_batch(s, b, j)
     if not joint or s.numbers[CONSOLIDATED] == 0.0 or only != WHOLE_CLUSTER or wait == 0.0:

@@ -180,7 +180,7 @@ def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float,
     only
         The only node to use, or `WHOLE_CLUSTER`.
     """
-    n, level, found = s.jobs[j].gpus, 0, 0
+    n, level, chosen = s.jobs[j].gpus, 0, 0
     first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
     while level < MANY and s.engine[0].free > 0:
         more = MANY
@@ -191,13 +191,13 @@ def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float,
                 more = min(more, b.nodes[node].jobs)
                 continue
             for g in range(b.nodes[node].first, end_of_node(b, node)):
-                if found < n and suits(s, context, b, j, g, need, IDLE):
-                    s.out[NUMBER, found] = g
-                    found += 1
-            if found == n:
-                return found
+                if chosen < n and suits(s, context, b, j, g, need, IDLE):
+                    s.out[NUMBER, chosen] = g
+                    chosen += 1
+            if chosen == n:
+                return chosen
         level = more
-    return found
+    return chosen
 
 
 @njit(**NESTED)

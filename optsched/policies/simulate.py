@@ -93,10 +93,10 @@ def simulate(
     """
     # The policy comes first: an error in its name is reported before a log is read.
     chosen, instance = specify(policy, placement), instance_of(instance)
-    there = form_on(chosen.policy, instance.relative)
-    if there is not chosen.policy:  # its form has its own placement
-        place = made(PLACEMENTS.get, "placement", default_placement(there))
-        chosen = Specification(chosen.text, there, place)
+    form = form_on(chosen.policy, instance.relative)
+    if form is not chosen.policy:  # its form has its own placement
+        place = made(PLACEMENTS.get, "placement", default_placement(form))
+        chosen = Specification(chosen.text, form, place)
     run: Callable[..., Run] = run_policy
     if at_task_level(chosen.policy):
         run = run_iterations
@@ -186,9 +186,9 @@ def _require_policy(spec: object) -> None:
     if not isinstance(name, str) or not name.strip():
         where = {} if name is None else {"value": name}
         raise InputError("a policy has a name", field=f"{kind}.name", **where, legal="text, shown in reports")
-    known = [each.value for each in Knowledge]
-    if knowledge not in known:
-        legal = f"one of {', '.join(known)}: what it may ask of jobs that have not completed"
+    values = [level.value for level in Knowledge]
+    if knowledge not in values:
+        legal = f"one of {', '.join(values)}: what it may ask of jobs that have not completed"
         where = {} if knowledge is None else {"value": knowledge}
         raise InputError("a policy says what it knows", field=f"{kind}.knowledge", **where, legal=legal)
 
@@ -244,18 +244,18 @@ def own_policy(text: str) -> Any:
     """
     written: Any = _WRITTEN.fullmatch(text)
     module, name, parameters = written.groups()
-    found = thing_in(module, name)
-    if not isinstance(found, type):
+    member = thing_in(module, name)
+    if not isinstance(member, type):
         if parameters:
             raise InputError("it is made already and takes no parameters", field="policy", value=text, legal="a class")
-        return found
+        return member
     try:
-        return made(lambda _: found, "policy", f"{name}:{parameters or ''}")
+        return made(lambda _: member, "policy", f"{name}:{parameters or ''}")
     except OptschedError:
         raise
     except Exception as error:  # any error of the user's constructor
-        what = f"cannot make it: {type(error).__name__}: {error}"
-        raise InputError(what, field="policy", value=text, legal="a class that is made without arguments") from error
+        message = f"cannot make it: {type(error).__name__}: {error}"
+        raise InputError(message, field="policy", value=text, legal="a class that is made without arguments") from error
 
 
 def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
@@ -277,20 +277,20 @@ def thing_in(module: str, name: str, kind: str = "class", field: str = "policy")
     InputError
         The module cannot be imported, or it has no such member (with near matches).
     """
-    here = os.getcwd()
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does; an installed program does not search the current folder
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)  # as `python -m` does; an installed program does not search the current folder
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except Exception as error:  # any error of the user's module
         missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
-        what = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
+        message = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
         legal = "a module of the current folder, of PYTHONPATH, or installed"
-        raise InputError(what, field="module", value=module, legal=legal) from error
+        raise InputError(message, field="module", value=module, legal=legal) from error
     try:
-        return getattr(found, name)
+        return getattr(imported, name)
     except AttributeError:
-        alike = [each for each, thing in vars(found).items() if kind != "class" or isinstance(thing, type)]
+        alike = [member for member, thing in vars(imported).items() if kind != "class" or isinstance(thing, type)]
         legal = near_matches(name, sorted(alike), kind=kind)
         raise InputError(f"there is no {name!r} in {module}", field=field, value=name, legal=legal) from None
 
@@ -367,7 +367,7 @@ def resizes(policy: BasePolicy | type[BasePolicy]) -> bool:
 
 def task_policies() -> list[str]:
     """Return the names of the registered policies for jobs that have tasks."""
-    return [name for name, each in POLICIES.items() if at_task_level(each)]
+    return [name for name, kind in POLICIES.items() if at_task_level(kind)]
 
 
 def names_nodes(policy: BasePolicy) -> bool:

@@ -241,16 +241,16 @@ def deal(wishes: Sequence[Wish], gpus: int) -> None:
 
 def _hull(gpus: Ints, rate: Floats) -> list[int]:
     # The points of the least concave function above (0, 0) and (gpus, rate), up to its maximum.
-    found: list[int] = []
+    corners: list[int] = []
     x, y, at = 0, 0.0, 0
     while at < gpus.size:
         slope = leading((rate[at:] - y) / (gpus[at:] - x))
         at += int(slope.argmax())
         if slope.max() <= 0:
             break
-        found.append(at)
+        corners.append(at)
         x, y, at = int(gpus[at]), float(rate[at]), at + 1
-    return found
+    return corners
 
 
 # Two jobs on a GPU under `optsched.policies.unified`: its owner and a guest.
@@ -351,19 +351,19 @@ class Guests:
         return True
 
     def _seat(self, j: int, on: Places) -> Seat:
-        idle, shared, found = set(self._view.idle(j)), set(self._view.open(j)), list[Gpu]()
+        idle, shared, gpus = set(self._view.idle(j)), set(self._view.open(j)), list[Gpu]()
         for node, count in on:
             size = int(self._view.groups.node_gpus[node])
             free = [(node, k) for k in range(size) if (node, k) not in self._owner]
-            found += sorted(free, key=lambda g: (g not in idle, g not in shared))[:count]
-        self._owner.update(dict.fromkeys(found, j))
-        return Seat(tuple(found))
+            gpus += sorted(free, key=lambda g: (g not in idle, g not in shared))[:count]
+        self._owner.update(dict.fromkeys(gpus, j))
+        return Seat(tuple(gpus))
 
     def _leave(self, j: int) -> Stop:
         for g in self._seats.pop(j).gpus:
-            for there in (self._owner, self._guest):
-                if there.get(g) == j:
-                    del there[g]
+            for residents in (self._owner, self._guest):
+                if residents.get(g) == j:
+                    del residents[g]
         return Stop(j)
 
     def _may_stay(self, wish: Wish) -> bool:
@@ -392,25 +392,25 @@ class Guests:
         # Value of a second of the job as a guest there, less the loss of the owners; 0 if there is no gain.
         j, hosts = wish.job, self._hosts(wish.job, seat)
         slow = max((self._view.slowdown(j, r) for r in hosts), default=1.0) * self._view.stretch(j, seat.option)
-        mine = wish.moved(self._worth(wish, seat.nodes) / slow, stays=stays)
-        gain = mine - sum(self._loss(j, r) for r in hosts)
-        return gain if gain > TIE * mine else 0.0
+        value = wish.moved(self._worth(wish, seat.nodes) / slow, stays=stays)
+        gain = value - sum(self._loss(j, r) for r in hosts)
+        return gain if gain > TIE * value else 0.0
 
     def _best_seat(self, wish: Wish) -> Seat | None:
-        j, gang, best, found = wish.job, int(wish.gpus[0]), 0.0, None
+        j, gang, best, best_seat = wish.job, int(wish.gpus[0]), 0.0, None
         if self._view.cluster_gpus - len(self._guest) < gang:
             return None
         for option in range(self._view.options(j)):
             free = [g for g in (*self._view.open(j, option), *self._view.idle(j)) if g not in self._guest]
             for only in (*sorted({node for node, _ in free}), None):
-                here = [g for g in free if only in (None, g[0])]
-                if len(here) < gang:
+                choice = [g for g in free if only in (None, g[0])]
+                if len(choice) < gang:
                     continue
-                seat = Seat(self._cheapest(j, here, gang), option)
+                seat = Seat(self._cheapest(j, choice, gang), option)
                 gain = self._gain(wish, seat, stays=False)
                 if gain > best * (1 + TIE):
-                    best, found = gain, seat
-        return found
+                    best, best_seat = gain, seat
+        return best_seat
 
     def _cheapest(self, j: int, free: Sequence[Gpu], gang: int) -> tuple[Gpu, ...]:
         # Idle GPUs, then those of the owners that lose least for a GPU.

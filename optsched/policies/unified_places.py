@@ -183,21 +183,21 @@ class FreeNodes:
             GPU types; -1: several together.
         """
         may = np.where(self.view.eligible(wish.job), self.free, 0)
-        found: Places = ()
+        chosen: Places = ()
         best = 0.0
         if _count(wish.held) == gpus and all(may[node] >= count for node, count in wish.held):
-            found, best = wish.held, wish.value_on(wish.held, self.gangs.rate(wish.job, wish.held)) * KEEP
+            chosen, best = wish.held, wish.value_on(wish.held, self.gangs.rate(wish.job, wish.held)) * KEEP
         for kind in kinds:
             on = self.gangs.nodes(wish.job, gpus, may if kind < 0 else np.where(self.type == kind, may, 0))
             value = wish.value_on(on, self.gangs.rate(wish.job, on)) if on else 0.0
             if value > best * (1 + TIE):
-                found, best = on, value
-        if found:
-            self.plan[wish.job] = found
+                chosen, best = on, value
+        if chosen:
+            self.plan[wish.job] = chosen
             self.total += best
-            for node, count in found:
+            for node, count in chosen:
                 self.free[node] -= count
-        return bool(found)
+        return bool(chosen)
 
 
 def places(view: View, wishes: Sequence[Wish], gangs: OneGang) -> dict[int, Places]:
@@ -243,24 +243,24 @@ def _count(on: Places) -> int:
 def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
     """Return the type of every job that finds one."""
     stock = np.bincount(cluster.type, weights=cluster.free, minlength=cluster.types).astype(np.int64)
-    value, chosen, kept = [], [], []
+    value, chosen, placed = [], [], []
     for wish in wishes:
         rate = np.array([cluster.ideal(wish, kind) for kind in range(cluster.types)])
-        if (here := cluster.here(wish)) >= 0:
-            rate[here] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
+        if (present := cluster.here(wish)) >= 0:
+            rate[present] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
         rate = leading(rate)
         open_to = np.where(stock >= wish.dealt, rate, 0.0)
         if open_to.any():
             kind = int(open_to.argmax())
             stock[kind] -= wish.dealt
-            kept.append(wish)
+            placed.append(wish)
             chosen.append(kind)
             value.append(np.where(rate > 0, wish.worth / rate.max() * rate, -np.inf))
-    if not kept:
+    if not placed:
         return {}
     kinds = np.array(chosen)
-    exchange(np.array(value), np.array([wish.dealt for wish in kept]), kinds, stock)
-    return {wish.job: kind for wish, kind in zip(kept, kinds.tolist(), strict=True)}
+    exchange(np.array(value), np.array([wish.dealt for wish in placed]), kinds, stock)
+    return {wish.job: kind for wish, kind in zip(placed, kinds.tolist(), strict=True)}
 
 
 def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:

@@ -137,19 +137,19 @@ def communicating(instance: Instance, *, elastic: bool = False) -> Bools:
     """
     if instance.contention is None or instance.cluster.node_count == 1:
         return np.zeros(instance.n, dtype=bool)
-    found = instance.gpus > 1
+    contends = instance.gpus > 1
     for speeds in instance.speeds:
         if not speeds.communicates:
-            found[speeds.jobs] = False
+            contends[speeds.jobs] = False
         elif elastic and speeds.elastic:
-            found[speeds.jobs] = True
-    if instance.contention.measured and found.any():
+            contends[speeds.jobs] = True
+    if instance.contention.measured and contends.any():
         raise InputError(
             "whole jobs contend by the linear model, not by measured ratios",
             field="contention.ratios",
             legal="seconds_per_byte and penalty",
         )
-    return found
+    return contends
 
 
 # --- in the segments of a schedule, from the nodes of their GPUs -----------------------------------------------------------
@@ -233,13 +233,13 @@ def segment_sub_steps(instance: Instance, job: Ints, steps: Ints, gpu_offset: In
         chain = () if j < 0 else instance.sub_batches(j)
         if not chain:
             continue
-        largest, chosen = chain[0], next((each for each in chain if each.steps == count), None)
+        largest, chosen = chain[0], next((option for option in chain if option.steps == count), None)
         legal[s], first[s] = chosen is not None, largest.steps
         if chosen is None:
             continue
         memory[s] = chosen.memory
         if chosen is not largest:
             spans = np.unique(gpu_node[gpu_offset[s] : gpu_offset[s + 1]]).size > 1
-            seconds = [instance.speeds_of(j).split_seconds(j, each, spans) for each in (chosen, largest)]
+            seconds = [instance.speeds_of(j).split_seconds(j, option, spans) for option in (chosen, largest)]
             stretch[s] = seconds[0] / seconds[1]
     return SubSteps(legal, first, memory, stretch)

@@ -43,23 +43,23 @@ def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
 def _ends(arrival: list[int], work: list[int], gangs: list[int], total: int) -> list[int]:
     come = sorted(range(len(work)), key=lambda j: -arrival[j])
     # (work that a job of this gang has done when this job ends, job)
-    there = {gang: list[tuple[int, int]]() for gang in set(gangs)}
-    done, ends, now = dict.fromkeys(there, 0), [0] * len(work), 0
-    while come or any(there.values()):
-        share = _share({gang: len(jobs) for gang, jobs in there.items()}, total)
-        speed = {gang: min(Fraction(1), share / gang) for gang, jobs in there.items() if jobs}
-        steps = [math.ceil((there[gang][0][0] - done[gang]) / x) for gang, x in speed.items()]
+    queue = {gang: list[tuple[int, int]]() for gang in set(gangs)}
+    done, ends, now = dict.fromkeys(queue, 0), [0] * len(work), 0
+    while come or any(queue.values()):
+        share = _share({gang: len(jobs) for gang, jobs in queue.items()}, total)
+        speed = {gang: min(Fraction(1), share / gang) for gang, jobs in queue.items() if jobs}
+        steps = [math.ceil((queue[gang][0][0] - done[gang]) / x) for gang, x in speed.items()]
         until = min([now + step for step in steps] + [arrival[j] for j in come[-1:]])
         for gang, x in speed.items():
             done[gang] += math.floor((until - now) * x)
-            over = bisect_right(there[gang], (done[gang], len(work)))
-            for _, j in there[gang][:over]:
+            over = bisect_right(queue[gang], (done[gang], len(work)))
+            for _, j in queue[gang][:over]:
                 ends[j] = until
-            del there[gang][:over]
+            del queue[gang][:over]
         now = until
         while come and arrival[come[-1]] <= now:
             j = come.pop()
-            insort(there[gangs[j]], (done[gangs[j]] + work[j], j))
+            insort(queue[gangs[j]], (done[gangs[j]] + work[j], j))
     return ends
 
 

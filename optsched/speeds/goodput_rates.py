@@ -186,9 +186,9 @@ class JobGoodput:
 
     def __init__(self, steps: Steps, batch: int, gang: int) -> None:
         self._steps, self._batch, self._gang = steps, batch, gang
-        own, rows = iterations_with(steps.scaling, batch), steps.scaling.iterations
+        stated, rows = iterations_with(steps.scaling, batch), steps.scaling.iterations
         # value of an iteration with each total batch, in own iterations; batches ascending
-        worth = {} if own is None else {b: own / count for b, count in rows}
+        worth = {} if stated is None else {b: stated / count for b, count in rows}
         self._worth = dict(sorted({**worth, batch: 1.0}.items()))
         self._known: dict[Counts, tuple[float, int]] = {}
 
@@ -247,13 +247,13 @@ class JobGoodput:
         return self._fastest(replicas, lambda b: self._steps.least(b, replicas, sizes))[0]
 
     def _fastest(self, replicas: int, seconds: Callable[[int], float]) -> tuple[float, int]:
-        found = 0.0, 0
+        best = 0.0, 0
         for batch, worth in self._worth.items():
             if replicas <= batch or (batch, replicas) == (self._batch, self._gang):
                 rate = worth / seconds(batch)
-                if rate > found[0]:
-                    found = rate, batch
-        return found
+                if rate > best[0]:
+                    best = rate, batch
+        return best
 
 
 class Goodputs:
@@ -279,7 +279,7 @@ class Goodputs:
         for speeds in instance.speeds:
             for j in speeds.jobs.tolist() if resized and speeds.elastic else ():
                 self._of[j] = speeds.goodput(j)
-        self.elastic: npt.NDArray[np.bool_] = np.array([each is not None for each in self._of], dtype=np.bool_)
+        self.elastic: npt.NDArray[np.bool_] = np.array([goodput is not None for goodput in self._of], dtype=np.bool_)
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
         self._rigid: dict[tuple[int, Places], float] = {}
@@ -289,7 +289,7 @@ class Goodputs:
 
         A rate takes a step, and more steps if large batches are split.
         """
-        steps = sum(each.steps for each in set(self._of) if each is not None) * self._instance.cluster.gpus
+        steps = sum(goodput.steps for goodput in set(self._of) if goodput is not None) * self._instance.cluster.gpus
         if steps > MOST_STEPS:
             legal = f"at most {MOST_STEPS} steps: fewer GPUs, batches or kinds of elastic jobs"
             raise InputError("the rates of elastic jobs take too much work", field="scalings", value=steps, legal=legal)
@@ -355,13 +355,13 @@ class Goodputs:
         key = self._key(job)
         if key not in self._tables:
             goodput, sizes, rigid = self._of[job], self._sizes(job), 1.0 / self._fastest[job]
-            found = np.zeros((self._instance.cluster.gpus + 1, 2))
+            table = np.zeros((self._instance.cluster.gpus + 1, 2))
             for r in [int(self._instance.gpus[job])] if goodput is None else range(1, sum(sizes) + 1):
                 if r <= max(sizes, default=0):
-                    found[r, 0] = rigid if goodput is None else goodput.rate((r,))
+                    table[r, 0] = rigid if goodput is None else goodput.rate((r,))
                 if 2 <= r <= sum(sizes) and len(sizes) > 1:
-                    found[r, 1] = rigid if goodput is None else goodput.rate(_packed(sizes, r))
-            self._tables[key] = frozen(found)
+                    table[r, 1] = rigid if goodput is None else goodput.rate(_packed(sizes, r))
+            self._tables[key] = frozen(table)
         return self._tables[key]
 
     def limits(self, job: int) -> Floats:
@@ -374,13 +374,13 @@ class Goodputs:
         """
         key = self._key(job)
         if key not in self._limits:
-            goodput, found = self._of[job], np.zeros(self._instance.cluster.gpus + 1)
+            goodput, bounds = self._of[job], np.zeros(self._instance.cluster.gpus + 1)
             if goodput is None:
-                found[int(self._instance.gpus[job])] = 1.0 / self._fastest[job]
+                bounds[int(self._instance.gpus[job])] = 1.0 / self._fastest[job]
             else:
                 sizes = self._sizes(job)
-                found[1 : sum(sizes) + 1] = [goodput.limit(r, sizes) for r in range(1, sum(sizes) + 1)]
-            self._limits[key] = frozen(found)
+                bounds[1 : sum(sizes) + 1] = [goodput.limit(r, sizes) for r in range(1, sum(sizes) + 1)]
+            self._limits[key] = frozen(bounds)
         return self._limits[key]
 
     def _key(self, job: int) -> tuple[int, int]:

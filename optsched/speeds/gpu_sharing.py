@@ -69,10 +69,10 @@ def sharing_rates(instance: Instance) -> SharingRates:
     steps, memory, stretch = np.ones(shape, dtype=np.int64), np.zeros(shape), np.ones((*shape, 2))
     for k, (speeds, j, chain) in enumerate(chains, 1):
         memory[k] = chain[0].memory
-        for o, each in enumerate(chain):
-            steps[k, o], memory[k, o] = each.steps, each.memory
+        for o, option in enumerate(chain):
+            steps[k, o], memory[k, o] = option.steps, option.memory
             for spans in (False, True):
-                slower = speeds.split_seconds(j, each, spans) / speeds.split_seconds(j, chain[0], spans)
+                slower = speeds.split_seconds(j, option, spans) / speeds.split_seconds(j, chain[0], spans)
                 stretch[k, o, int(spans)] = max(slower, 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}

@@ -65,7 +65,7 @@ def others_met(shares: Sequence[float], step: float) -> list[float]:
     for _ in range(ROUNDS):
         busy = [p * f / (1 - p + p * f) for p, f in zip(shares, slow, strict=True)]
         met = [math.fsum(busy[:j] + busy[j + 1 :]) for j in range(len(busy))]
-        last, slow = slow, [1 + step * each for each in met]
+        last, slow = slow, [1 + step * others for others in met]
         if all(f - before <= SETTLED * f for f, before in zip(slow, last, strict=True)):
             break
     return met if shares else []
@@ -130,8 +130,8 @@ def communication_tables(instance: Instance) -> CommunicationTables:
     for j in np.flatnonzero(communicating(instance)).tolist():
         seconds[j] = instance.speeds_of(j).compiled_compute_time(j)
     computing = np.full((instance.n, max(map(len, seconds.values()), default=1)), np.inf)
-    for j, each in seconds.items():
-        computing[j, : len(each)] = each
+    for j, row in seconds.items():
+        computing[j, : len(row)] = row
     compute_time = stage_tables(instance, compute_time=True)
     shares = CommunicationShares(instance)
     return CommunicationTables(computing, compute_time, np.array([shares.latency, shares.step]))

@@ -102,8 +102,8 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
         return resource_interference(source="resource vectors of the Muri traces, a formula and no measurement")
     path = Path(name)
     if path.suffix.lower() not in FILES and not path.is_file():
-        known = [*(gpu.casefold() for gpu in measured_gpus()), BY_RESOURCES]
-        legal = f"{LEGAL}; {near_matches(name, known, kind='table')}"
+        names = [*(gpu.casefold() for gpu in measured_gpus()), BY_RESOURCES]
+        legal = f"{LEGAL}; {near_matches(name, names, kind='table')}"
         message = "neither a number, nor a known table, nor a file"
         raise InputError(message, field="interference", value=name, legal=legal)
     if path.suffix.lower() == ".csv":
@@ -267,12 +267,12 @@ def _built_in() -> dict[str, Interference]:
     text = (resources.files("optsched.speeds") / "gavel_colocation.csv").read_text(encoding="utf-8")
     head, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
     kinds = tuple(head[2:])
-    found = {}
+    tables = {}
     for gpu in dict.fromkeys(row[0] for row in rows):
         table = {row[1]: tuple(float(cell) if cell else None for cell in row[2:]) for row in rows if row[0] == gpu}
         source = f"stanford-futuredata/gavel (MIT), co-located on one {gpu}"
-        found[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
-    return found
+        tables[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
+    return tables
 
 
 def measured_gpus() -> tuple[str, ...]:
@@ -295,9 +295,9 @@ def built_in_interference(gpu: str) -> Interference:
     InputError
         There is no table of this GPU type.
     """
-    for name, found in _built_in().items():
+    for name, table in _built_in().items():
         if name.casefold() == gpu.casefold():
-            return found
+            return table
     legal = near_matches(gpu, list(_built_in()), kind="GPU type")
     raise InputError("no measured interference on that GPU type", field="interference", value=gpu, legal=legal)
 
@@ -346,13 +346,13 @@ def resource_interference(
         raise InputError("not a table", field="times", legal=legal)
     shares: dict[str, list[float]] = {}
     for model, (iteration, *used) in times.items():
-        finite = 0 < iteration < math.inf and all(0 <= each < math.inf for each in used)
+        finite = 0 < iteration < math.inf and all(0 <= seconds < math.inf for seconds in used)
         legal = "an iteration > 0 and resources >= 0, all finite"
         check_legal(finite, f"times.{model}", (iteration, *used), legal)
-        shares[model] = [each / iteration for each in used]
+        shares[model] = [seconds / iteration for seconds in used]
     ratios = [
-        [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]
-        for mine in shares.values()
+        [max(1.0, *(u + v for u, v in zip(own_shares, its, strict=True))) for its in shares.values()]
+        for own_shares in shares.values()
     ]
     return Interference(TURNS, tuple(shares), tuple(map(tuple, ratios)), source)
 
@@ -376,7 +376,7 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
     named = [name for name in (MODEL, GANG, *TIMES) if name not in (rows.fieldnames or ())]
     if named:
         raise InputError(f"no column {named[0]}", file=path, legal=f"the columns {', '.join((MODEL, GANG, *TIMES))}")
-    found: dict[str, list[list[float]]] = {}
+    measured: dict[str, list[list[float]]] = {}
     problems, read = [], 0
     for read, row in enumerate(rows, 1):  # noqa: B007 (their number is reported below)
         if (row[GANG] or "").strip() != "1":
@@ -384,12 +384,15 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
         wrong = [name for name in TIMES if not _legal(row[name], name == ITERATION)]
         problems += [RowProblem(rows.line_num, name, row[name], LEGAL_TIME) for name in wrong]
         if not wrong:
-            found.setdefault(row[MODEL].strip(), []).append([float(row[name]) for name in TIMES])
+            measured.setdefault(row[MODEL].strip(), []).append([float(row[name]) for name in TIMES])
     if problems:
         raise RowErrors(path, problems, read)
-    if not found:
+    if not measured:
         raise InputError("no job of one GPU", file=path, field=GANG, legal="at least one, for its times alone")
-    return {model: tuple(sum(each) / len(each) for each in zip(*times, strict=True)) for model, times in found.items()}
+    return {
+        model: tuple(sum(column) / len(column) for column in zip(*times, strict=True))
+        for model, times in measured.items()
+    }
 
 
 def _legal(text: str | None, positive: bool) -> bool:

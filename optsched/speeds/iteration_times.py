@@ -116,7 +116,7 @@ class MeasuredTable:
             normal = placement_id([int(digit) for digit in str(int(placement)) if digit != "0"])
             assert normal is not None  # digits of an integer
             rows.setdefault(normal, []).append((local, step, sync))
-        self._placed: dict[int, Floats] = {name: np.array(sorted(found)).T for name, found in rows.items()}
+        self._placed: dict[int, Floats] = {name: np.array(sorted(steps)).T for name, steps in rows.items()}
         # f64[points, 5] (nodes, replicas, local, step, sync): rising, as the triangulation of a lattice depends on the order
         sums: dict[tuple[float, float, float], list[tuple[float, float]]] = {}
         for name, of_name in self._placed.items():
@@ -163,7 +163,7 @@ class MeasuredTable:
             Local batch, in samples.
         """
         placed = {name: self.of_placement(name, local) for name in sorted(self._placed) if _replicas(name) == replicas}
-        return {name: found for name, found in placed.items() if found is not None}
+        return {name: step for name, step in placed.items() if step is not None}
 
     @cached_property
     def _simplices(self) -> Simplices | None:
@@ -314,5 +314,5 @@ def seconds_on(scaling: Scaling, size: int, steps: int, counts: Sequence[int]) -
     """
     if scaling.measured is None:
         return iteration_seconds(scaling, size, steps, sum(counts), len(counts) > 1)
-    found = measured_table(scaling.measured).of_counts(counts, size)
-    return seconds_of(found, scaling, size, steps, sum(counts), len(counts) > 1)
+    step = measured_table(scaling.measured).of_counts(counts, size)
+    return seconds_of(step, scaling, size, steps, sum(counts), len(counts) > 1)

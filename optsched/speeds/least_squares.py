@@ -76,13 +76,13 @@ class Fitted(Generic[Model]):
         level
             Confidence level, between 0 and 1.
         """
-        known = {each.name: each for each in self.constants}
-        check_legal(name in known, "name", name, ", ".join(known))
+        constants = {constant.name: constant for constant in self.constants}
+        check_legal(name in constants, "name", name, ", ".join(constants))
         check_legal(0 < level < 1, "level", level, "a number between 0 and 1")
         from scipy.special import stdtrit  # imported where it is used: it takes longer than most runs
 
-        reach = known[name].error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
-        return known[name].value - reach, known[name].value + reach
+        reach = constants[name].error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
+        return constants[name].value - reach, constants[name].value + reach
 
     def to_json(self) -> dict[str, Any]:
         """Return the fit without the model; None for NaN."""
@@ -114,7 +114,7 @@ def checked(columns: dict[str, Sequence[float]], whole: tuple[str, ...] = ()) ->
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError("not one of each for every measurement", value=lengths, legal="lists of equal length")
-    found = []
+    arrays = []
     for name, column in columns.items():
         values = np.asarray(column, np.float64)
         right = (values >= LEAST) & (values <= LARGEST) & ((values == np.floor(values)) | (name not in whole))
@@ -122,8 +122,8 @@ def checked(columns: dict[str, Sequence[float]], whole: tuple[str, ...] = ()) ->
             first = int(right.argmin())
             legal = WHOLE if name in whole else NUMBER
             raise InputError("invalid", field=f"{name}[{first}]", value=float(values[first]), legal=legal)
-        found.append(values)
-    return found
+        arrays.append(values)
+    return arrays
 
 
 def non_negative(X: Floats, y: Floats, legal: str) -> tuple[Floats, Floats]:
@@ -166,11 +166,11 @@ def covariance(X: Floats, residuals: Floats, free: Bools) -> Floats:
         Coefficients that are not fixed at their bounds, bool[c].
     """
     rows, width = X.shape
-    found = np.full((width, width), math.nan)
+    matrix = np.full((width, width), math.nan)
     if rows > width and free.any():
         inverse = np.linalg.pinv(X[:, free])
-        found[np.ix_(free, free)] = float(residuals @ residuals) / (rows - width) * (inverse @ inverse.T)
-    return found
+        matrix[np.ix_(free, free)] = float(residuals @ residuals) / (rows - width) * (inverse @ inverse.T)
+    return matrix
 
 
 def fit_contention(
@@ -209,20 +209,20 @@ def fit_contention(
     check_legal(latency is None or 0 <= latency <= LARGEST, "latency", latency, f"seconds from 0 to {LARGEST:g}")
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
     X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
-    known = latency or 0.0
+    given = latency or 0.0
     legal = "several message sizes (or a given latency), and for eta several numbers of transfers"
-    found, spread = non_negative(X / T[:, None], (T - known) / T, legal)
-    *a, b, growth = found.tolist()
+    solution, spread = non_negative(X / T[:, None], (T - given) / T, legal)
+    *a, b, growth = solution.tolist()
     *a_error, b_error, _ = np.sqrt(np.diag(spread)).tolist()
     eta_error = math.sqrt(np.array([-1, 1]) @ spread[-2:, -2:] @ np.array([-1, 1]))
     errors = (*(a_error or [math.nan]), b_error, eta_error)
-    made = Contention(b, growth - b, *(a or [known]))
+    made = Contention(b, growth - b, *(a or [given]))
     values = (made.latency, made.seconds_per_byte, made.penalty)
     names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
     note = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
     if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
         note = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
-    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
+    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - given - X @ solution
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (note,))
 
 
@@ -265,23 +265,23 @@ def fit_interference(
         raise InputError("it was not measured alone", field="model", value=name, legal="every model alone, too")
     if not pairs:
         raise InputError("no two models were measured together", field="beside", legal="the name of another model")
-    own = np.array([kinds.index(one) for one, _ in cells])
+    model_of = np.array([kinds.index(one) for one, _ in cells])
     X = np.zeros((len(cells), len(kinds) + len(pairs)))
-    X[np.arange(len(cells)), own] = 1
+    X[np.arange(len(cells)), model_of] = 1
     for i, cell in enumerate(cells):
         X[i, len(kinds) :] = [cell == pair for pair in pairs]
     logs, least = np.log(T), np.full(len(kinds), math.inf)
-    np.minimum.at(least, own, logs)
+    np.minimum.at(least, model_of, logs)
     # t_A is never below the least seconds of A: counted from 1 below them, u has the sign that non-negative asks for
-    found, spread = non_negative(X, logs - least[own] + 1, "every model alone and in pairs")
-    xi, errors = np.exp(found[len(kinds) :]), np.sqrt(np.diag(spread)[len(kinds) :])
+    solution, spread = non_negative(X, logs - least[model_of] + 1, "every model alone and in pairs")
+    xi, errors = np.exp(solution[len(kinds) :]), np.sqrt(np.diag(spread)[len(kinds) :])
     constants = tuple(
         Constant(f"{one} beside {other}", *numbers)
         for (one, other), *numbers in zip(pairs, xi.tolist(), (xi * errors).tolist(), strict=True)
     )
-    known = dict(zip(pairs, xi.tolist(), strict=True))
-    table = tuple(tuple(known.get((one, other), ratio) for other in kinds) for one in kinds)
+    ratios = dict(zip(pairs, xi.tolist(), strict=True))
+    table = tuple(tuple(ratios.get((one, other), ratio) for other in kinds) for one in kinds)
     made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
     note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
-    residuals, notes = T - np.exp(X @ found + least[own] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
+    residuals, notes = T - np.exp(X @ solution + least[model_of] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)

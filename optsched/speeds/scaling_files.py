@@ -80,15 +80,15 @@ def built_in_scalings() -> dict[str, Scaling]:
     batch, no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside
     measurements says how many). Memory is not stated. Copy before changing.
     """
-    found = {}
-    for name, each in APPLICATIONS.items():
-        batches = [each.initial]
-        while 2 * batches[-1] < each.largest:
+    scalings = {}
+    for name, scaling in APPLICATIONS.items():
+        batches = [scaling.initial]
+        while 2 * batches[-1] < scaling.largest:
             batches.append(2 * batches[-1])
-        whole = each.epochs * each.iterations
-        iterations = tuple((batch, whole * each.initial / batch) for batch in (*batches, each.largest))
-        found[name] = Scaling(*each[:8], iterations=iterations)
-    return found
+        whole = scaling.epochs * scaling.iterations
+        iterations = tuple((batch, whole * scaling.initial / batch) for batch in (*batches, scaling.largest))
+        scalings[name] = Scaling(*scaling[:8], iterations=iterations)
+    return scalings
 
 
 # --- files --------------------------------------------------------------------------------------------------------------

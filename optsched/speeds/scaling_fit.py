@@ -125,9 +125,9 @@ class JointFit:
 
     def _expanded(self, x: Floats) -> tuple[float, Floats, Floats]:
         # The loss, its gradient f64[7], and the curvature f64[7, 7] of the squares in it.
-        found, slopes = self.logs(x)
+        fitted, slopes = self.logs(x)
         value, gradient, curvature = 0.0, np.zeros(7), np.zeros((7, 7))
-        for one, target, slope in zip(found, self._targets, slopes, strict=True):
+        for one, target, slope in zip(fitted, self._targets, slopes, strict=True):
             left = one - target
             rms = float(np.sqrt(np.mean(left**2)))
             weighted = slope / (left.size * max(rms, 1e-300))
@@ -154,8 +154,8 @@ class JointFit:
         overlaps
             gamma of the starts.
         """
-        found = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
-        value, x = min(found, key=lambda pair: pair[0])
+        minima = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
+        value, x = min(minima, key=lambda pair: pair[0])
         return np.array([*np.exp(x[:6]), x[6]]), value
 
     def _descend(self, x: Floats) -> tuple[float, Floats]:
@@ -252,15 +252,15 @@ def fit_scaling(
         raise InputError("invalid measurements", field="nodes", legal="some, and at most as many nodes as GPUs")
     over, inside, more = n > 1, (n == 1) & (r > 1), np.maximum(r - 2, 0)
     X = np.column_stack([np.ones_like(r), np.ceil(batch / r), over, over * more, inside, inside * more])
-    kept = _independent(X / T[:, None])
+    columns_kept = _independent(X / T[:, None])
     x, gamma, errors = np.zeros(6), 1.0, np.full(7, math.nan)
-    x[kept], spread = non_negative(X[:, kept] / T[:, None], np.ones_like(T), "more of them")
-    errors[kept], freedom = np.sqrt(np.diag(spread)), len(T) - len(kept)
+    x[columns_kept], spread = non_negative(X[:, columns_kept] / T[:, None], np.ones_like(T), "more of them")
+    errors[columns_kept], freedom = np.sqrt(np.diag(spread)), len(T) - len(columns_kept)
     if (r > 1).any() and freedom > 2:
-        other, overlap, spread = _overlapping(X, kept, T, x)
-        if _aicc(X, other, overlap, T, len(kept) + 1) < _aicc(X, x, 1.0, T, len(kept)):
+        other, overlap, spread = _overlapping(X, columns_kept, T, x)
+        if _aicc(X, other, overlap, T, len(columns_kept) + 1) < _aicc(X, x, 1.0, T, len(columns_kept)):
             x, gamma, freedom = other, overlap, freedom - 1
-            errors[[*kept, 6]] = np.sqrt(np.diag(spread))
+            errors[[*columns_kept, 6]] = np.sqrt(np.diag(spread))
     residuals = T - _seconds(X, x, gamma)
     sides = (over, "over several nodes", "on one"), (inside, "on one node", "over several")
     missing = "nothing was measured {}: communication is taken to cost there what it does {}"
@@ -268,7 +268,7 @@ def fit_scaling(
     notes = notes if len(notes) < 2 else ["no gang was measured: communication is taken to cost nothing"]
     x[2:4], x[4:] = x[2:4] if over.any() else x[4:], x[4:] if inside.any() else x[2:4]
     seen = (True, True, over.any(), over.any(), inside.any(), inside.any())
-    left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in kept]
+    left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in columns_kept]
     if left:
         notes.append(f"not identified by the measurements, taken to be 0: {', '.join(left)}")
     values: Any = [*x.tolist(), gamma]
@@ -278,13 +278,13 @@ def fit_scaling(
 
 def _independent(X: Floats) -> list[int]:
     """Return the columns that the rows identify, the more important first, rising."""
-    kept: list[int] = []
+    columns: list[int] = []
     for c in FIRST:
-        tried = X[:, [*kept, c]]
+        tried = X[:, [*columns, c]]
         scale = np.linalg.norm(tried, axis=0)
-        if scale.all() and np.linalg.matrix_rank(tried / scale) == len(kept) + 1:
-            kept.append(c)
-    return sorted(kept)
+        if scale.all() and np.linalg.matrix_rank(tried / scale) == len(columns) + 1:
+            columns.append(c)
+    return sorted(columns)
 
 
 def _seconds(X: Floats, x: Floats, gamma: float) -> Floats:
@@ -315,5 +315,5 @@ def _overlapping(X: Floats, kept: list[int], T: Floats, start: Floats) -> tuple[
         close: Any = {"bounds": bounds, "x_scale": "jac", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
         return least_squares(lambda y: _seconds(X, spread(y), y[-1]) / T - 1, [*inner, gamma], **close)
 
-    found = min(map(fit, STARTS), key=lambda each: float(each.cost))
-    return spread(found.x), float(found.x[-1]), covariance(found.jac, found.fun, found.active_mask == 0)
+    best = min(map(fit, STARTS), key=lambda each: float(each.cost))
+    return spread(best.x), float(best.x[-1]), covariance(best.jac, best.fun, best.active_mask == 0)

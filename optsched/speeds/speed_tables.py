@@ -78,26 +78,26 @@ def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTabl
         A profile is missing, or the cluster does not state the bandwidths that it needs.
     """
     tables = stage_tables(instance)
-    seconds, known = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
+    seconds, records = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
     for speeds in instance.speeds:
         for form in speeds.compiled():
             jobs, row = speeds.jobs[form.row >= 0], form.row[form.row >= 0]
             if isinstance(form, TypePaces):
-                tables.jobs["row"][jobs] = row + sum(each.shape[1] for each in seconds)
+                tables.jobs["row"][jobs] = row + sum(block.shape[1] for block in seconds)
                 seconds.append(form.seconds)
             elif isinstance(form, PlacementPaces):
                 listed = [
                     sorted([*by_id.items(), *((-k - 1, seconds) for k, seconds in enumerate(by_nodes))])
                     for by_id, by_nodes in zip(form.by_id, form.by_nodes, strict=True)
                 ]
-                ends = len(known) + np.cumsum([0, *map(len, listed)])
+                ends = len(records) + np.cumsum([0, *map(len, listed)])
                 tables.jobs["row"][jobs] = BY_PLACEMENT
                 tables.jobs["first"][jobs], tables.jobs["last"][jobs] = ends[row], ends[row + 1]
-                known += [pair for pairs in listed for pair in pairs]
+                records += [pair for pairs in listed for pair in pairs]
     node_type = instance.cluster.node_type if pool_node is None else instance.cluster.node_type[pool_node]
     places = tables.places if tables.places.size == node_type.size else np.zeros(node_type.size, dtype=PLACE)
     places["type"] = node_type
-    return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(known, dtype=KNOWN))
+    return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(records, dtype=KNOWN))
 
 
 def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTables:
@@ -146,9 +146,9 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
         for profile in profiles:
             factor = pipeline_factor(profile.depth, profile.micro_batches)
             rows.append((alpha_min(profile, network), factor, len(stages), len(edges)))
-            replicas = [each.replicas for each in profile.stages]
-            for each, k in zip(profile.stages, replicas, strict=True):
-                stages.append((each.compute, ring_bytes(each.parameters, k), 4.0 * each.parameters / k, k))
+            replicas = [stage.replicas for stage in profile.stages]
+            for stage, k in zip(profile.stages, replicas, strict=True):
+                stages.append((stage.compute, ring_bytes(stage.parameters, k), 4.0 * stage.parameters / k, k))
             edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
     rows.append((0.0, 0.0, len(stages), len(edges)))  # closes the list
     return SpeedTables(
@@ -284,7 +284,7 @@ def _groups(t: SpeedTables, p: int, node: Any, count: Any) -> None:
 @njit(**NESTED)
 def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
     # comm_v of a replica of stage s on node m.
-    total, here = 0.0, t.places[m]
+    total, place = 0.0, t.places[m]
     for e in range(t.profiles[p].edge, t.profiles[p + 1].edge):
         edge = t.edges[e]
         if edge.tail == s:
@@ -295,7 +295,7 @@ def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
             continue
         for g in range(t.groups[other].first, t.groups[other + 1].first):
             n = t.groups[g].node
-            bandwidth = here.intra if n == m else min(here.cross, t.places[n].cross)
+            bandwidth = place.intra if n == m else min(place.cross, t.places[n].cross)
             total += edge.pair * t.groups[g].size / bandwidth
     return total
 
@@ -358,12 +358,12 @@ def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
     pool, count
         Entries of the placement: pool and GPUs.
     """
-    own = t.jobs[job]
-    if own.profile >= 0:
-        return float(profile_pace(t, own.profile, pool, count))
-    if own.row >= 0:
-        return float(type_pace(t, own.row, gpus, pool, count))
-    return float(placement_pace(t, job, gpus, pool, count)) if own.row == BY_PLACEMENT else 1.0
+    speed = t.jobs[job]
+    if speed.profile >= 0:
+        return float(profile_pace(t, speed.profile, pool, count))
+    if speed.row >= 0:
+        return float(type_pace(t, speed.row, gpus, pool, count))
+    return float(placement_pace(t, job, gpus, pool, count)) if speed.row == BY_PLACEMENT else 1.0
 
 
 @njit(**NESTED)

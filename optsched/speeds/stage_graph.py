@@ -87,8 +87,8 @@ def stage_graph(profile: Profile) -> nx.DiGraph:
         ring = ring_bytes(stage.parameters, stage.replicas)
         graph.add_node(s, replicas=stage.replicas, compute=stage.compute, ring=ring, parameters=stage.parameters)
     for s, u, a in profile.edges:
-        here, there = profile.stages[s].replicas, profile.stages[u].replicas
-        graph.add_edge(s, u, activations=a, pair=pair_bytes(a, here, there))
+        tail_replicas, head_replicas = profile.stages[s].replicas, profile.stages[u].replicas
+        graph.add_edge(s, u, activations=a, pair=pair_bytes(a, tail_replicas, head_replicas))
     return graph
 
 
@@ -250,9 +250,9 @@ class _Search:
     def pace(self) -> float:
         """Seconds of an iteration as far as replicas are placed."""
         slowest, ring = 0.0, 0.0
-        for s, here in enumerate(self.count):
-            if here:
-                slowest = max(slowest, self.compute[s] + max(self._wait(s, m) for m in here))
+        for s, nodes in enumerate(self.count):
+            if nodes:
+                slowest = max(slowest, self.compute[s] + max(self._wait(s, m) for m in nodes))
                 ring = max(ring, self._ring(s))
         return self.factor * slowest + ring
 

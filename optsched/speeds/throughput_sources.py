@@ -245,8 +245,8 @@ class _Gaps:
     def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
         # None: the table has no row of the job type for that GPU type
         sizes = self._table.gang_sizes(job_type, gpu)
-        known = self._table.get(job_type, gpu, sizes[0]) if sizes else None
-        return None if known is None else _times(known, gpus / sizes[0])
+        row = self._table.get(job_type, gpu, sizes[0]) if sizes else None
+        return None if row is None else _times(row, gpus / sizes[0])
 
     def notes(self) -> list[str]:
         lines = []

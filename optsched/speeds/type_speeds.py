@@ -194,13 +194,13 @@ class RatesByType(JobSpeeds, ABC):
 
     def solo(self) -> tuple[Floats, Bools]:
         self.paces()
-        known: dict[tuple[int, int], float] = {}
+        rates: dict[tuple[int, int], float] = {}
         seconds = np.zeros(self.jobs.size)
         for k, (j, row) in enumerate(zip(self.jobs.tolist(), self._rows[0].tolist(), strict=True)):
             key = row, int(self.instance.job_class[j])
-            if key not in known:
-                known[key] = self._best_rate(k, self.instance.eligible(j))
-            seconds[k] = self.instance.work[j] / known[key]
+            if key not in rates:
+                rates[key] = self._best_rate(k, self.instance.eligible(j))
+            seconds[k] = self.instance.work[j] / rates[key]
         return seconds, np.ones(self.jobs.size, dtype=np.bool_)
 
     def _best_rate(self, k: int, eligible: Bools) -> float:
@@ -311,8 +311,8 @@ class GroupRates:
     @property
     def hosts(self) -> Bools:
         """True if a gang of job j may run on one node of group m, bool[n, M]: it fits, and it has a rate there."""
-        found: Bools = self._real > 0
-        return found
+        hosts: Bools = self._real > 0
+        return hosts
 
     @property
     def rates(self) -> Floats:

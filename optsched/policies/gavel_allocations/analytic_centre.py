@@ -161,7 +161,7 @@ def ascend(x: Floats, of: Divisions) -> None:
     of
         Set of divisions.
     """
-    s, here = potential(x, of)
+    s, value = potential(x, of)
     for _ in range(STEPS):
         try:
             step, decrement = direction(x, of, s)
@@ -169,13 +169,13 @@ def ascend(x: Floats, of: Divisions) -> None:
             return  # on the boundary up to rounding
         # near the maximum Newton's full step converges by theory: values need not be compared
         near = decrement < NEAR
-        size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
-        while size > 1e-12 and not (there >= here or (near and there > -np.inf)):
+        size, reached = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
+        while size > 1e-12 and not (reached >= value or (near and reached > -np.inf)):
             trial = x + size * step
-            s, there = potential(trial, of)
+            s, reached = potential(trial, of)
             made, size = size, size * 0.5
-        if not (there >= here or (near and there > -np.inf)):
+        if not (reached >= value or (near and reached > -np.inf)):
             return  # rounding: no ascent is left
-        x[:], here = trial, there
+        x[:], value = trial, reached
         if made == 1.0 and decrement < DONE:
             return

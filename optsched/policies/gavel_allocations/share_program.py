@@ -91,15 +91,15 @@ class ShareProgram:
         new = range(len(self._load), len(self._load) + len(added))
         self._append(gain[added], load[added])
         self._slot.update(zip((keys[i] for i in fresh), [*again, *new], strict=True))
-        found = np.array([self._slot[key] for key in keys], dtype=np.int64)
+        numbers = np.array([self._slot[key] for key in keys], dtype=np.int64)
         self._rewrite(np.array(again, dtype=np.int64), gain[reused])
-        changed = np.flatnonzero(load != self._load[found])
+        changed = np.flatnonzero(load != self._load[numbers])
         if changed.size:
-            moved = found[changed]
+            moved = numbers[changed]
             rows = np.tile(np.arange(self.types), changed.size)
             self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
             self._load[moved] = load[changed]
-        return found
+        return numbers
 
     def demand(self, slots: Ints, need: Floats) -> None:
         """Set the demands of slots.
@@ -164,10 +164,10 @@ class ShareProgram:
         OptschedError
             The solver fails, or reports that the program is infeasible.
         """
-        found = self.solve(slots)
-        if found is None:
+        solution = self.solve(slots)
+        if solution is None:
             raise OptschedError("HiGHS: shares of time: infeasible in spite of a shortage")
-        return found
+        return solution
 
     # --- the program's parts ---------------------------------------------------------------------------------------
 

@@ -45,12 +45,12 @@ def least_loaded_block(
     while gpus > numbers[0] and first < 0 and size < 2 * nodes:
         for begin in range(0, nodes, size):
             after = min(begin + size, nodes)
-            mean, found = 0.0, 0
+            mean, room = 0.0, 0
             for g in range(node_first[begin], node_first[after]):
                 mean += load[g]
-                found += open[g]
+                room += open[g]
             mean /= node_first[after] - node_first[begin]
-            if found >= gpus and (first < 0 or mean < least):
+            if room >= gpus and (first < 0 or mean < least):
                 first, end, least = begin, after, mean
         size *= 2
     if first >= 0:
@@ -67,12 +67,12 @@ def _tightest_block(
     while block < 2 * nodes:
         first, least = -1, 0
         for begin in range(0, nodes, block):
-            found = 0
+            room = 0
             for m in range(begin, min(begin + block, nodes)):
                 if eligible[m]:
-                    found += free[m]
-            if found >= gpus and (first < 0 or found < least):
-                first, least = begin, found
+                    room += free[m]
+            if room >= gpus and (first < 0 or room < least):
+                first, least = begin, room
         if first >= 0:
             left, entries = gpus, 0
             for m in range(first, min(first + block, nodes)):

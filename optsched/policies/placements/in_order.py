@@ -49,12 +49,12 @@ def count() -> Placement:
 def _first_open(
     gpus: int, open: Any, load: Any, gpu_node: Any, node_first: Any, random: Any, numbers: Any, out_gpu: Any
 ) -> int:
-    found = 0
+    taken = 0
     for g in range(open.size):
         if open[g]:
-            out_gpu[found] = g
-            found += 1
-            if found == gpus:
+            out_gpu[taken] = g
+            taken += 1
+            if taken == gpus:
                 return gpus
     return 0
 
@@ -150,9 +150,9 @@ def least_workload_first(
         total += open[g]
     if total < gpus:
         return 0
-    found = 0
+    taken = 0
     last_mean, last = -1.0, -1  # nodes are taken in order of (mean load, number): the last one so far
-    while found < gpus:
+    while taken < gpus:
         begin, end = 0, open.size
         if gpus > numbers[0]:
             node, least = -1, 0.0
@@ -167,7 +167,7 @@ def least_workload_first(
                     node, least = m, mean
             last_mean, last = least, node
             begin, end = node_first[node], node_first[node + 1]
-        while found < gpus:
+        while taken < gpus:
             best = -1
             for g in range(begin, end):
                 if open[g] and (best < 0 or load[g] < load[best]):
@@ -175,8 +175,8 @@ def least_workload_first(
             if best < 0:
                 break
             open[best] = False  # scratch of the engine
-            out_gpu[found] = best
-            found += 1
+            out_gpu[taken] = best
+            taken += 1
     return gpus
 
 

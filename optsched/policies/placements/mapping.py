@@ -78,14 +78,14 @@ def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
         Nodes that the job may use, bool[N].
     """
     p = t.jobs[job].profile
-    own, end = t.profiles[p], t.profiles[p + 1]
-    base, stages = own.stage, end.stage - own.stage
+    graph, end = t.profiles[p], t.profiles[p + 1]
+    base, stages = graph.stage, end.stage - graph.stage
     candidates = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
             candidates += 1
     whole, real = t.scratch, t.scratch_seconds
-    x = Mapping(stages, candidates, own.factor, own.fastest, whole, real, t.edges[own.edge : end.edge])
+    x = Mapping(stages, candidates, graph.factor, graph.fastest, whole, real, t.edges[graph.edge : end.edge])
     c = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
@@ -326,12 +326,12 @@ def descend(x: Mapping) -> None:
                 w[GROUP_STAGE, groups] = s
                 w[GROUP_COLUMN, groups] = w[COLUMN, i]
                 groups += 1
-        step, found = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
-        step, found = _best_swap(x, groups, step, found)
+        step, least = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
+        step, least = _best_swap(x, groups, step, least)
         if step[0] < 0:
             break
         _make(x, step)
-        alpha = found
+        alpha = least
 
 
 @njit(**NESTED)

@@ -66,15 +66,15 @@ def _random_open(
         total += open[g]
     if total < gpus:
         return 0
-    found = 0
+    taken = 0
     for g in range(open.size):
         if not open[g]:
             continue
-        if uniform(random) * total < gpus - found:
-            out_gpu[found] = g
-            found += 1
+        if uniform(random) * total < gpus - taken:
+            out_gpu[taken] = g
+            taken += 1
         total -= 1
-    return found
+    return taken
 
 
 @PLACEMENTS.register("random")

@@ -24,8 +24,8 @@ def predictor(text: str | Predictor) -> Predictor:
     """
     if not isinstance(text, str):
         return text
-    found: Predictor = made(PREDICTORS.get, "predictor", text, opens="/", separates="/")
-    return found
+    result: Predictor = made(PREDICTORS.get, "predictor", text, opens="/", separates="/")
+    return result
 
 
 def spelled(name: str, predictor: Any, always: tuple[str, ...] = ()) -> str:

@@ -82,7 +82,7 @@ class Conformal:
             Facts about the jobs of the run.
         """
         self._inner.begin(jobs)
-        self._errors = {known: _Errors(self.window) for known in (False, True)}
+        self._errors = {seen: _Errors(self.window) for seen in (False, True)}
         self._jobs, self._groups = jobs, set[str]()
         self._said: dict[int, tuple[bool, float]] = {}
 
@@ -96,9 +96,9 @@ class Conformal:
         now
             Its release date, in seconds.
         """
-        said, known = self._inner.predict(job, now), self._jobs.group[job] in self._groups
-        self._said[job] = known, said
-        return min(max(said * math.exp(self._errors[known].bound(self.level)), math.ulp(0.0)), LARGEST)
+        said, seen = self._inner.predict(job, now), self._jobs.group[job] in self._groups
+        self._said[job] = seen, said
+        return min(max(said * math.exp(self._errors[seen].bound(self.level)), math.ulp(0.0)), LARGEST)
 
     def observe(self, job: int, now: float, length: float) -> None:
         """Record the error of the prediction of a completed job.
@@ -112,8 +112,8 @@ class Conformal:
         length
             Its length: iterations or seconds.
         """
-        known, said = self._said.pop(job)
-        self._errors[known].add(math.log(length) - math.log(said))
+        seen, said = self._said.pop(job)
+        self._errors[seen].add(math.log(length) - math.log(said))
         group = self._jobs.group[job]
         if group is not None:
             self._groups.add(group)

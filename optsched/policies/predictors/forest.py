@@ -30,7 +30,7 @@ def mean_of(forest: Any, row: Row) -> float:
         Features of a job, f32[].
     """
     trees = forest.estimators_
-    return float(sum(each.tree_.predict(row[np.newaxis]).item() for each in trees) / len(trees))
+    return float(sum(tree.tree_.predict(row[np.newaxis]).item() for tree in trees) / len(trees))
 
 
 @PREDICTORS.register("forest")

@@ -54,12 +54,12 @@ class MissingSpeeds(JobSpeeds):
     sees_nodes = communicates = True  # as stage profiles would
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        job, known = self.instance.ids[int(self.jobs[0])], self.instance.profiles
+        job, profiles = self.instance.ids[int(self.jobs[0])], self.instance.profiles
         raise InputError(
             f"job {job!r} has no duration, and nothing gives the speed of its profile",
             field="profile",
             value=self.names[0],
-            legal=f"profiles of the instance: {', '.join(sorted(known)[:10]) or 'none is given'}; a throughput table and "
+            legal=f"profiles of the instance: {', '.join(sorted(profiles)[:10]) or 'none is given'}; a throughput table and "
             "GPU types (--cluster 8x8:V100); or durations",
         )
 

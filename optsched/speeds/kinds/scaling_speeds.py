@@ -91,10 +91,10 @@ class ScaledKind:
         """Ways to split the batch, the largest sub-batch that the memory holds first; the jobs work with the first."""
         options, scaling = self.scaling.sub_batches(self.batch, self.gang), self.scaling
         if not scaling.knows_memory:
-            return tuple(SubBatch(each.size, each.steps, self.stated) for each in options)
-        fits = [each for each in options if each.memory <= self.stated] or list(options)
-        saves = ((each, scaling.memory_per_sample * (fits[0].size - each.size)) for each in fits)
-        return tuple(SubBatch(each.size, each.steps, self.stated - saved) for each, saved in saves)
+            return tuple(SubBatch(option.size, option.steps, self.stated) for option in options)
+        fits = [option for option in options if option.memory <= self.stated] or list(options)
+        saves = ((option, scaling.memory_per_sample * (fits[0].size - option.size)) for option in fits)
+        return tuple(SubBatch(option.size, option.steps, self.stated - saved) for option, saved in saves)
 
     def formula(self, spans: bool, option: SubBatch | None = None) -> float:
         """Return the seconds of an iteration by the formula.
@@ -143,13 +143,13 @@ class ScaledKind:
         sizes
             GPUs of the nodes of the cluster, i64[N].
         """
-        most, found = np.cumsum(np.sort(sizes)[::-1]), []
+        most, seconds = np.cumsum(np.sort(sizes)[::-1]), []
         for nodes in range(1, min(self.gang, sizes.size) + 1):
             try:
-                found.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
+                seconds.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
             except InputError:
-                found.append(np.inf)
-        return tuple(found)
+                seconds.append(np.inf)
+        return tuple(seconds)
 
     @cached_property
     def _table(self) -> MeasuredTable:
@@ -173,14 +173,14 @@ class ScaledKind:
         sizes
             GPUs of the nodes that the gang may use.
         """
-        found: tuple[list[float], list[float]] = ([], [])
+        seconds: tuple[list[float], list[float]] = ([], [])
         for gpus in self._node_sets(sizes):
             spans = len(gpus) > 1
             if self.scaling.measured is None:
-                found[spans][:] = [self.formula(spans)]
+                seconds[spans][:] = [self.formula(spans)]
             else:
-                found[spans].extend(self._over(gpus))
-        return found
+                seconds[spans].extend(self._over(gpus))
+        return seconds
 
     def is_looked_through(self, sizes: Sequence[int]) -> bool:
         """Return True if `reach` examines every placement, so that its least value is attained.
@@ -312,8 +312,8 @@ class ScalingSpeeds(JobSpeeds):
     @cached_property
     def _goodputs(self) -> dict[ScaledKind, JobGoodput]:
         kinds = set(self._kind.values())
-        steps = {(each.name, each.stated): Steps(each.scaling, each.stated) for each in kinds}
-        return {each: JobGoodput(steps[each.name, each.stated], each.batch, each.gang) for each in kinds}
+        steps = {(kind.name, kind.stated): Steps(kind.scaling, kind.stated) for kind in kinds}
+        return {kind: JobGoodput(steps[kind.name, kind.stated], kind.batch, kind.gang) for kind in kinds}
 
     def goodput(self, job: int) -> JobGoodput:
         """Return the rates of a job by the number of GPUs.
@@ -351,7 +351,7 @@ class ScalingSpeeds(JobSpeeds):
         steps
             Sub-steps of an iteration.
         """
-        chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
+        chosen = next((option for option in self.sub_batches(job) if option.steps == steps), None)
         return math.inf if chosen is None else self._computing(job, chosen)
 
     def _computing(self, job: int, chosen: SubBatch) -> float:
@@ -383,7 +383,7 @@ class ScalingSpeeds(JobSpeeds):
         job
             Number of the job.
         """
-        return [self._computing(job, each) for each in self.sub_batches(job)]
+        return [self._computing(job, option) for option in self.sub_batches(job)]
 
 
 @SPEED_MODELS.register("scalings")
@@ -455,7 +455,7 @@ class ScalingProfiles(NamedModel[Scaling]):
         for row, name, batch, gpus, stated, types in rows:
             if stated is None and self.given[name].knows_memory:
                 options, held = self.given[name].sub_batches(batch, gpus), memory_of(gpus, types)
-                memory[row] = next((each.memory for each in options if each.memory <= held), options[-1].memory)
+                memory[row] = next((option.memory for option in options if option.memory <= held), options[-1].memory)
         return pl.Series("gpu_memory", memory, dtype=pl.Float64) if rows else None
 
     def _scaled(self, table: pl.DataFrame) -> list[tuple[int, str, Any, int, float | None, Any]]:
@@ -468,17 +468,17 @@ class ScalingProfiles(NamedModel[Scaling]):
 
 def _memory_of_gangs(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
     # (gang, types) -> the most memory that this number of GPUs of these types have each; if there are too few, of any GPU
-    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
+    cache: dict[tuple[int, tuple[str, ...] | None], float] = {}
 
     def memory_of(gang: int, types: list[str] | None) -> float:
         key = gang, None if types is None else tuple(types)
-        if key not in known:
+        if key not in cache:
             groups = [group for group in cluster.nodes if group.suits(types, None)]
             size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
             groups.sort(key=size.__getitem__, reverse=True)
             together = itertools.accumulate(group.count * group.gpus for group in groups)
             held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
-            known[key] = held[0] if held else float(cluster.node_memory.max())
-        return known[key]
+            cache[key] = held[0] if held else float(cluster.node_memory.max())
+        return cache[key]
 
     return memory_of

@@ -103,7 +103,7 @@ def at_job_level(instance: Source) -> Instance:
     return made.replace(
         jobs=made.table.with_columns(batch_size=pl.col("gpus")),
         tasks=None,
-        scalings={name: whole_iterations(each, made.contention) for name, each in made.tasks.items()},
+        scalings={name: whole_iterations(tasks, made.contention) for name, tasks in made.tasks.items()},
     )
 
 
@@ -128,7 +128,7 @@ class WholeIterations(ScalingSpeeds):
     elastic = False
 
     def __init__(self, instance: ModelledJobs, jobs: Ints, given: Mapping[str, IterationTasks]) -> None:
-        speeds = {name: whole_iterations(each, instance.contention) for name, each in given.items()}
+        speeds = {name: whole_iterations(tasks, instance.contention) for name, tasks in given.items()}
         super().__init__(instance, jobs, speeds)
 
     def _batches(self) -> list[int]:

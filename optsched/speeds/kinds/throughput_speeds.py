@@ -41,8 +41,8 @@ class TableSpeeds(RatesByType):
         gpu
             GPU type.
         """
-        found = self.given.get(profile, gpu, gang)
-        return (0.0, 0.0) if found is None else (found.together, found.over_nodes)
+        row = self.given.get(profile, gpu, gang)
+        return (0.0, 0.0) if row is None else (row.together, row.over_nodes)
 
 
 @SPEED_MODELS.register("throughputs")
@@ -72,8 +72,8 @@ class ThroughputTable(SpeedModel):
         gang
             GPUs of the gang.
         """
-        found = None if self.given is None else self.given.get(name, gpu, gang)
-        return found is not None and found.together > 0 and (found.spread is None or found.spread > 0)
+        row = None if self.given is None else self.given.get(name, gpu, gang)
+        return row is not None and row.together > 0 and (row.spread is None or row.spread > 0)
 
     def used_by(self, names: Collection[str]) -> Self:
         """Return the model without the data that an instance does not use.
