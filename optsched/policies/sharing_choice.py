@@ -28,9 +28,9 @@ from optsched.policies.sharing_gpus import (
     pair_loss,
     seconds_left,
     seconds_with,
-    take_beside,
     take_idle,
     take_open,
+    take_open_of,
 )
 from optsched.policies.ties import TIE, leading_of
 from optsched.registry import Seconds
@@ -134,7 +134,7 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
                 c.job, c.other = r, fastest
             continue
         option = max(option, int(c.other))
-        taken = take_beside(s, context, b, j, c.job, taken, b.memory[j, last], only)
+        taken = take_open_of(s, context, b, j, c.job, taken, b.memory[j, last], only)
         c.job = -1
     return max(option, largest_batch(s, b, j))
 

@@ -232,7 +232,7 @@ def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, 
 
 
 @njit(**NESTED)
-def take_beside(
+def take_open_of(
     s: State, context: RunContext, b: Neighbours, j: int, r: int, found: int, need: float, only: int
 ) -> int:
     """Choose the open GPUs of a running job, in the same order; return the number of all. O(its GPUs).

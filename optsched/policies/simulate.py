@@ -188,7 +188,7 @@ def _require_policy(spec: object) -> None:
         raise InputError("a policy has a name", field=f"{kind}.name", **where, legal="text, shown in reports")
     values = [level.value for level in Knowledge]
     if knowledge not in values:
-        legal = f"one of {', '.join(values)}: what it may ask of jobs that have not completed"
+        legal = f"one of {', '.join(values)}: the facts that it may use of jobs that have not completed"
         where = {} if knowledge is None else {"value": knowledge}
         raise InputError("a policy says what it knows", field=f"{kind}.knowledge", **where, legal=legal)
 
@@ -371,7 +371,7 @@ def task_policies() -> list[str]:
 
 
 def names_nodes(policy: BasePolicy) -> bool:
-    """Return True if a policy chooses the nodes of a job itself, so that no placement is asked.
+    """Return True if a policy chooses the nodes of a job itself, so that no placement is used.
 
     Parameters
     ----------

@@ -312,7 +312,7 @@ class Guests:
         guests = set(self._guest.values())
         for wish in wishes:
             if wish.job in guests and self._hosts(wish.job, self._seats[wish.job]):
-                wish.beside(self._gain(wish, self._seats[wish.job], stays=True))
+                wish.become_guest(self._gain(wish, self._seats[wish.job], stays=True))
 
     def moves(self, wishes: Sequence[Wish], plan: Mapping[int, Places]) -> Iterator[list[Decision]]:
         """Yield the decisions that carry out the plan; then guests stay, leave and come.

@@ -94,7 +94,7 @@ class Wish:
         """
         return worth * float(self.kept[at] if stays else 1 / self.kept[at])
 
-    def beside(self, now: float) -> None:
+    def become_guest(self, now: float) -> None:
         """Record that the job is a guest: GPUs of its own are worth what they add.
 
         Parameters

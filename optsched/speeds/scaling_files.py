@@ -1,4 +1,4 @@
-"""The scaling profiles that come with the package, and those in files of measurements.
+"""The built-in scaling profiles, and a reader of files of measurements.
 
 **Built in**: six applications of the Pollux artifact, as formulas. Names as in its workloads: ``bert``, ``cifar10``
 (ResNet-18), ``deepspeech2``, ``imagenet`` (ResNet-50), ``ncf``, ``yolov3``. Seconds and samples, on nodes of four
@@ -9,8 +9,8 @@ Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The paramete
 `optsched.problem.scaling` to them, to three or four digits. `optsched.speeds.scaling_fit` reproduces those of bert,
 deepspeech2 and yolov3, and those of imagenet but for ``within``; those of cifar10 and ncf are not the best by the same
 loss (12 % and 1 % above). The formula is coarse: half of the measured steps differ by more than 4 % (bert) to 9 %
-(cifar10) from it, one in ten by more than 16 % to 22 %, the worst by 37 % to 48 %. The measurements themselves, where
-one has the files: `read_scalings`.
+(cifar10) from it, one in ten by more than 16 % to 22 %, the worst by 37 % to 48 %. `read_scalings` uses the
+measurements themselves, from their files.
 
 **Files** (`read_scalings`): ``APP/placements.csv``, ``APP/scalability.csv`` and ``iterations.csv``.
 
@@ -74,11 +74,11 @@ APPLICATIONS = {
 
 @cache
 def built_in_scalings() -> dict[str, Scaling]:
-    """The profiles by application.
+    """Return the built-in profiles by application.
 
     ``iterations`` at batches of initial x 1, 2, 4, ... up to the largest: epochs x iterations of an epoch x initial /
-    batch, no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside
-    measurements says how many). Memory is not stated. Copy before changing.
+    batch, without a loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` in a folder
+    of measurements states their number). Memory is not stated. The dictionary is shared: copy it before you change it.
     """
     scalings = {}
     for name, scaling in APPLICATIONS.items():
@@ -132,8 +132,8 @@ def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
 def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -> Scaling:
     numbers = {"local_bsz": 0, "step_time": 0, "sync_time": 0}
     placed = [row for _, row in _rows(file, {"placement": 1, **numbers})]
-    beside = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
-    scaled = [row for _, row in _rows(beside, {"num_nodes": 1, "num_replicas": 1, **numbers})]
+    other_file = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
+    scaled = [row for _, row in _rows(other_file, {"num_nodes": 1, "num_replicas": 1, **numbers})]
     with naming(file):
         measured = MeasuredSteps(
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]

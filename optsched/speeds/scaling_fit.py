@@ -1,21 +1,21 @@
 """Scaling profiles from measurements, by the formula of `optsched.problem.scaling`.
 
-**Where measurements separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas
-over so many nodes take T seconds, of which C = T - sync are computing. As Pollux fits its jobs: alpha_c, beta_c,
+**Measurements that separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas
+over some nodes take T seconds, of which C = T - sync are computing. The fit is that of Pollux: alpha_c, beta_c,
 alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
 
     rms(ln C^ - ln C) + rms(ln T^ - ln T) + prior (1e-3 (gamma - 1)^2 + 1e-2 ((beta_n / alpha_n)^2 + (beta_r / alpha_r)^2)),
 
 C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1
-prefers little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data alone.
+prefers little overlap and little loss by more replicas, which data on few replicas do not determine; 0 fits the data alone.
 By damped Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
 
 Source of the loss: petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., Pollux, OSDI 2021.
 
-**Seconds of iterations alone** (`fit_scaling`) on more and more GPUs: T^ with m = ceil(batch / replicas). Without
-overlap (gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares of relative errors.
-gamma > 1 is taken where Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded nonlinear one
-that starts from the linear one.
+**Seconds of iterations** (`fit_scaling`) on different numbers of GPUs, without a separation: T^ with m = ceil(batch /
+replicas). Without overlap (gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares
+of relative errors. gamma > 1 is used if Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded
+nonlinear one that starts from the linear one.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def _with_cuts(
 
 
 class Node(NamedTuple):
-    """Bytes/s between its GPUs, of a GPU's part of its network interface, and its GPUs."""
+    """Bandwidths of a node in bytes/s, between its GPUs and of a GPU's part of the interface, and its number of GPUs."""
 
     intra: float
     cross: float
@@ -197,11 +197,12 @@ class Node(NamedTuple):
 
 
 class _Search:
-    """S stages on N nodes; ``count[s][m]`` replicas of stage s on node m, ``free[m]`` GPUs left.
+    """Search for the best mapping of S stages to N nodes.
 
-    Depth first over the replicas, stage after stage; alike replicas take nodes in ascending order, of alike empty
-    nodes only the first is tried, and a branch ends when the replicas placed so far already take as long as the best
-    mapping known: what is not placed only adds traffic.
+    ``count[s][m]``: replicas of stage s on node m. ``free[m]``: GPUs left. The search goes depth first over the
+    replicas, stage after stage. Identical replicas take nodes in ascending order, and of identical empty nodes only
+    the first is tried. A branch ends when the replicas placed so far take as long as the incumbent: unplaced replicas
+    only add traffic.
     """
 
     def __init__(self, profile: Profile, nodes: Sequence[Node], fastest: float) -> None:
@@ -220,7 +221,7 @@ class _Search:
         self.best, self.goal, self.tried = float("inf"), fastest / FALLS, 0
 
     def place(self, s: int, q: int, least: int) -> None:
-        """Replica ``q`` of stage ``s`` and all after it, this one on node ``least`` or a later one."""
+        """Place replica ``q`` of stage ``s``, on node ``least`` or a later one, and all replicas after it."""
         if s == len(self.replicas):
             self.best = self.pace()
             return
@@ -248,7 +249,7 @@ class _Search:
             del self.count[s][m]
 
     def pace(self) -> float:
-        """Seconds of an iteration as far as replicas are placed."""
+        """Return the seconds of an iteration of the replicas placed so far."""
         slowest, ring = 0.0, 0.0
         for s, nodes in enumerate(self.count):
             if nodes:

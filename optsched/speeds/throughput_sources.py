@@ -1,7 +1,7 @@
-"""Throughput tables: Gavel's JSON, the table that is built in, and the rules that fill what a table leaves out.
+"""Throughput tables: Gavel's JSON, the built-in table, and the rules that fill the gaps of a table.
 
 **Rate model**: job j of a job type runs on its g_j GPUs of one type at the iterations/s of the table, ``together`` on
-one node and ``spread`` over several; on mixed types at the rate of the slowest. Placement matters in no other way.
+one node and ``spread`` over several; on mixed types at the rate of the slowest. Placement has no other effect.
 
 **Rules for gaps** (`completed`), in this order for every job type, gang size and GPU type:
 
